@@ -1,6 +1,6 @@
 """The operator's policy files, looked at before oslo.policy has them: it takes what it can't parse for "never", or for no file.
 
-A rule that means nothing would lock people out, or, the file ignored, let them in; so a broken file is told, with its line.
+A rule that means nothing would lock people out, or, the file ignored, let them in; so a broken file is reported, with its line.
 """
 
 from __future__ import annotations

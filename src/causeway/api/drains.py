@@ -191,7 +191,7 @@ def _notify(request: ApiRequest, drain: Drain, action: str) -> None:
 
 
 def _wanted(request: ApiRequest) -> DrainRequest:
-    """Raises BadRequest for what no schema can tell."""
+    """Raises BadRequest for what no schema can check."""
     # With the defaults of today, whatever they are in the release that carries it out.
     wanted = msgspec.convert(all_fields(msgspec.convert(request.body["drain"], DrainRequest)), DrainRequest)
     for window in wanted.windows:

@@ -1,7 +1,7 @@
 """The whole REST API. Paths are below ``/v2.1`` and ``/v2.1/{project_id}`` (and ``/v2``, the legacy endpoint).
 
 A row: method, path, handler, the first and the last minor version that has it. ``action`` rows share a path and are
-told apart by the key of the body.
+distinguished by the key of the body.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ ROUTES: list[Route] = [
     _get("/os-simple-tenant-usage/{tenant_id}", tenant_usage.show),
     _get("/os-instance_usage_audit_log", usage_audit_log.index),
     _get("/os-instance_usage_audit_log/{before}", usage_audit_log.show),
-    # What other services tell and ask
+    # What other services report and ask
     _post("/os-server-external-events", external_events.create),
     _post("/os-assisted-volume-snapshots", assisted_snapshots.create),
     _delete("/os-assisted-volume-snapshots/{snapshot_id}", assisted_snapshots.delete),

@@ -22,7 +22,7 @@ from causeway.http.body import PATIENCE, Pace
 
 # Of the threads, those that may wait for bodies that are long or have no length.
 LONG_BODIES = 0.25
-# Seconds that unfinished requests have when the worker is told to end, and that clients have to close what was answered.
+# Seconds that unfinished requests have when the worker is to end, and that clients have to close what was answered.
 LINGER = 2.0
 _TRY_AGAIN = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
 

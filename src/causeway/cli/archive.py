@@ -34,7 +34,7 @@ verbose_option = click.option("--verbose", is_flag=True, help="Say how many rows
 @processes.config_file_option
 @click.option("--max_rows", "--max-rows", type=int, default=1000, show_default=True, help="Most rows to move at once.")
 @before_option
-@click.option("--until-complete", is_flag=True, help="Go on until nothing is left to move.")
+@click.option("--until-complete", is_flag=True, help="Repeat until nothing is left to move.")
 @click.option("--sleep", type=click.IntRange(min=0), default=0, help="Seconds between two rounds of --until-complete.")
 @click.option("--purge", "then_purge", is_flag=True, help="Then delete everything from the shadow tables.")
 @click.option("--task-log", is_flag=True, help="Accepted for scripts' sake: this cloud keeps no task log.")

@@ -1,6 +1,6 @@
 """What every command that is a service in a process of its own does: options, logs, signals, and an orderly end.
 
-SIGTERM and SIGINT end a service: it takes nothing new, finishes what it has in hand, and closes what it opened in the
+SIGTERM and SIGINT end a service: it takes nothing new, finishes what it has begun, and closes what it opened in the
 reverse order. The second signal ends it at once.
 """
 
@@ -79,7 +79,7 @@ def around(conf: cfg.ConfigOpts, cleanup: ExitStack) -> roles.Surroundings:
 
 
 def transports(conf: cfg.ConfigOpts, cleanup: ExitStack) -> Transports:
-    """Queues alone, for who needs nothing of the services around; closed with ``cleanup``."""
+    """Queues alone, for processes that need nothing of the services around; closed with ``cleanup``."""
     made = roles.transports(conf)
     cleanup.callback(made.cleanup)
     cleanup.callback(hooks.uninstall, conf)
@@ -145,7 +145,7 @@ def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOp
             signal.signal(number, signal.SIG_DFL)
         raise _Ended
 
-    # Also while it starts: RabbitMQ that is away is waited for without end.
+    # Also while it starts: RabbitMQ that is unreachable is waited for without end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     # _Ended is caught before the end begins: libraries look at the exception in flight when they close.

@@ -151,7 +151,7 @@ def compute(config_files: tuple[Path, ...]) -> None:
     """Run the compute service of one host in a process of its own.
 
     Needs the transport_url of its cell, [placement] and credentials for the services around; no database. What it keeps is
-    in STATE_PATH/hosts/HOST. Guests go on running when it ends.
+    in STATE_PATH/hosts/HOST. Guests keep running when it ends.
     """
     processes.serve("compute", config_files, _start_compute)
 

@@ -296,11 +296,11 @@ def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
 def _options(conf: cfg.ConfigOpts) -> Found:
     """Of this configuration; that their values can be, was found out when it was read."""
     found = ignored(conf)
-    return (Level.WARNING, str(found)) if found else (Level.SUCCESS, "all are heeded")
+    return (Level.WARNING, str(found)) if found else (Level.SUCCESS, "all are used")
 
 
 def _policy_files(conf: cfg.ConfigOpts) -> Found:
-    """Those of this configuration. A broken one is a failure even while running processes go on with what they had read."""
+    """Those of this configuration. A broken one is a failure even while running processes keep what they had read."""
     policy_opts.set_defaults(conf)
     policy_files.check(conf)
     return Level.SUCCESS, ", ".join(

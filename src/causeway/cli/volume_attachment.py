@@ -71,7 +71,7 @@ def show(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, as_
 @processes.config_file_option
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 def get_connector(config_files: tuple[Path, ...], as_json: bool) -> None:
-    """Show what block storage is told of this host when a volume is connected to it.
+    """Show what block storage gets to know of this host when a volume is connected to it.
 
     Exit status: 0 it is shown, 1 it failed.
     """
@@ -166,7 +166,7 @@ def _end_of(api: Database, instance_uuid: str, request_id: str, patience: float)
             return found
         if time.monotonic() > deadline:
             raise errors.OperationFailed(
-                f"The operation has not ended after {patience:g} seconds and goes on: see"
+                f"The operation has not ended after {patience:g} seconds and continues: see"
                 f" `causeway operation show {instance_uuid}`."
             )
         time.sleep(PAUSE)

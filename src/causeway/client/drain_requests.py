@@ -69,7 +69,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--retries", metavar="<number>", type=natural, help="Try each move that failed so often again")
     how.add_argument("--stop-after", metavar="<number>", type=natural, help="Pause after so many failures (0: never)")
-    how.add_argument("--reason", metavar="<text>", help="What the servers' owners are told")
+    how.add_argument("--reason", metavar="<text>", help="The reason that the servers' owners see")
     add_limits(parser)
 
 

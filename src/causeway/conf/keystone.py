@@ -7,7 +7,7 @@ from oslo_config import cfg
 from oslo_config.cfg import Opt
 
 TIMEOUT_SECONDS = 60.0
-# Of keystoneauth's adapter options those that our calls heed.
+# Those of keystoneauth's adapter options that our calls use.
 USED_OPTIONS = ("service_type", "valid_interfaces", "region_name", "endpoint_override")
 SESSION = ("cafile", "certfile", "keyfile", "insecure", "timeout")
 

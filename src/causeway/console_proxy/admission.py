@@ -27,7 +27,7 @@ _PLAIN = {"ws": "http", "wss": "https"}
 
 
 class Refused(Exception):
-    """A console that can't be opened: what its user is told."""
+    """A console that can't be opened: what its user is shown."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)

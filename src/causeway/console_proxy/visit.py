@@ -69,7 +69,7 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
         super().handle_upgrade()
 
     def handle_websocket(self) -> None:
-        """The client is answered already: only so can its page be told why there is no console."""
+        """The client is answered already: only so can its page show why there is no console."""
         try:
             admitted = self.server.admission.admit(
                 token_of(self.path, self.headers.get("Cookie")),

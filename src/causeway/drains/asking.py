@@ -1,7 +1,7 @@
 """Asks for the move of one server of a drain, for its confirm, for its revert, or for the end of what is under way.
 
 What is asked for is noted with the server first, under a request's id of our choosing; so whoever looks next finds in the journal
-whether the request was made. It is accepted only if the drain is still in the same hands, and still to do this: who was slow
+whether the request was made. It is accepted only if the drain has the same owner, and still is to do this: who was slow
 asks for nothing twice.
 """
 

@@ -1,6 +1,6 @@
 """What became of what was asked for: read from the journal and from the migrations, a few statements for all servers of a drain.
 
-A request's id finds the operation, and those that followed in its place: one that did not find a host in its cell goes on as a
+A request's id finds the operation, and those that followed in its place: one that did not find a host in its cell continues as a
 near-live migration, one that was rolled back for a passing reason is tried once more. From its end on the migration says where
 the server stands, whoever confirms or reverts it.
 """

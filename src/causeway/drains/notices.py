@@ -1,6 +1,6 @@
 """Who has to know hears of it: listeners of notifications, and the owner of a server in its history.
 
-A change is told by who has written it, after that: so nobody tells it twice, and a conductor that lost the drain tells nothing.
+Whoever has written a change notifies of it, after that: so nothing is sent twice, and a conductor that lost the drain sends none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OF_SERVERS = {
 
 
 def notify_of_drain(look: Look) -> None:
-    """Of the state to which a conductor brought it; administrators' requests are told by the API."""
+    """Of the state to which a conductor brought it; the API notifies of administrators' requests."""
     look.services.notifier.drain(look.context(), look.drain, _OF_DRAINS[look.drain.state])
 
 

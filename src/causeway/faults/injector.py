@@ -87,11 +87,11 @@ class Injector:
             return move_id in self._hanging
 
     def close(self) -> None:
-        """Whoever hangs or waits goes on."""
+        """Whoever hangs or waits continues."""
         self._stopping.set()
 
     def _delay(self, point: str, rule: Rule) -> None:
-        """Goes on before its time if the rule is taken out of the file."""
+        """Continues before its time if the rule is taken out of the file."""
         end = time.monotonic() + rule.seconds
         while (left := end - time.monotonic()) > 0 and not self._stopping.wait(min(left, LOOK_EVERY)):
             if self._current().get(point) != rule:

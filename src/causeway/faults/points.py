@@ -27,7 +27,7 @@ RPC_CLIENTS: dict[str, type] = {
     super_conductor.TOPIC: super_conductor.SuperConductorClient,
 }
 
-# A host fetches a disk from another one of its cell, and tells it that it has come; or it goes by the image service.
+# A host fetches a disk from another one of its cell, and notifies it that it has come; or it goes by the image service.
 DISK_POINTS = (
     "disk.fetch.before",
     "disk.fetch.connect",
@@ -112,8 +112,8 @@ def step_points() -> list[str]:
 
 def compute_points() -> list[str]:
     # Ends a claim, and asks nothing of the driver.
-    dropped = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
-    return dropped + [
+    released = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
+    return released + [
         f"compute.{name}.{place}"
         for endpoint in (
             ResizeEndpoint,

@@ -9,7 +9,7 @@ from causeway.model.network import FixedIp, Vif
 
 Json = dict[str, Any]
 
-# How a port is bound is told by these names; every other way is a "phy".
+# These names say how a port is bound; every other way is a "phy".
 _SHOWN_TYPES = frozenset({"bridge", "dvs", "hostdev_physical", "hw_veb", "hyperv", "ovs", "tap", "vhostuser", "vif"})
 
 
@@ -38,7 +38,7 @@ def _link(vif: Vif) -> Json:
         "id": vif.devname,
         "vif_id": vif.id,
         "type": vif.vif_type if vif.vif_type in _SHOWN_TYPES else "phy",
-        # A DHCP server tells it.
+        # A DHCP server gives it.
         "mtu": None if any(ip.has_dhcp for ip in vif.fixed_ips) else vif.mtu,
         "ethernet_mac_address": vif.address,
     }

@@ -22,7 +22,7 @@ class MalformedHead(ValueError):
 def body_length(fields: bytes) -> int | None:
     """``fields``: the lines between the first of the head and the empty one, each with its CRLF. Raises MalformedHead.
 
-    None: the head does not say how long the body is, or the client waits to be told to send it.
+    None: the head does not say how long the body is, or the client waits for "100 Continue".
     """
     if not _FIELDS.fullmatch(fields):
         raise MalformedHead("A line of the head is no header.")

@@ -37,7 +37,7 @@ class _Process:
 
 
 def registry(collectors: Sequence[Collector] = ()) -> CollectorRegistry:
-    """All that is told at one endpoint. Several may be open in a process."""
+    """All that one endpoint shows. Several may be open in a process."""
     registry = CollectorRegistry(auto_describe=False)
     if FILES in os.environ:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]

@@ -14,7 +14,7 @@ from causeway.model.states import PowerState
 class Severity(StrEnum):
     CRITICAL = "critical"  # a server or its data may be lost or damaged
     ERROR = "error"  # something a user or an operator will run into
-    WARNING = "warning"  # something is left over; nobody is hurt by it
+    WARNING = "warning"  # something is orphaned; it does no harm
 
 
 @dataclass

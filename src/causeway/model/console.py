@@ -62,7 +62,7 @@ class Ending(Enum):
 
 @dataclass
 class Standing:
-    """How a console stands. ``ending``: None while it may go on. ``is_busy``: something is being done to its server."""
+    """How a console stands. ``ending``: None while it may stay open. ``is_busy``: something is being done to its server."""
 
     ending: Ending | None
     is_busy: bool = False

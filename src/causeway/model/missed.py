@@ -11,7 +11,7 @@ from causeway.model.outcomes import MoveToken
 
 
 class Missed(StrEnum):
-    """What a host was not told. All but the last three are orders of moves, under their own names."""
+    """Orders that a host can miss. All but the last three are orders of moves, under their own names."""
 
     CONFIRM_CROSS_CELL = "confirm_snapshot_based_resize_at_source"
     CONFIRM_SAME_CELL = "confirm_resize"
@@ -23,7 +23,7 @@ class Missed(StrEnum):
     DISCARD_COPIES = "discard_copies"
     #: the server is deleted, or was not built there: nothing of it stays
     DESTROY = "destroy_instance"
-    #: the server is not there any more, and lives: what is there of it goes. Hosts are told `DESTROY`
+    #: the server lives, but on another host: what is here of it is deleted. Hosts get it as `DESTROY`
     REMOVE = "remove_guest"
     #: the server is to come back from its stashed disks there: they go into their place, for whoever starts it
     RESTORE_DISKS = "restore_disks"

@@ -1,7 +1,7 @@
-"""Moves whose hosts do not answer: what is waited for, and what goes on without a host that is dead for good.
+"""Moves whose hosts do not answer: which steps wait, and which continue without a fenced host.
 
 `causeway.parts.liveness` decides whether a host is fenced; here is what that means for the orders of moves. What only removes
-something from a host (`clean`) goes on without a fenced one: it is noted in the journal, and the host does it when it comes
+something from a host (`clean`) continues without a fenced one: the journal notes the order, and the host does it when it comes
 back, before anything else. What needs the host (`answering`) fails at once if it is fenced, and waits while it is only down.
 """
 
@@ -142,6 +142,6 @@ def _note(run: Run, host: str, cell_uuid: str, what: Missed, instance: Instance,
         source_host=run.memory.source_host,
     )
     LOG.warning(
-        "Move %s goes on without host %s, which is fenced: it is to %s when it comes back", run.move.id, host, what
+        "Move %s continues without host %s, which is fenced: it is to %s when it comes back", run.move.id, host, what
     )
     run.with_next_save(lambda connection: cleanups.note_in(connection, host, cell_uuid, missed))

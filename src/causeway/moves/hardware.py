@@ -89,7 +89,7 @@ def recorded_claims(instance: Instance, host: str) -> list[RecordedClaim]:
 def release_claim_if_there(run: Run, host: str, step: str) -> None:
     """`release_claim` for a host that did not answer, and may not answer this either: the next one is tried all the same.
 
-    Then it is noted, and the host is told when the move has ended.
+    Then the release is noted, and the host gets the order when the move has ended.
     """
     if not _claims(run):
         return

@@ -1,7 +1,7 @@
 """What the API calls to ask for a move.
 
-What is written where, and when a request counts, is in `causeway.parts.acceptance`. Then a conductor is told; if none can be
-told, one finds the move in the journal.
+What is written where, and when a request counts, is in `causeway.parts.acceptance`. Then a conductor is notified; if none can be
+reached, one finds the move in the journal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What becomes of a server whose move failed: it is given back as it was, and told why."""
+"""Restores a server whose move failed to how it was, and records why it failed."""
 
 from __future__ import annotations
 

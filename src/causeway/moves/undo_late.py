@@ -35,7 +35,7 @@ def undo_late(run: Run) -> None:
     if ended.state not in ENDED:
         return
     if journal.active_of_server(services.api, run.uuid) is not None:
-        LOG.warning("Move %s was lost while it acted; `causeway audit` tells whether something is left of it", move.id)
+        LOG.warning("Move %s was lost while it acted; `causeway audit` shows whether something of it is orphaned", move.id)
         return
     waiting = migrations.search(services.api, instance_uuid=run.uuid, statuses=[MigrationStatus.FINISHED])
     if ended.state is SagaState.DONE:
@@ -45,7 +45,7 @@ def undo_late(run: Run) -> None:
         _of_resize(run)
     elif move.recipe in REVERTS:
         _of_revert(run, waiting)
-    LOG.info("Move %s was lost while it acted; what came too late was taken back", move.id)
+    LOG.info("Move %s was lost while it acted; what came too late was undone", move.id)
 
 
 def _of_resized(run: Run, moved: MoveMemory) -> None:

@@ -1,4 +1,4 @@
-"""Tells what happened, as the Compute service's versioned notifications.
+"""Notifies of what happened, as the Compute service's versioned notifications.
 
 Functions are named by what happened. With ``[notifications] notification_format`` ``unversioned`` (the default), or without
 a driver in ``[oslo_messaging_notifications]``, they do nothing at all and build nothing. A broken message bus breaks no
@@ -97,7 +97,7 @@ class Notifier:
         return Counter() if self._sender is None else Counter(self._sender.counts)
 
     def flush(self) -> None:
-        """Waits until everything told so far went out or failed."""
+        """Waits until every notification so far went out or failed."""
         if self._sender is not None:
             self._sender.flush()
 
@@ -128,7 +128,7 @@ class Notifier:
     ) -> None:
         """``instance.<action>.<phase>``; phase start, end, error, progress, or None where the event has none.
 
-        ``host``: whose publisher it is told as. ``new_flavor`` is for resize_prep, ``volume_id`` for volume_attach and
+        ``host``: whose publisher it is sent as. ``new_flavor`` is for resize_prep, ``volume_id`` for volume_attach and
         volume_detach, ``snapshot_image_id`` for snapshot, ``rescue_image_ref`` for rescue, ``swapped`` (the old and
         the new volume's id) for volume_swap.
         """
@@ -182,7 +182,7 @@ class Notifier:
         old_display_name: str | None = None,
         block_devices: Iterable[BlockDevice] | None = None,
     ) -> None:
-        """``instance.update`` if ``notify_on_state_change`` wants this change told. The publisher is whoever saved."""
+        """``instance.update`` if ``notify_on_state_change`` wants this change. The publisher is whoever saved."""
         if self._sender is None or self._on_state_change is None:
             return
         renamed = old_display_name is not None and old_display_name != instance.display_name

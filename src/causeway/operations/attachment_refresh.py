@@ -29,7 +29,7 @@ TASKS = {TaskState.REFRESHING_ATTACHMENT}
 
 @dataclass
 class RefreshMemory:
-    """``resource_id``: the volume. ``connector``: what block storage is told of the server's host.
+    """``resource_id``: the volume. ``connector``: what block storage gets to know of the server's host.
 
     ``connection_info``: once the new attachment is connected.
     """

@@ -30,7 +30,7 @@ TASKS = {TaskState.SPAWNING}
 
 
 def try_to_release(run: BuildRun, work: Callable[[], None]) -> None:
-    """Gives back what was made and claimed for the build. What can't be given back now goes when the server is deleted."""
+    """Releases what was made and claimed for the build. What can't be released now is deleted with the server."""
     try:
         work()
     except errors.TakenOver:
@@ -47,7 +47,7 @@ def claim(services: ConductorServices, instance: Instance, target: Selection) ->
 
 
 def undo_guest(services: ConductorServices, run: BuildRun, target: Selection) -> None:
-    """For a host that may have made the guest, or be about to. If it can't be told to destroy it now, it is later."""
+    """For a host that may have made the guest, or be about to. If it can't be ordered to destroy it now, it is later."""
     instance, present, token = run.instance(), run.devices(), run.token("SpawnGuest")
     host, cell_uuid = target.host, target.cell_uuid
     if liveness.of_host(services, services.cells.database(cell_uuid), host).is_up:
@@ -58,10 +58,10 @@ def undo_guest(services: ConductorServices, run: BuildRun, target: Selection) ->
         except errors.TakenOver:
             raise
         except errors.CausewayError as failure:
-            LOG.info("Host %s was not told to destroy server %s: %s", host, run.uuid, failure.message)
+            LOG.info("Host %s was not ordered to destroy server %s: %s", host, run.uuid, failure.message)
         else:
             return
-    LOG.warning("Host %s may have a guest of server %s: it is told to destroy it later", host, run.uuid)
+    LOG.warning("Host %s may have a guest of server %s: it is ordered to destroy it later", host, run.uuid)
     cleanups.note(services, host, cell_uuid, Missed.DESTROY, instance, present, token)
 
 
@@ -124,7 +124,7 @@ def undo_late(run: BuildRun) -> None:
     if ended.state not in ENDED or server is None:
         return
     if journal.active_of_server(services.api, run.uuid) is not None:
-        LOG.warning("Build %s was lost while it acted; `causeway audit` tells whether something is left", ended.id)
+        LOG.warning("Build %s was lost while it acted; `causeway audit` shows whether something is orphaned", ended.id)
         return
     built = msgspec.convert(ended.data, BuildMemory) if ended.state is SagaState.DONE else None
     living, present = _living(run)
@@ -140,7 +140,7 @@ def undo_late(run: BuildRun) -> None:
         services.placement.delete_allocations(run.uuid)
     elif built is not None and living.host == built.targets[built.at].host:
         claim(services, living, built.targets[built.at])
-    LOG.info("Build %s was lost while it acted; what came too late was taken back", ended.id)
+    LOG.info("Build %s was lost while it acted; what came too late was undone", ended.id)
 
 
 def _delete_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[BlockDevice]) -> None:

@@ -32,7 +32,7 @@ from causeway.store.cells import Cells
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two looks at what a delete waits for; of its end it is told anyway.
+# Seconds between two looks at what a delete waits for; it is notified of its end anyway.
 LONGEST_PAUSE = 60.0
 _OTHER_TASKS: tuple[TaskState | None, ...] = (None, *(task for task in TaskState if task is not TaskState.DELETING))
 
@@ -96,7 +96,7 @@ class TearDown(Step[Run]):
         return run.memory.host
 
     def patience(self, run: Run) -> Patience:
-        """What was accepted is done as soon as it can be: services that are away for a while are waited for."""
+        """What was accepted is done as soon as it can be: services that are unavailable for a while are waited for."""
         return Patience(math.inf, LONGEST_PAUSE) if run.memory.waits else super().patience(run)
 
     def do(self, run: Run) -> None:

@@ -18,7 +18,7 @@ from causeway.store.cell import actions
 
 
 class Detaching(Protocol):
-    """What a detach remembers. ``is_kept``: the guest does not let go of the volume or port."""
+    """What a detach remembers. ``is_kept``: the guest does not release the volume or port."""
 
     is_kept: bool
 
@@ -78,7 +78,7 @@ def host_of(run: OperationRun[Any]) -> str | None:
 
 @contextmanager
 def detach_order(run: OperationRun[D], host: str) -> Iterator[None]:
-    """For the order to a guest to let go of something. If the guest keeps it, the detach has failed and all is as it was.
+    """Encloses the order to detach something from a guest. If the guest keeps it, the detach has failed and all is as it was.
 
     Raises HostDown or HostFenced if the host was asked before and does not report now.
     """

@@ -57,7 +57,7 @@ class ArriveAtTarget(Step[Run]):
 
 
 class LeaveSource(Step[Run]):
-    """Nothing of the server stays where it was. A source that is down does not keep it waiting: it is told when it is back."""
+    """Deletes all of the server at its source. If the source is down, the order is noted and sent when it is up again."""
 
     name = "LeaveSource"
     reads = frozenset({"attachments", "group", "place", "source_host"})

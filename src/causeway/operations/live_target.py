@@ -38,7 +38,7 @@ _OF_THE_HOST = (
 
 
 class ChooseTarget(Step[Run]):
-    """A host of the server's cell is claimed, and agrees. One that refuses is given up for the next one."""
+    """A host of the server's cell is claimed, and agrees. One that refuses is released, and the next one is tried."""
 
     name = "ChooseTarget"
     reads = frozenset(
@@ -144,7 +144,7 @@ class ChooseTarget(Step[Run]):
         )
 
     def _turn_away(self, run: Run, host: str, refusal: errors.CausewayError) -> None:
-        """Gives a host up. Raises NoValidHost if no other one may be tried."""
+        """Releases a host. Raises NoValidHost if no other one may be tried."""
         memory, retries = run.memory, run.unguarded.conf.conductor.migrate_max_retries
         LOG.info("Live migration %s: host %s refused: %s %s", run.saga.id, host, refusal.message, refusal.details)
         memory.refused.append(host)

@@ -56,7 +56,7 @@ def ask(
     also: Callable[[sa.Connection], None] | None = None,
     **changes: Any,
 ) -> None:
-    """Has an operation accepted, and tells a conductor. The caller has checked everything that can be checked.
+    """Has an operation accepted, and notifies a conductor. The caller has checked everything that can be checked.
 
     ``prepare``, ``discard``: see `acceptance.Request`. ``migration``: what everybody sees of it from its acceptance on.
     ``memory_version``: how ``memory`` is to be read.
@@ -86,7 +86,7 @@ def ask(
 def ask_at_once(
     services: RequestServices, context: RequestContext, instance_uuid: str, recipe: str, memory: Any
 ) -> None:
-    """Has an operation accepted that only goes forward and gives the server no task, and tells a conductor.
+    """Has an operation accepted that only goes forward and gives the server no task, and notifies a conductor.
 
     Raises StateChanged (DevicesChanging) if another operation excludes it.
     """
@@ -115,7 +115,7 @@ def operation_of(
 
 
 def ask_for_delete(services: RequestServices, context: RequestContext, instance: Instance, cell_uuid: str) -> None:
-    """Has the request to delete a server accepted, and tells a conductor. Nothing, if it is to be deleted already."""
+    """Has the request to delete a server accepted, and notifies a conductor. Nothing, if it is to be deleted already."""
     move = operation_of(context, instance.uuid, operations.DELETE, DeleteMemory())
     if not deletions.ask(services.api, move, requesters.requester_of(services.conf, context, instance.uuid)):
         return
@@ -136,7 +136,7 @@ def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -
     """
     if not wanted_moves.request_cancel(services.api, migration_uuid):
         return False
-    # It would hear of this when its pause is over. What becomes of it is told in the action of who asked for it.
+    # It would hear of this when its pause is over. Its outcome is recorded in the action of its own request.
     run_waiting(services, instance_uuid)
     return True
 

@@ -89,7 +89,7 @@ class ChangeFile(Step[Snapshot]):
 
 
 class MergeFiles(Step[Snapshot]):
-    """The files are merged, while the guest goes on."""
+    """The files are merged, while the guest runs."""
 
     name = "MergeFiles"
     reads = frozenset({"merged", "into", "volume"})
@@ -134,7 +134,7 @@ class EndSnapshot(Step[Snapshot]):
 
 
 class EndMerge(EndSnapshot):
-    """The same of a merge, which can't be undone when it is told."""
+    """The same for a merge, which can't be undone once it is reported."""
 
     name = "EndMerge"
     pivots = True
@@ -158,7 +158,7 @@ def _tell(run: Snapshot, status: str, progress: str | None = None) -> None:
     try:
         run.services.volumes.report_snapshot(run.context, run.memory.snapshot_id, status, progress)
     except (errors.ServiceRefused, errors.NotFound) as refusal:
-        # It waited for this no longer, or was told by an attempt before.
+        # It waited for this no longer, or got the report of an attempt before.
         LOG.warning("Snapshot %s: %s", run.memory.snapshot_id, refusal.message)
 
 

@@ -1,4 +1,4 @@
-"""Swaps of volumes: the block storage service moves a volume that a server has, and the server's guest goes on on the new one.
+"""Swaps of volumes: the block storage service moves a volume that a server has, and the server's guest continues on the new.
 
 The old volume is copied while the guest writes. When the copy is complete, the hypervisor keeps both alike
 (`causeway.virt.volume_jobs`), and the pivot may come: before it the old one has everything, behind it the new one has. Then the

@@ -39,7 +39,7 @@ class AttachMemory:
 
 @dataclass
 class DetachMemory:
-    """``resource_id``: of the volume. ``mapping``: as the server had it. ``is_kept``: the guest does not let go of it.
+    """``resource_id``: of the volume. ``mapping``: as the server had it. ``is_kept``: the guest does not release it.
 
     ``reserved``: what a resize that waits for its end has reserved at its source.
     """
@@ -93,7 +93,7 @@ class ReserveVolume(Step[Attach]):
             )
             known = {other.attachment_id for other in present}
             mapping.attachment_id = devices.reserve_volume(services, run.context, memory.resource_id, run.uuid, known)
-            # Whoever comes no further than this knows what is to be taken back.
+            # An attempt that ends here has recorded what is to be undone.
             memory.mapping = mapping
             with run.database.write() as connection:
                 self._refuse_if_deleted(connection, run)
@@ -157,7 +157,7 @@ class ConnectVolume(Step[Attach]):
 
 
 class DisconnectVolume(Step[Detach]):
-    """The guest lets go of the volume. A host that is down is waited for: its guest may come back with it."""
+    """Detaches the volume from the guest. A host that is down is waited for: its guest may come back with it."""
 
     name = "DisconnectVolume"
     reads = frozenset({"resource_id"})

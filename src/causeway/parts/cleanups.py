@@ -1,4 +1,4 @@
-"""What a host that was dead is to do when it comes back: what moves, builds and deletes, which went on without it, left there.
+"""What a host that was dead is to clean up when it is back: moves, builds and deletes continued without it.
 
 Nothing is destroyed of which the records say by now that it lives there. A guest that still runs there is destroyed with its
 disks only if the server lives elsewhere, or is deleted.
@@ -53,7 +53,7 @@ def note(
     block_devices: list[BlockDevice],
     token: MoveToken | None = None,
 ) -> None:
-    """Notes what a host was not told by who is no move, in a transaction of its own. ``token``: of a build."""
+    """Notes an order that a host missed, for callers other than moves, in a transaction of its own. ``token``: of a build."""
     missed = dataclasses.replace(missed_order(host, what, instance, token), block_devices=block_devices)
     with services.api.write() as connection:
         cleanups.note_in(connection, host, cell_uuid, missed)
@@ -65,7 +65,7 @@ def missed_order(host: str, what: Missed, instance: Instance, token: MoveToken |
 
 
 def due(services: ConductorServices, host: str) -> list[MissedOrder]:
-    """What a host may and must do now. What is of no use any more is forgotten.
+    """What a host may and must do now. What is of no use any more is deleted.
 
     A server whose cell does not answer keeps no other from its turn: what is left of it stays, and its guest is switched off,
     since it may run elsewhere.
@@ -156,7 +156,7 @@ def _require_elsewhere(cleanup: Cleanup, servers: _Servers) -> None:
     """Raises DatabaseFailed for a server of the host's own cell, which may be meant to run there: nothing can be said then."""
     if servers.cells.get(cleanup.instance_uuid) == cleanup.cell_uuid:
         raise errors.DatabaseFailed(
-            "What a host missed can't be told: its cell does not answer.",
+            "What the host missed is unknown: its cell does not answer.",
             details=f"host {cleanup.host}, server {cleanup.instance_uuid}",
         )
 
@@ -178,7 +178,7 @@ def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instan
     lives_there = instance.host == host
     if missed.what is Missed.DESTROY:
         if instance.task_state in (TaskState.DELETING, TaskState.SPAWNING):
-            # Its delete, or the build that went on without the host, has not come to its end; either is taken up if need be.
+            # Its delete, or the build that continued without the host, has not ended; either is resumed if need be.
             return False
         if lives_there:
             return None

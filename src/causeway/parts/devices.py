@@ -1,6 +1,6 @@
 """Ports and volumes of servers: reserved and written down.
 
-They are made in `causeway.parts.making` and given back in `causeway.parts.releasing`.
+They are made in `causeway.parts.making` and released in `causeway.parts.releasing`.
 """
 
 from __future__ import annotations

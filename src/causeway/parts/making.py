@@ -1,7 +1,7 @@
 """Ports and volumes that are made for servers.
 
 What is made says in the service that keeps it which server it is for. So it is found again if the answer is lost, or if its
-conductor dies before it is written down: then `causeway.parts.releasing` gives it back.
+conductor dies before it is written down: then `causeway.parts.releasing` releases it.
 """
 
 from __future__ import annotations

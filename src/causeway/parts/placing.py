@@ -1,6 +1,6 @@
-"""A host for a server that has none to come up on: evacuated, or brought back from the shelf.
+"""A host for a server that has none to come up on: evacuated, or unshelved.
 
-It stays in its cell unless told otherwise.
+It stays in its cell unless the request says otherwise.
 """
 
 from __future__ import annotations

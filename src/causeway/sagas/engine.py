@@ -49,7 +49,7 @@ class Engine(Generic[S]):
         """Acquires a saga and works on it until it ends, is stuck, or the process stops; returns it as it is then.
 
         Returns None if it has ended, another process owns it, or this release can't run it. Raises TakenOver if another process
-        acquired it meanwhile; that one goes on.
+        acquired it meanwhile; that one continues.
         """
         life, asked_at = self.environment.life, self._clock.boot()
         with life.working_on(saga_id) as nobody_else:
@@ -144,7 +144,7 @@ class Engine(Generic[S]):
     def _forward(self, progress: Progress) -> None:
         run = progress.run
         while (step := progress.next_step(self._recipe(run))) is not None:
-            # What has come to its pivot goes on to the next step, which writes it.
+            # A saga that has come to its pivot continues with the next step, which writes it.
             if self._stopping.is_set() and not run.is_pivoting:
                 progress.release()
                 return
@@ -165,7 +165,7 @@ class Engine(Generic[S]):
             self._undo(progress, obstacle)
 
     def _continues_after(self, progress: Progress, step: Step[Any], failure: errors.CausewayError) -> bool:
-        """Whether the saga goes on in this thread after a step failed. If not, it was rolled back or released, or is stuck."""
+        """Whether the saga continues in this thread after a step failed. If not, it was rolled back or released, or is stuck."""
         run = progress.run
         if run.saga.pivoted:
             return self._must_succeed(progress, step, StepPhase.DO, failure)

@@ -53,7 +53,7 @@ class Late:
             self._lost[run.saga.id] = (run, undo, until)
 
     def _is_ours(self, run: Run[Any, Any]) -> bool:
-        """Whether nobody acquired the saga: only the answer to a write was lost, and the journal tells how to go on.
+        """Whether nobody acquired the saga: only the answer to a write was lost, and the journal says how to continue.
 
         One that is not in the journal never began: nobody will end it.
         """
@@ -79,7 +79,7 @@ class Late:
                 do(partial(self._end, run, undo))
             elif state is None or now >= until:
                 if state is not None:
-                    LOG.warning("Saga %s was lost and did not end; an audit tells whether something is left", saga_id)
+                    LOG.warning("Saga %s was lost and did not end; an audit shows whether something is orphaned", saga_id)
                 self._discard(saga_id)
 
     def _end(self, run: Run[Any, Any], undo: Undo) -> None:

@@ -305,7 +305,7 @@ class ReportedProgress(ApiBase):
 
 
 class HostCleanups(ApiBase):
-    """What is left on hosts that work went on without: see `causeway.store.api.cleanups`."""
+    """What dead hosts are to clean up when they are back: see `causeway.store.api.cleanups`."""
 
     __tablename__ = "host_leftovers"
 

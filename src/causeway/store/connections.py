@@ -131,14 +131,14 @@ class BudgetPool(Pool):
         return f"{self._budget.open} of {self._budget.most} connections to cells are open"
 
     def dispose(self) -> None:
-        """Connections that are in use now are closed when they are given back."""
+        """Connections that are in use now are closed when they are returned."""
         self.is_closed = True
         self._budget.close_all_of(self)
 
     def recreate(self) -> BudgetPool:
         return BudgetPool(self._creator, self._budget, self._timeout, **self._options, _dispatch=self.dispatch)
 
-    # What SQLAlchemy calls; `test_connection_budget.py` tells when it calls something else.
+    # What SQLAlchemy calls; `test_connection_budget.py` fails when it calls something else.
     def _do_get(self) -> ConnectionPoolEntry:
         return self._budget.take(self, self._timeout)
 

@@ -101,7 +101,7 @@ def read(cells: Cells, query: ServerQuery) -> Page | None:
     try:
         return _read(cells, query)
     except (_AskAllCells, errors.DatabaseFailed, errors.NotFound):
-        # Whatever it is: the other way tells of cells that are down, and of markers that are none.
+        # Whatever it is: the other way lists cells that are down, and of markers that are none.
         return None
 
 

@@ -1,4 +1,4 @@
-"""What the Compute API has not: cells, operations, drains, audits, leftovers, candidates of moves."""
+"""What the Compute API has not: cells, operations, drains, audits, cleanups, candidates of moves."""
 
 from __future__ import annotations
 

@@ -329,7 +329,7 @@ class ServerView:
 
 @lru_cache(4096)
 def host_id(project_id: str, host: str | None) -> str:
-    """Names a host to a project without telling which one it is."""
+    """Names a host to a project without revealing which one it is."""
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
 
 

@@ -59,7 +59,7 @@ def cell_of(host: str) -> str:
 
 
 class Chapter:
-    """What chapters are told with. Checks go to the screen; what can't go on raises."""
+    """What all chapters use. Checks go to the screen; a chapter that can't continue raises."""
 
     def __init__(self, cloud: Cloud, screen: Screen) -> None:
         self._cloud = cloud

@@ -118,8 +118,8 @@ def _image(cloud: DemoCloud, screen: Screen) -> tuple[Path, str]:
 
 
 def _explain_next_steps(cloud: DemoCloud, screen: Screen) -> None:
-    screen.heading("The cloud goes on running")
+    screen.heading("The cloud keeps running")
     assert cloud.process is not None
     screen.note(f"export OS_CLIENT_CONFIG_FILE={cloud.state.clouds} OS_CLOUD=causeway")
     screen.note("openstack server list")
-    screen.note(f"kill {cloud.process.pid}   # stops it; guests go on and are found again by the next run")
+    screen.note(f"kill {cloud.process.pid}   # stops it; guests keep running and are found again by the next run")

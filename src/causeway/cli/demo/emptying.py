@@ -60,7 +60,7 @@ class EmptyingChapter(RescuingChapter):
             "--flavor",
             "gen1.small=gen2.small",
             "--reason",
-            "The hardware of cell1 is given back.",
+            "The hardware of cell1 is returned.",
         ]
         made = self._client.json("drain", "create", *words, DRAIN, cloud=ADMIN)
         check("with another flavor for it all can go", not made["plan_shortages"], made["plan_summary"])
@@ -92,7 +92,7 @@ class EmptyingChapter(RescuingChapter):
         self._roll_back(drain_id)
 
     def _end_drains(self) -> None:
-        """Forgets those of earlier runs."""
+        """Deletes those of earlier runs."""
         for one in self._client.json("drain", "list", cloud=ADMIN):
             if one["Name"] == DRAIN:
                 self._client.run("drain", "delete", one["ID"], cloud=ADMIN)
@@ -183,7 +183,7 @@ class EmptyingChapter(RescuingChapter):
             elif (now.memory, now.disk, now.lines) != ("kept", "kept", now.n):
                 wrong.append(f"{server.name}: memory {now.memory}, disk {now.disk}, {now.lines} of {now.n} lines")
         if heard:
-            claim = "all of them went on as they were, with what they had in memory and on disk"
+            claim = "all of them continued as they were, with what they had in memory and on disk"
             self._screen.check(claim, not wrong, "; ".join(wrong) or f"{len(heard)} guests")
 
     def _roll_back(self, drain_id: str) -> None:

@@ -25,7 +25,7 @@ TAGS, PROPERTIES = ["blue", "story"], {"purpose": "demo"}
 
 
 class Story(EmptyingChapter):
-    """Tells the story on a cloud that is ready."""
+    """Runs the story on a cloud that is ready."""
 
     def __init__(self, cloud: Cloud, screen: Screen, image: tuple[Path, str]) -> None:
         super().__init__(cloud, screen)
@@ -85,7 +85,7 @@ class Story(EmptyingChapter):
             self._screen.console.print(seen_from_outside(moves, travellers))
 
     def _clean_up(self) -> None:
-        """Takes away what an earlier run made."""
+        """Deletes what an earlier run made."""
         kinds: list[tuple[list[str], Any]] = [
             (["server", "delete", "--wait"], self._user.compute.servers()),
             (["volume", "delete"], self._user.block_storage.volumes()),
@@ -172,7 +172,7 @@ class Story(EmptyingChapter):
         self._listen(server)
         if self._observer is not None:
             knows = f"CAUSEWAY-METADATA hostname={server.name}" in self._said(server)
-            check("it was told its name and its user data by the metadata service", knows)
+            check("it got its name and its user data from the metadata service", knows)
 
     def _ticking(self) -> list[str]:
         """Options of a server whose guest ticks, where somebody can hear that. It reads how from the metadata service."""
@@ -220,7 +220,7 @@ class Story(EmptyingChapter):
             check(f"same {name}", shown[name] == server.shown[name], short(shown[name]))
         actions = [event["Action"] for event in self._events(server)]
         kept = actions[-len(server.actions) :] == server.actions
-        check("its history came along and went on", kept and actions[0] == "resize", ", ".join(reversed(actions)))
+        check("its history came along and continued", kept and actions[0] == "resize", ", ".join(reversed(actions)))
 
     def _confirm(self, server: Traveller) -> None:
         left = server.shown["OS-EXT-SRV-ATTR:host"]

@@ -20,7 +20,7 @@ BEFORE, MEANWHILE = {"CopyWhileRunning", "CopyInsideCell"}, {"PrepResizeAtSource
 
 
 def moves_of(cloud: Cloud, server: str, screen: Screen) -> list[dict[str, Any]]:
-    """What ``causeway operation show`` tells of a server's moves, live migrations among them."""
+    """What ``causeway operation show`` shows of a server's moves, live migrations among them."""
     words = ["causeway", "operation", "show", server, "--json", "--state-dir", str(cloud.state.path)]
     screen.command(words)
     found: list[dict[str, Any]] = json.loads(execute(words, screen, dict(os.environ)))

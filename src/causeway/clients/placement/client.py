@@ -8,10 +8,10 @@ Number of calls. Each costs the real Placement 10 to 20 ms, so:
 - confirm makes one (`release_migration`), revert one (`return_allocations`).
 
 The writes name consumer generations. To know them without a GET before each write, the client remembers what it wrote
-(an AllocationRecord per consumer, the last ``MEMORY_SIZE`` ones), or is told by the caller. If another process wrote
+(an AllocationRecord per consumer, the last ``MEMORY_SIZE`` ones), or is given by the caller. If another process wrote
 meanwhile, Placement answers 409 "consumer generation conflict" and nothing has happened: the records are read (one GET
 per consumer) and the write is tried again with the truth. So a wrong guess costs two or three calls, never correctness.
-One thing a generation can't tell: a consumer that was deleted and made again counts from 1 again. A record from memory is
+One thing a generation does not show: a consumer that was deleted and made again counts from 1 again. A record from memory is
 therefore only used for a move if it is on the provider that the caller says the server is on.
 
 All changes are idempotent: repeated after a crash or a lost answer they find what is already there and succeed.
@@ -102,7 +102,7 @@ class PlacementClient(ProviderCalls):
 
     def get_allocations(self, consumer: str) -> AllocationRecord:
         """What a server or migration holds; an empty record if nothing."""
-        with translated("to tell what a server holds"):
+        with translated("to show what a server holds"):
             answer = self._http.call("GET", "/allocations/{consumer}", consumer=consumer)
         record = AllocationRecord(
             consumer_uuid=consumer,
@@ -238,7 +238,7 @@ class PlacementClient(ProviderCalls):
                 self._write(change)
             return change.after
 
-        # The server's record is always looked at before the migration's: if another process gives back in between, the
+        # The server's record is always looked at before the migration's: if another process returns allocations in between, the
         # server's generation is the one that no longer fits.
         def from_memory() -> AllocationRecord:
             held = source or self._records.get(server)
@@ -269,7 +269,7 @@ class PlacementClient(ProviderCalls):
     ) -> AllocationRecord:
         """What the migration holds goes back to the server, and what the server held at the target is free: one POST.
 
-        If the migration holds nothing, it was given back before, and the server keeps what it has; or the server had nothing
+        If the migration holds nothing, it was returned before, and the server keeps what it has; or the server had nothing
         when it left. So if ``source_provider`` (uuid of the compute node that it left) is given and the server holds nothing
         there, what it holds is the target's and is freed. Returns the server's record.
         """
@@ -287,7 +287,7 @@ class PlacementClient(ProviderCalls):
 
         def from_memory() -> AllocationRecord:
             given, held = self._records.get(migration), self._records.get(server)
-            # That nothing is there to be given back is never believed from memory.
+            # That there is nothing to return is never believed from memory.
             if given is None or given.is_empty:
                 given = self.get_allocations(migration)
             return write(held or self.get_allocations(server), given)
@@ -297,7 +297,7 @@ class PlacementClient(ProviderCalls):
 
         with translated(
             f"to give server {server} its resources back",
-            no_room=f"The resources of server {server} at its old host could not be given back: there is no room.",
+            no_room=f"The resources of server {server} at its old host could not be returned to it: there is no room.",
         ):
             return self._with_truth(from_memory, from_truth, server, migration)
 

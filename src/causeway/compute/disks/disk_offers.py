@@ -5,8 +5,8 @@
     OFFERS/MOVE.SERVER/disk           a copy of a disk, as the driver exports it
     OFFERS/MOVE.SERVER/manifest.json  written last: names, sizes, digests, and the secret that opens them
 
-An offer is files only, so it outlives its process: a fetch that a restart broke off goes on where it was. It is there until
-the other host has its guest, at the latest until the move is confirmed or taken back; whoever has its secret may read it.
+An offer is files only, so it outlives its process: a fetch that a restart broke off continues where it was. It is there until
+the other host has its guest, at the latest until the move is confirmed or rolled back; whoever has its secret may read it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DiskOffers:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         durable.make_folder(directory, mode=0o700)
-        # What an earlier process withdrew stays so.
+        # What an earlier process ended stays so.
         durable.sync(directory)
 
     def make(

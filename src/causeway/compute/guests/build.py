@@ -75,7 +75,7 @@ class BuildEndpoint:
 
 @contextmanager
 def claimed(host: Host, instance: Instance) -> Iterator[Instance]:
-    """The server with what was claimed for it, which is given up again if the block fails."""
+    """The server with what was claimed for it, which is released if the block fails."""
     claims = host.claims
     held_before = claims.holds(instance.uuid)
     claims.claim(instance, None)

@@ -1,6 +1,6 @@
 """A host's part in a near-live migration: the guest's memory is saved, sent with its disks, and woken at the other host.
 
-The guest stands still meanwhile, but it does not boot. It goes on at its target only behind the pivot of the migration, and
+The guest stands still meanwhile, but it does not boot. It resumes at its target only behind the pivot of the migration, and
 until then it can be woken at its source from what was saved there: memory and disks of the same moment. One that its user has
 suspended was saved before, and is woken nowhere: it is off at both ends, its memory beside its disks.
 """
@@ -116,7 +116,7 @@ class NearLiveEndpoint:
             facts = host.driver.inspect(instance.uuid)
             is_complete = host.driver.saved_memory(instance.uuid) is not None
             if facts.power_state in _LIVING and not is_complete:
-                # It has gone on already: this is the server's guest, and the only one.
+                # It was resumed already: this is the server's guest, and the only one.
                 return actions.found_running(host, context, instance, block_devices)
             if not is_complete and (facts.power_state is not None or facts.has_disks):
                 # An attempt before was broken off; what it connected is connected still.
@@ -141,7 +141,7 @@ class NearLiveEndpoint:
         is_paused: bool,
         is_suspended: bool = False,
     ) -> GuestFacts:
-        """Behind the pivot. ``is_paused``: by its user, who may have it go on. ``is_suspended``: it is only looked at.
+        """Behind the pivot. ``is_paused``: by its user, who may unpause it. ``is_suspended``: it is only looked at.
 
         Raises CopyNotUsable if a suspended guest has not all that it needs to be resumed.
         """
@@ -161,7 +161,7 @@ class NearLiveEndpoint:
         is_paused: bool,
         is_suspended: bool = False,
     ) -> GuestOutcome:
-        """The guest goes on where it was saved. If there is no memory (it was not saved, or crashed meanwhile), it boots.
+        """Resumes the guest where it was saved. If there is no memory (it was not saved, or crashed meanwhile), it boots.
 
         ``is_suspended``: it is off, and has its memory, as before.
         """

@@ -18,7 +18,7 @@ OF_SERVERS = re.compile(r"^(offers|rounds|copies|rescue)\.part-of-([0-9a-f-]{36}
 
 
 class InventoryEndpoint:
-    """RPC: lists what is there; removes what was left over."""
+    """RPC: lists what is there; deletes what is orphaned."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -66,7 +66,7 @@ class InventoryEndpoint:
                     self._host.driver.delete_rescue_disk(uuid)
             return
         if not ORPHANED.match(name):
-            raise errors.BadRequest(f"{name!r} is not the name of a leftover of a transfer.")
+            raise errors.BadRequest(f"{name!r} is not the name of an orphaned file of a transfer.")
         self._host.image_cache.path(name).unlink(missing_ok=True)
 
     def remove_leftover_disks(self, context: RequestContext, *, instance_uuid: str, stashed: bool) -> None:  # noqa: ARG002

@@ -1,6 +1,6 @@
 """What this host missed while it was dead: it is carried out before the host takes orders, or anything is started on it.
 
-Servers that were here may have gone on elsewhere meanwhile. Their guests that still run here are destroyed, and what was kept
+Servers that were here may run elsewhere by now. Their guests that still run here are destroyed, and what was kept
 for moves that have ended goes. The conductors know what is to be done (`causeway.parts.cleanups`) and have looked where
 the servers live.
 """

@@ -35,10 +35,10 @@ class CloudRecords(Protocol):
         """Notes in which cell a host is. Raises Conflict, if it can say so at once, if another cell has one of this name."""
 
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
-        """A host was unreachable, or has guests of servers that are not there: what went on without it is removed there."""
+        """A host was unreachable, or has guests of servers that are not there: what continued without it is cleaned up there."""
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """What a host is to do before anything else: what it was not told while it was dead."""
+        """What a host is to do before anything else: the orders that it missed while it was dead."""
 
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
         """They are done."""

@@ -16,7 +16,7 @@ from causeway.moves.steps.records import require_authority
 from causeway.store.api import migrations
 from causeway.store.cell import copies, instances
 
-# The fields of a server that tell of a move, when it has ended.
+# The fields of a server that describe a move; cleared when it has ended.
 NOT_MOVED: dict[str, None] = dict.fromkeys(("old_flavor", "new_flavor", "old_vm_state", "migration_context"))
 
 

@@ -48,7 +48,7 @@ class FinishResizeAtDest(Step):
     makes = frozenset({Thing.DISKS, Thing.GUEST, Thing.IMAGE})
     event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
     notice: ClassVar[str] = "resize_finish"
-    #: the server's task meanwhile, and its states then, for those who are told
+    #: the server's task meanwhile, and its states then, for notifications
     coming: ClassVar[TaskState] = TaskState.RESIZE_FINISH
     becomes: ClassVar[dict[str, Any]] = {"vm_state": VmState.RESIZED, "task_state": None}
     #: what the target is noted to have missed if it is dead

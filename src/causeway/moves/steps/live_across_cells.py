@@ -191,7 +191,7 @@ class SwitchBehindPivot(SwitchInstanceMapping):
         return mappings.get(run.services.api, run.uuid).cell_uuid == run.memory.target_cell
 
     def _commit(self, run: Run, switch: Write) -> None:
-        # Only what is different can be told apart from what was written before, if an answer is lost.
+        # If an answer is lost, only a value that differs shows whether it was written.
         run.memory.is_switched = True
         try:
             run.save(also=switch)
@@ -240,7 +240,7 @@ class ArriveAtTarget(Step):
 
 
 class LeaveSourceCellLive(ConfirmResizeAtSource):
-    """Nothing of the server stays at its source. One that is down keeps it waiting for nothing: it is told when it is back."""
+    """Deletes all of the server at its source. If the source is down, the order is noted and sent when it is up again."""
 
     name = "LeaveSourceCell"
     pivots = False
@@ -248,7 +248,7 @@ class LeaveSourceCellLive(ConfirmResizeAtSource):
     missed = Missed.DELETE_LIVE_SOURCE
 
     def _notify_start(self, run: Run) -> None:
-        """Who listens was told when the guest arrived."""
+        """Nothing to send: listeners were notified when the guest arrived."""
 
     def _look_again(self, run: Run) -> None:
         show_target_again(run, stashed=False)

@@ -1,7 +1,7 @@
 """Near-live migration: a server goes to another cell, and its guest does not boot.
 
 Its disks are copied while it runs; then it stands still while its memory and the last changes travel. At the target it is woken,
-still standing, before the pivot, and goes on behind it: so it never runs at two places, and undoing loses nothing. There is no
+still standing, before the pivot, and resumes behind it: so it never runs at two places, and undoing loses nothing. There is no
 VERIFY_RESIZE. What the source keeps goes when the target has shown the guest.
 
 A guest that is suspended stays so: what was saved when it was suspended travels with its disks, and its next resume wakes it.
@@ -98,7 +98,7 @@ class PrepareOtherHost(PrepResizeAtDest):
 class SaveGuest(PrepResizeAtSource):
     """The guest stands still: its memory and the last changes of its disks go into temporary images, or are offered.
 
-    Undone, it goes on at its source, from the same memory and disks.
+    Undone, it resumes at its source, from the same memory and disks.
     """
 
     name = "SaveGuest"
@@ -173,7 +173,7 @@ class ShowAtTarget(ShowTarget):
 
 
 class LetGuestGoOn(Step):
-    """The guest goes on at its target; one that its user has suspended is shown to be there."""
+    """Resumes the guest at its target; a guest that its user has suspended is only looked at."""
 
     name = "LetGuestGoOn"
     reads = frozenset(
@@ -225,7 +225,7 @@ class LeaveSourceCell(ConfirmResizeAtSource):
     missed = Missed.CONFIRM_CROSS_CELL
 
     def _notify_start(self, run: Run) -> None:
-        """Who listens was told when the guest left."""
+        """Nothing to send: listeners were notified when the guest left."""
 
 
 class EndNearLiveMigration(Step):

@@ -93,7 +93,7 @@ class PrepResizeAtDest(Step):
         instances.update(run.source_database, run.uuid, expected_task=memory.tasks, **written)
         run.keep_records(memory.source_cell, **written)
         if memory.is_cross_cell and (memory.bound_hosts or hardware.promises(context)):
-            # The target's cell tells its hosts what they hold for the server, and counts what it takes of them.
+            # The target's cell reports to its hosts what they hold for the server, and counts what it uses of them.
             instances.change_copy(run.target_database, run.uuid, run.move.id, migration_context=context)
 
     def _ask_source(self, run: Run) -> None:
@@ -231,7 +231,7 @@ def _notified_of_preparing(run: Run) -> Iterator[None]:
 
 
 def clear_stash(run: Run) -> None:
-    """The source's record forgets the move; events go to its own host only again."""
+    """Clears the move from the source's record; events go to its own host only, as before."""
     instances.update(
         run.source_database,
         run.uuid,
@@ -355,7 +355,7 @@ class PrepResizeAtSource(Step):
         run.save()
 
     def _hand_over(self, run: Run) -> SourceOutcome:
-        """Has the source let go of the guest and send its disks. Raises WarmCopyImpossible if it must be all of them."""
+        """Has the source shut the guest off and send its disks. Raises WarmCopyImpossible if it must be all of them."""
         direct = is_direct(run)
         return run.source_computes.prep_snapshot_based_resize_at_source(
             run.context,
@@ -370,7 +370,7 @@ class PrepResizeAtSource(Step):
         )
 
     def _swap_attachment(self, run: Run, device: BlockDevice, volume_id: str) -> None:
-        """The source lets go of the volume and reserves it anew, to be there for a revert."""
+        """Has the source disconnect the volume, and reserves it anew for a revert."""
         pair = run.memory.pair(volume_id)
         if pair.source is None:
             pair.source = reserve_once(run, volume_id, run.source_devices())
@@ -431,7 +431,7 @@ class PrepResizeAtSource(Step):
     def _end_copies(self, run: Run) -> None:
         for image_id in image_ids_of(run):
             run.services.images.delete(run.context, image_id)
-        # The source withdraws what it offered when its guest comes back.
+        # The source ends its offer when its guest is restored.
         run.memory.offer = None
 
 

@@ -65,7 +65,7 @@ class ResizeInstance(PrepResizeAtSource):
         return []
 
     def _end_copies(self, run: Run) -> None:
-        # The source withdraws what it offered when its guest comes back.
+        # The source ends its offer when its guest is restored.
         run.memory.offer = None
 
 

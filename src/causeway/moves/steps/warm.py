@@ -79,7 +79,7 @@ class CopyWhileRunning(Step):
             )
 
     def _held_for(self, run: Run) -> float:
-        """Seconds. Who takes a held move over goes on with its next round."""
+        """Seconds. Whoever takes over a held move continues with its next round."""
         until = run.memory.held_until
         return (until - utcnow()).total_seconds() if until is not None else 0.0
 
@@ -219,7 +219,7 @@ class CopyWhileRunning(Step):
             return
         _delete_images(run, warm)
         if at_source(run).is_fenced:
-            # What the target has may be all that can be had of the disks: it stays, and the audit tells of it.
+            # What the target has may be the last copy of the disks: it stays, and the audit reports it.
             LOG.warning("Host %s keeps what it has of the disks of server %s", memory.dest_host, run.uuid)
             memory.warm = None
             return

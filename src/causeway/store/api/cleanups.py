@@ -1,4 +1,4 @@
-"""What is left on hosts that an operator said to be dead, and that work went on without.
+"""What hosts are to clean up that an operator said to be dead, and that work continued without.
 
 Each row is an order that the host missed. When it comes back it carries them out before anything else; then the rows go.
 """
@@ -43,7 +43,7 @@ def id_of(host: str, instance_uuid: str, move_id: str | None, what: str) -> str:
 
 
 def note_in(connection: sa.Connection, host: str, cell_uuid: str, missed: MissedOrder) -> None:
-    """Notes what a host was not told, or notes it anew."""
+    """Notes an order that a host missed, or notes it anew."""
     connection.execute(TABLE.delete().where(TABLE.c.id == missed.id))
     connection.execute(
         TABLE.insert(),

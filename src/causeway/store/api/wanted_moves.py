@@ -1,4 +1,4 @@
-"""Whether somebody wants an operation to go on: it may be cancelled, taken over, or its server deleted."""
+"""Whether an operation is to continue: it may be cancelled, taken over, or its server deleted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from causeway.store.api.journal import MOVES
 from causeway.store.api_tables import InstanceMappings
 from causeway.store.database import Database
 
-# A server that waits for confirm or revert is deleted by confirming it: these go on, and what deletes it.
+# A server that waits for confirm or revert is deleted by confirming it: these continue, and what deletes it.
 CONTINUE_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert", DELETE)
 CANCELLED = "It was cancelled on request."
 _NAMES = ("id", "instance_uuid", "recipe", "epoch", "state", "pivoted", "cancel_requested", "step", "at_hand")

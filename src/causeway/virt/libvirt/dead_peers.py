@@ -2,7 +2,7 @@
 
 QEMU copies disks to the target of a migration over connections without keep-alive. When the target dies hard just after it had
 received a request, and before it answered, nothing is left to be sent, so TCP never finds out; and QEMU, which waits for the
-answer before it lets the guest go on, stands still for good, and its guest with it (seen with QEMU 7.2). Neither QEMU nor libvirt
+answer before it resumes the guest, stands still for good, and its guest with it (seen with QEMU 7.2). Neither QEMU nor libvirt
 has a setting for that. So keep-alive is switched on from here, on QEMU's own sockets: see pidfd_getfd(2).
 """
 

@@ -78,7 +78,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     ``virt_type``: ``kvm``, ``qemu`` (emulation), or ``auto``: KVM if it really works. ``network_agent``: what makes bridges
     ready on this host; None if the network service has an agent of its own. ``call_timeout``: for one call of libvirt;
-    ``disk_timeout``: for reading or writing a whole root disk; ``detach_timeout``: for a guest to let go of a device.
+    ``disk_timeout``: for reading or writing a whole root disk; ``detach_timeout``: for a guest to release a device.
     """
 
     supports_migrate_to_same_host = False

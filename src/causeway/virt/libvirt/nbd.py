@@ -15,7 +15,7 @@ from types import TracebackType
 
 from causeway.errors import GuestFailed
 
-# Bytes that one request reads or writes at most, and of a disk whose extents one request tells.
+# Bytes that one request reads or writes at most, and of a disk whose extents one request gets.
 LARGEST, BYTES_AT_ONCE = 32 << 20, 1 << 30
 # The contexts and flags of the protocol and of QEMU.
 ALLOCATION = "base:allocation"
@@ -43,7 +43,7 @@ class NbdClient:
     """A connection to one export. Raises `GuestFailed` for whatever the server refuses, or if it does not answer."""
 
     def __init__(self, path: Path, export: str, contexts: tuple[str, ...] = (), *, timeout: float = 60.0) -> None:
-        """``path``: a unix socket; ``contexts``: what `extents` is to tell of. ``timeout``: seconds for each answer."""
+        """``path``: a unix socket; ``contexts``: what `extents` is asked for. ``timeout``: seconds for each answer."""
         self._where = f"{export} at {path}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
@@ -69,11 +69,11 @@ class NbdClient:
         self.close()
 
     def close(self) -> None:
-        """Tells the server; what was written and not flushed may be lost."""
+        """Disconnects; what was written and not flushed may be lost."""
         try:
             self._socket.sendall(struct.pack(">IHHQQI", _REQUEST_MAGIC, 0, _CMD_DISC, 0, 0, 0))
         except OSError:
-            # It is gone, which is what it was to be told.
+            # It is gone already.
             return
         finally:
             self._socket.close()
@@ -88,7 +88,7 @@ class NbdClient:
         while at < self.size:
             extents = self._block_status(context, at, min(BYTES_AT_ONCE, self.size - at))
             if not extents:
-                raise self._failed(f"the server tells nothing of {context} at {at}")
+                raise self._failed(f"the server says nothing of {context} at {at}")
             for length, flags in extents:
                 if pending is not None and pending.flags == flags:
                     pending = Extent(pending.offset, pending.length + length, flags)
@@ -143,7 +143,7 @@ class NbdClient:
                 self.size = struct.unpack(">Q", data[2:10])[0]
 
     def _ask_option(self, option: int, data: bytes) -> list[bytes]:
-        """What the server tells before it agrees."""
+        """What the server sends before it agrees."""
         self._socket.sendall(struct.pack(">QII", _OPTION_MAGIC, option, len(data)) + data)
         extents: list[bytes] = []
         while True:

@@ -116,7 +116,7 @@ def pause(connection: Connection, uuid: str) -> None:
 
 
 def inject_nmi(connection: Connection, uuid: str) -> None:
-    """A non-maskable interrupt in a guest that runs, or that stands still and gets it when it goes on."""
+    """A non-maskable interrupt in a guest that runs, or that stands still and gets it when it is resumed."""
 
     def inject(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)

@@ -158,7 +158,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDr
         folder = self.files.disks(uuid)
         taken = virt.allocated_bytes(folder)
         with suppress(GuestFailed):
-            # One that is missing or damaged is told of by `copy_faults`.
+            # One that is missing or damaged is reported by `copy_faults`.
             taken += disk.load(folder / virt.ROOT_DISK).data
         return taken
 
@@ -553,7 +553,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDr
     def _refuse_leaving(self, guest: Guest | None) -> None:
         if guest is not None and guest.going_to is not None:
             raise GuestFailed(
-                f"Guest {guest.uuid} is being handed over to another host: only that one may let it go on.",
+                f"Guest {guest.uuid} is being handed over to another host: only that one may resume it.",
                 details=self.hostname,
             )
 

@@ -57,7 +57,7 @@ class SavedMemoryDriver(virt.Driver, ABC):
             durable.write(self.files.disks(uuid) / virt.MEMORY, msgspec.json.encode(guest.memory))
             guest.power_state, guest.memory = PowerState.SHUTDOWN, []
             self.files.save(guest)
-        # It has to get to the other host before the guest can go on.
+        # It has to get to the other host before the guest can be resumed.
         with self.link.transfer() as transfer:
             transfer.take(guest.memory_mb << 20)
 
@@ -114,6 +114,6 @@ class SavedMemoryDriver(virt.Driver, ABC):
                 self.unpause(uuid)
 
     def discard_memory(self, uuid: str) -> None:
-        """Before the guest goes on, or boots."""
+        """Called before the guest is resumed, or boots."""
         if (self.files.disks(uuid) / virt.MEMORY).exists():
             durable.delete(self.files.disks(uuid) / virt.MEMORY)

@@ -1,4 +1,4 @@
-"""What is left on hosts that work went on without."""
+"""What dead hosts are to clean up when they are back."""
 
 from alembic import op
 
