@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORDS = Path(__file__).with_name("retired-words.toml")
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _INLINE_CODE = re.compile(r"`[^`\n]*`")
 _LINK_TARGET = re.compile(r"\]\([^)\n]*\)")
@@ -110,7 +111,8 @@ def check_python(path: str, text: str, words: Iterable[Word], exceptions: Except
             if re.search(r"\s", token.string):
                 yield from _in_prose(path, token.start[0], token.string, words, exceptions)
             else:
-                yield from _in_name(path, token.start[0], token.string.strip("\"'bfru"), words, exceptions)
+                plain = _PLACEHOLDER.sub("", token.string).strip("\"'bfru")
+                yield from _in_name(path, token.start[0], plain, words, exceptions)
     if comment:
         yield from _in_prose(path, first_line, "\n".join(comment), words, exceptions)
 

@@ -107,7 +107,7 @@ def _open(look: Look, database: Database, host: str) -> None:
 @contextmanager
 def _trouble(look: Look, what: str) -> Iterator[None]:
     """One host that can't be reached keeps no other one waiting."""
-    look.go_on()
+    look.renew()
     try:
         yield
     except errors.TakenOver:

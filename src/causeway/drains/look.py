@@ -81,7 +81,7 @@ class Look:
         cells = self.services.cells
         return self.silent | {cell.name for cell in cells.mappings(cell0=False) if cells.is_down(cell.uuid)}
 
-    def go_on(self) -> None:
+    def renew(self) -> None:
         """Renews the lease when it is time. Raises TakenOver when this look is to end: it was lost, or the conductor stops."""
         if self.services.stopping.is_set():
             raise errors.TakenOver(f"Drain {self.drain.id} is left to other conductors: this one stops.")
@@ -135,7 +135,7 @@ class Look:
     @contextmanager
     def apart(self, server: DrainServer) -> Iterator[None]:
         """What goes wrong with one server keeps no other one waiting."""
-        self.go_on()
+        self.renew()
         try:
             yield
         except errors.TakenOver:

@@ -57,7 +57,7 @@ def note_coming(look: Look) -> None:
     """
     known = {server.instance_uuid for server in look.servers}
     for host, cell_uuid in look.places.items():
-        look.go_on()
+        look.renew()
         try:
             nodes = hosts.list_nodes(look.services.cells.database(cell_uuid), host=host)
             held = [look.services.placement.get_provider_allocations(node.uuid) for node in nodes]

@@ -100,7 +100,7 @@ class _HeaderReader(_CherootReader):  # type: ignore[misc]
         return read
 
     def _allow_header(self, key_name: bytes) -> bool:
-        """Applications can't distinguish underscores from hyphens: X_Forwarded_For would be taken for a proxy's X-Forwarded-For."""
+        """Applications can't distinguish underscores from hyphens: X_Forwarded_For would pass for a proxy's X-Forwarded-For."""
         return b"_" not in key_name
 
 

@@ -35,7 +35,9 @@ def undo_late(run: Run) -> None:
     if ended.state not in ENDED:
         return
     if journal.active_of_server(services.api, run.uuid) is not None:
-        LOG.warning("Move %s was lost while it acted; `causeway audit` shows whether something of it is orphaned", move.id)
+        LOG.warning(
+            "Move %s was lost while it acted; `causeway audit` shows whether something of it is orphaned", move.id
+        )
         return
     waiting = migrations.search(services.api, instance_uuid=run.uuid, statuses=[MigrationStatus.FINISHED])
     if ended.state is SagaState.DONE:

@@ -43,7 +43,7 @@ def ended(run: OperationRun[Any]) -> None:
 def failed(run: OperationRun[Any], failure: errors.CausewayError) -> None:
     """The server is as it was."""
     with run.database.write() as connection:
-        _tell(connection, run, failure)
+        _record(connection, run, failure)
 
 
 def rolled_back(run: OperationRun[Any], cause: errors.CausewayError) -> None:
@@ -51,13 +51,13 @@ def rolled_back(run: OperationRun[Any], cause: errors.CausewayError) -> None:
     if run.is_recorded(cause.message):
         return
     with run.database.write() as connection:
-        _tell(connection, run, cause)
+        _record(connection, run, cause)
         if not any(event.result == "Error" for event in run.step_events()):
             event = history.failed_event(f"compute_{run.saga.recipe}", cause)
             actions.add_events_in(connection, run.uuid, run.context.request_id, [event])
 
 
-def _tell(connection: sa.Connection, run: OperationRun[Any], cause: errors.CausewayError) -> None:
+def _record(connection: sa.Connection, run: OperationRun[Any], cause: errors.CausewayError) -> None:
     run.write_history(connection, cause)
     actions.set_message_in(connection, run.uuid, run.context.request_id, cause.message)
 

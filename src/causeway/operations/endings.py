@@ -93,13 +93,13 @@ def failed(run: OperationRun[Any], cause: errors.CausewayError, tasks: Collectio
         if run.is_recorded(cause.message):
             return
         with run.database.write() as connection:
-            _tell(connection, run, cause)
+            _record(connection, run, cause)
             instances.end_task_in(connection, run.uuid, tasks, **changes)
     except errors.ServerNotFound:
         return
 
 
-def _tell(connection: sa.Connection, run: OperationRun[Any], cause: errors.CausewayError) -> None:
+def _record(connection: sa.Connection, run: OperationRun[Any], cause: errors.CausewayError) -> None:
     run.write_history(connection, cause)
     actions.set_message_in(connection, run.uuid, run.context.request_id, cause.message)
     if not isinstance(cause, errors.Cancelled):

@@ -129,7 +129,7 @@ class EndSnapshot(Step[Snapshot]):
         if memory.new_file is not None:
             info = with_file(volume.connection_info or {}, memory.new_file)
             block_devices.update(run.database, volume.uuid, connection_info=info)
-        _tell(run, "deleting" if memory.new_file is None else "creating", DONE)
+        _report(run, "deleting" if memory.new_file is None else "creating", DONE)
         endings.ended(run, TASKS)
 
 
@@ -154,7 +154,7 @@ def _volume(run: Snapshot) -> BlockDevice:
     return run.memory.volume
 
 
-def _tell(run: Snapshot, status: str, progress: str | None = None) -> None:
+def _report(run: Snapshot, status: str, progress: str | None = None) -> None:
     try:
         run.services.volumes.report_snapshot(run.context, run.memory.snapshot_id, status, progress)
     except (errors.ServiceRefused, errors.NotFound) as refusal:
@@ -163,7 +163,7 @@ def _tell(run: Snapshot, status: str, progress: str | None = None) -> None:
 
 
 def _failed(run: Snapshot, cause: errors.CausewayError) -> None:
-    _tell(run, "error_deleting" if run.memory.new_file is None else "error")
+    _report(run, "error_deleting" if run.memory.new_file is None else "error")
     endings.failed(run, cause, TASKS)
 
 

@@ -259,5 +259,6 @@ def _unclear(run: ServerRun[Any], journey: Journey, seen: Seen) -> errors.Causew
             " then the migration is rolled back, and a hard reboot boots the server from its disks"
         )
     return errors.GuestUnclear(
-        f"The live migration of server {run.uuid} has no end yet: it is unknown which host owns its guest.", details=details
+        f"The live migration of server {run.uuid} has no end yet: it is unknown which host owns its guest.",
+        details=details,
     )

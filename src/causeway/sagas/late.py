@@ -79,7 +79,9 @@ class Late:
                 do(partial(self._end, run, undo))
             elif state is None or now >= until:
                 if state is not None:
-                    LOG.warning("Saga %s was lost and did not end; an audit shows whether something is orphaned", saga_id)
+                    LOG.warning(
+                        "Saga %s was lost and did not end; an audit shows whether something is orphaned", saga_id
+                    )
                 self._discard(saga_id)
 
     def _end(self, run: Run[Any, Any], undo: Undo) -> None:

@@ -75,7 +75,7 @@ def ask_with_image(
 ) -> str:
     """Asks for an operation that makes an image of the server; returns the image's id.
 
-    ``record``: what differs from the record of an image of the root disk. A caller who may not make it gets an error; then nothing
+    ``record``: what differs in the record of an image of the root disk. A caller who may not make it gets an error; then nothing
     has happened.
     """
     services, context, image_id = request.services, request.context, str(uuids.uuid4())
