@@ -18,9 +18,9 @@ packages: ## installs the Debian packages that are missing (as root)
 install: packages ## makes .venv with everything
 	@PYTHON="$(PYTHON)" scripts/install-venv.sh
 
-lint: install ## ruff, mypy --strict, and who may import whom
+lint: install ## ruff, mypy --strict, who may import whom, and no retired words (docs/glossary.md)
 	@failed=""; \
-	for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo"; do \
+	for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo" "python scripts/check_words.py"; do \
 		echo "$$check"; $(BIN)/$$check || failed="$$failed [$$check]"; \
 	done; \
 	[ -z "$$failed" ] || { echo "lint: failed:$$failed"; exit 1; }

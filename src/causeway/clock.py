@@ -4,7 +4,7 @@ Only what a transfer takes goes by it: links and guests of simulated hosts, how 
 bandwidth, estimates. Leases, timeouts of calls and heartbeats go by the machine's time, always.
 
 A clock that jumps is shared through a file, which has the seconds that were skipped so far: by all processes that name it. Real
-time goes on beside that, so what a busy machine takes for other things is not multiplied. Who waits skips what he would wait for,
+time passes beside that, so what a busy machine does otherwise is not multiplied. Who waits skips what they would wait for,
 or all but a fraction of it. Two that wait at the same time live through what the other one skips: what overlaps does not add up.
 """
 

@@ -26,7 +26,7 @@
     ├── UnsupportedMediaType          415  unsupported_media_type
     ├── NotImplementedHere            501  not_implemented
     ├── NoSuchMethod                  500  no_such_method         (a service of ours, of an older version, was asked)
-    ├── Misconfigured                 500  misconfigured          (options, policy files: told when a process starts)
+    ├── Misconfigured                 500  misconfigured          (options, policy files: raised when a process starts)
     ├── DatabaseFailed                503  database_failed
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
         ├── Cancelled                 500  move_cancelled         (its user asked for it)
@@ -36,7 +36,7 @@
         ├── Interrupted               500  interrupted            (whoever worked on it was stopped)
         ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)
         ├── GuestStayed               500  guest_stayed           (a live migration failed: the guest is where it was)
-        ├── GuestUnclear              500  guest_unclear          (which host owns a guest can't be told now; it is waited for)
+        ├── GuestUnclear              500  guest_unclear          (which host owns a guest is unknown now; it is waited for)
         ├── GuestArrived              500  guest_arrived          (undoing finds the guest at its target: forward again)
         ├── CopyNotUsable             500  copy_not_usable        (so the other copy was not destroyed)
         ├── DiskTransferFailed        500  disk_transfer_failed
@@ -323,7 +323,7 @@ class UnexpectedFailure(OperationFailed):
 
 
 class Interrupted(OperationFailed):
-    """Whoever worked on it was stopped in the middle; asked again, the next one goes on from what is there."""
+    """Whoever worked on it was stopped in the middle; asked again, the next one continues from what is there."""
 
     code = "interrupted"
     passing = True
@@ -343,7 +343,7 @@ class GuestStayed(OperationFailed):
 
 
 class GuestUnclear(OperationFailed):
-    """Which host owns a guest can't be told now, or its migration goes on: nobody resumes, starts or destroys anything."""
+    """Which host owns a guest is unknown now, or its migration is running: nobody resumes, starts or destroys anything."""
 
     code = "guest_unclear"
     passing = True
@@ -436,7 +436,7 @@ class ClaimsUnknown(OperationFailed):
 
 
 class RpcTimeout(OperationFailed):
-    """A service of ours did not answer. What it was asked may have been done, or not, or may still be going on."""
+    """A service of ours did not answer. What it was asked may have been done, or not, or may still be running."""
 
     code = "rpc_timeout"
     passing = True

@@ -1,6 +1,6 @@
 """Many tasks on few threads: one that waits for something that takes long holds no thread meanwhile.
 
-A task is a plain function. Where it waits (`result_of`) it is parked, and its thread works on others. It goes on, on the same
+A task is a plain function. Where it waits (`result_of`) it is parked, and its thread works on others. It continues, on the same
 thread, when what it waits for is there. Tasks are greenlets, as under SQLAlchemy's asyncio extension, so that a function reads
 the same whether it is a task or not: outside of tasks `result_of` holds its thread.
 
@@ -33,7 +33,7 @@ class _Task(greenlet.greenlet):
     """``worker``: its thread, from its beginning to its end."""
 
     def __init__(self, work: Callable[[], object], workers: Workers, worker: _Worker) -> None:
-        # Whoever makes it: when it is parked or ends, its thread goes on to the next.
+        # Whoever makes it: when it is parked or ends, its thread begins the next.
         super().__init__(work, worker.hub)
         self.gr_context = contextvars.copy_context()
         self.workers, self.worker = workers, worker
@@ -87,7 +87,7 @@ class Workers:
             self._call_one()
 
     def shutdown(self, *, wait: bool) -> None:
-        """Takes nothing new and forgets what has not begun; with ``wait``, returns when all that has begun is done."""
+        """Takes nothing new and discards what has not begun; with ``wait``, returns when all that has begun is done."""
         with self._lock:
             self._closed = True
             self._queue.clear()
@@ -160,7 +160,7 @@ class Workers:
                     self._begun -= 1
 
     def _next(self, worker: _Worker) -> _Task | None:
-        """Waits for a task that can go on, or begin; None: there will be none any more."""
+        """Waits for a task that can continue, or begin; None: there will be none any more."""
         with self._lock:
             while True:
                 now = time.monotonic()

@@ -141,7 +141,7 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("os-unrescue", MEMBER, "Unrescue a server", "POST /servers/{server_id}/action (unrescue)"),
     ("os-admin-password", MEMBER, "Change a password", "POST /servers/{server_id}/action (changePassword)"),
     ("os-multinic:add", MEMBER, "Give a server one more fixed IP", "POST /servers/{server_id}/action (addFixedIp)"),
-    ("os-multinic:remove", MEMBER, "Take a fixed IP away", "POST /servers/{server_id}/action (removeFixedIp)"),
+    ("os-multinic:remove", MEMBER, "Remove a fixed IP", "POST /servers/{server_id}/action (removeFixedIp)"),
     ("os-create-backup", MEMBER, "Back up a server", "POST /servers/{server_id}/action (createBackup)"),
     ("os-evacuate", ADMIN, "Evacuate a server", "POST /servers/{server_id}/action (evacuate)"),
     ("os-deferred-delete:restore", MEMBER, "Restore a deleted server", "POST /servers/{server_id}/action (restore)"),
@@ -211,7 +211,7 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("os-flavor-access", ADMIN, "See who has access to a flavor", "GET /flavors/{flavor_id}/os-flavor-access"),
     ("os-flavor-access:add_tenant_access", ADMIN, "Give a project access",
      "POST /flavors/{flavor_id}/action (addTenantAccess)"),
-    ("os-flavor-access:remove_tenant_access", ADMIN, "Take access away",
+    ("os-flavor-access:remove_tenant_access", ADMIN, "Remove access",
      "POST /flavors/{flavor_id}/action (removeTenantAccess)"),
     ("os-flavor-extra-specs:index", READER, "List extra specs", "GET /flavors/{flavor_id}/os-extra_specs"),
     ("os-flavor-extra-specs:show", READER, "Show an extra spec", "GET /flavors/{flavor_id}/os-extra_specs/{key}"),
@@ -309,7 +309,7 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("os-floating-ips:create", MEMBER, "Make a floating IP", "POST /os-floating-ips"),
     ("os-floating-ips:delete", MEMBER, "Delete a floating IP", "DELETE /os-floating-ips/{floating_ip_id}"),
     ("os-floating-ips:add", MEMBER, "Give a server a floating IP", "POST /servers/{server_id}/action (addFloatingIp)"),
-    ("os-floating-ips:remove", MEMBER, "Take a floating IP away",
+    ("os-floating-ips:remove", MEMBER, "Remove a floating IP",
      "POST /servers/{server_id}/action (removeFloatingIp)"),
     ("os-security-groups:get", READER, "List security groups", "GET /os-security-groups"),
     ("os-security-groups:show", READER, "Show a security group", "GET /os-security-groups/{group_id}"),
@@ -452,7 +452,7 @@ class Enforcer:
         try:
             policy_files.check(self._conf)
         except errors.Misconfigured as broken:
-            LOG.error("%s The rules that were read before go on.", broken.message)
+            LOG.error("%s The rules that were read before stay in force.", broken.message)
             self._complaint = broken.message
             return False
         self._complaint = ""

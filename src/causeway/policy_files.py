@@ -1,6 +1,6 @@
 """The operator's policy files, looked at before oslo.policy has them: it takes what it can't parse for "never", or for no file.
 
-A rule that means nothing would lock people out, or, the file ignored, let them in; so a broken file is told, with its line.
+A rule that means nothing would lock people out, or, the file ignored, let them in; so a broken file is reported, with its line.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def stamps(conf: cfg.ConfigOpts) -> dict[Path, tuple[int, int]]:
     found = {}
     for path in files_of(conf):
         with suppress(FileNotFoundError):
-            told = path.stat()
-            found[path] = (told.st_mtime_ns, told.st_size)
+            status = path.stat()
+            found[path] = (status.st_mtime_ns, status.st_size)
     return found
 
 

@@ -53,7 +53,7 @@ def run_batch(site: Site, cases: list[OperationCase]) -> bool:
         site.kill_host(dead)
     makers = _break(site, pairs, action)
     if dead is not None:
-        _bring_back(site, pairs, dead)
+        _restore_guest(site, pairs, dead)
     _settle(site, pairs)
     for uuid, disagreements in look.audit(site).items():
         for case, subject in pairs:
@@ -132,7 +132,7 @@ def _is_nothing(found: list[str]) -> bool:
     return not found
 
 
-def _bring_back(site: Site, pairs: list[Pair], host: str) -> None:
+def _restore_guest(site: Site, pairs: list[Pair], host: str) -> None:
     """When everything is settled without the host. Guests of servers that stayed there are off: their users start them."""
     until(lambda: all(is_settled(site, subject.uuid) for _, subject in pairs), bool, PATIENCE)
     for case, subject in pairs:
@@ -333,12 +333,16 @@ def _leftovers(site: Site, pairs: list[Pair], at_first: World, makers: dict[str,
         attributed = attributed and owner is not None
         for case, _ in [owner] if owner is not None else pairs:
             case.complain(
-                [Complaint(LEAKED, f"left when all was deleted: {kind} {identity}{_told_of(world, kind, identity)}")]
+                [
+                    Complaint(
+                        LEAKED, f"left when all was deleted: {kind} {identity}{_addresses_shown(world, kind, identity)}"
+                    )
+                ]
             )
     return attributed
 
 
-def _told_of(world: World, kind: str, identity: str) -> str:
+def _addresses_shown(world: World, kind: str, identity: str) -> str:
     if kind not in ("volume", "snapshot", "image", "port"):
         return ""
     record = getattr(world, f"{kind}s")[identity]

@@ -123,7 +123,7 @@ def keystone(app: WsgiApp, conf: cfg.ConfigOpts) -> WsgiApp:
         def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
             if status.startswith("401"):
                 # A service that this one calls for the user did not take the token.
-                remembered.forget(environ)
+                remembered.discard(environ)
                 headers = [*headers, ("WWW-Authenticate", f'Keystone uri="{protected.www_authenticate_uri}"')]
             return start_response(status, headers, *more)
 

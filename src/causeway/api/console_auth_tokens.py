@@ -27,10 +27,10 @@ def show(request: ApiRequest, console_token: str) -> Response:
     standing = standings(request.services.cells, [token]).get(token.token_hash)
     if standing is None:
         raise errors.CellDown(
-            f"Where the console of instance {token.instance_uuid} is can't be told: its cell does not answer now."
+            f"Where the console of instance {token.instance_uuid} is is unknown: its cell does not answer now."
         )
     if standing.ending is not None:
-        raise errors.NotFound(f"Token not found: {standing.ending.told(token.instance_uuid)}")
+        raise errors.NotFound(f"Token not found: {standing.ending.sentence(token.instance_uuid)}")
     console: dict[str, Any] = {
         "instance_uuid": token.instance_uuid,
         "host": token.host,

@@ -118,7 +118,7 @@ def update(request: ApiRequest, drain_id: str) -> Response:
     """Other limits, also while it runs; those that are not named stay as they are."""
     _find(request, drain_id, "update")
     changed = store.revise_limits(request.services.api, drain_id, request.body["drain"]["limits"])
-    _tell(request, changed, "update")
+    _notify(request, changed, "update")
     return Response(200, {"drain": _view(request, changed)})
 
 
@@ -181,17 +181,17 @@ def _find(request: ApiRequest, drain_id: str, verb: str) -> Drain:
 
 def _transit(request: ApiRequest, drain_id: str, state: DrainState, action: str, **changes: Any) -> Response:
     changed = store.transit(request.services.api, drain_id, state, **changes)
-    _tell(request, changed, action)
+    _notify(request, changed, action)
     return Response(202, {"drain": _view(request, changed)})
 
 
-def _tell(request: ApiRequest, drain: Drain, action: str) -> None:
+def _notify(request: ApiRequest, drain: Drain, action: str) -> None:
     request.services.notifier.drain(request.context, drain, action)
     request.services.conductor.look_at_drains(request.context)
 
 
 def _wanted(request: ApiRequest) -> DrainRequest:
-    """Raises BadRequest for what no schema can tell."""
+    """Raises BadRequest for what no schema can check."""
     # With the defaults of today, whatever they are in the release that carries it out.
     wanted = msgspec.convert(all_fields(msgspec.convert(request.body["drain"], DrainRequest)), DrainRequest)
     for window in wanted.windows:

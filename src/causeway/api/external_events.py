@@ -1,4 +1,4 @@
-"""``POST /os-server-external-events``: what the network and volume services tell. Source: Compute API reference."""
+"""``POST /os-server-external-events``: what the network and volume services report. Source: Compute API reference."""
 
 from __future__ import annotations
 

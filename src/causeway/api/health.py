@@ -2,7 +2,7 @@
 
 Plain, it is cheap and always 200: the process answers. With ``?detailed=true`` the API database and the cells' databases are
 asked, at once and for `PATIENCE` seconds: 503 if the API database does not answer, 200 with the names of cells that don't
-(the API serves without them). That is told to callers on this machine only, and not to those who come through a proxy.
+(the API serves without them). Callers on this machine only get this, and not to those who come through a proxy.
 
 Whatever hangs is not asked again while it does, and answers are remembered for `MAX_AGE` seconds: nobody can tie up threads
 with this.

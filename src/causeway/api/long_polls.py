@@ -24,7 +24,7 @@ class LongPolls:
     def __init__(self, most: int = 4) -> None:
         self._room = threading.BoundedSemaphore(most)
         self._stopping = threading.Event()
-        #: whether the process is to end, for who learns it in a way of its own
+        #: whether the process is to end, for servers that learn it in a way of their own
         self.is_over: Callable[[], bool] = lambda: False
 
     def stop(self) -> None:

@@ -140,7 +140,7 @@ def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Re
 
 @handler(statuses=(202,), answer=EMPTY)
 def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
-    """Stops what has not passed its pivot; the server is given back. In the field: live migrations only."""
+    """Stops what has not passed its pivot; the server is restored. In the field: live migrations only."""
     _authorize_server(request, server_id, "delete")
     found = live_migration.of_server(request, server_id, migration_id)
     if found is None:
@@ -151,7 +151,7 @@ def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     if not requests.cancel(request.services, server_id, found.uuid):
         raise errors.Conflict(
             f"Migration {migration_id} of server {server_id} can't be cancelled any more: its status is {found.status}, "
-            "and what it does can't be taken back now. Wait for its end, then revert the resize."
+            "and what it does can't be undone now. Wait for its end, then revert the resize."
         )
     return Response(202)
 

@@ -76,7 +76,7 @@ def show(request: ApiRequest, operation_id: str) -> Response:
 
 @handler(statuses=(202,), answer=EMPTY)
 def cancel(request: ApiRequest, operation_id: str) -> Response:
-    """Stops an operation that can still be taken back: what it did is undone."""
+    """Cancels an operation that can still be undone, and has it undone."""
     found = _find(request, operation_id, "cancel")
     if found.state in ENDED or not requests.cancel(request.services, found.instance_uuid, found.migration_uuid):
         refusal = why_not_cancellable(_operation(request, operation_id))
@@ -99,7 +99,7 @@ def _operation(request: ApiRequest, operation_id: str) -> Operation:
 
 
 def _authorize(request: ApiRequest, server_id: str, rule: str, missing: errors.CausewayError) -> None:
-    """Raises ``missing`` to who may not know of the server, Forbidden to who may not do that."""
+    """Raises ``missing`` if the caller may not know of the server, Forbidden if they may not do that."""
     if request.context.is_admin:
         # Also if the server's mapping is lost.
         request.authorize(rule, {})

@@ -89,17 +89,17 @@ class RememberedTokens:
         identity = {header: environ.get(header) for header in self._headers}
         with self._lock:
             if len(self._callers) >= MOST:
-                self._forget_old()
+                self._discard_old()
             self._callers[_key(token)] = _Caller(identity, self._clock() + self._seconds, expires)
 
-    def forget(self, environ: Environ) -> None:
+    def discard(self, environ: Environ) -> None:
         """Somebody behind us refused the token: it is looked at again."""
         token = environ.get(_TOKEN)
         if token:
             with self._lock:
                 self._callers.pop(_key(token), None)
 
-    def _forget_old(self) -> None:
+    def _discard_old(self) -> None:
         now = self._clock()
         self._callers = {key: caller for key, caller in self._callers.items() if caller.until > now}
         if len(self._callers) >= MOST:

@@ -1,4 +1,4 @@
-"""What a handler is given and what it gives back; see the manual in `causeway.api`."""
+"""The request that a handler gets and the response that it returns; see the manual in `causeway.api`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The whole REST API. Paths are below ``/v2.1`` and ``/v2.1/{project_id}`` (and ``/v2``, the legacy endpoint).
 
 A row: method, path, handler, the first and the last minor version that has it. ``action`` rows share a path and are
-told apart by the key of the body.
+distinguished by the key of the body.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from causeway.api import (
     availability_zones,
     baremetal_nodes,
     cells,
+    cleanups,
     compute_services,
     console_auth_tokens,
     drains,
@@ -26,7 +27,6 @@ from causeway.api import (
     gone,
     hypervisors,
     keypairs,
-    leftovers,
     limits,
     migrations,
     operations,
@@ -146,7 +146,7 @@ ROUTES: list[Route] = [
     _get("/os-simple-tenant-usage/{tenant_id}", tenant_usage.show),
     _get("/os-instance_usage_audit_log", usage_audit_log.index),
     _get("/os-instance_usage_audit_log/{before}", usage_audit_log.show),
-    # What other services tell and ask
+    # What other services report and ask
     _post("/os-server-external-events", external_events.create),
     _post("/os-assisted-volume-snapshots", assisted_snapshots.create),
     _delete("/os-assisted-volume-snapshots/{snapshot_id}", assisted_snapshots.delete),
@@ -159,7 +159,7 @@ ROUTES: list[Route] = [
     _get("/os-causeway/audit", audit.show),
     _post("/os-causeway/audit", audit.mend),
     _post("/os-causeway/audit/servers/{server_id}", audit.map_server),
-    _get("/os-causeway/leftovers", leftovers.index),
+    _get("/os-causeway/leftovers", cleanups.index),
     _get("/os-causeway/cells", cells.index),
     _get("/os-causeway/cells/{cell}", cells.show),
     _get("/os-causeway/cells/{cell}/hosts", cells.index_of_hosts),

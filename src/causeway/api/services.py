@@ -45,5 +45,5 @@ class ApiServices:
     clock: Clock = field(default_factory=Clock)
 
     def now_of_transfers(self) -> datetime:
-        """Now, for who reckons how long they take yet."""
+        """Now, to compute how long they will still take."""
         return utcnow() + timedelta(seconds=self.clock.skipped())

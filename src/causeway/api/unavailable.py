@@ -22,7 +22,7 @@ class Unavailable(Enum):
     HOST_STARTUP = ("GET /os-hosts/{host}/startup", "Starting a host")
     HOST_SHUTDOWN = ("GET /os-hosts/{host}/shutdown", "Shutting a host down")
     HOST_REBOOT = ("GET /os-hosts/{host}/reboot", "Rebooting a host")
-    UPTIME = ("GET /os-hypervisors/{hypervisor_id}/uptime", "The uptime of a hypervisor that does not tell it")
+    UPTIME = ("GET /os-hypervisors/{hypervisor_id}/uptime", "The uptime of a hypervisor that does not report it")
 
     def __init__(self, operation: str, what: str) -> None:
         self.operation = operation

@@ -94,7 +94,7 @@ def is_uri(value: str) -> bool:
 
 @FORMATS.checks("regex", raises=InvalidPattern)
 def is_regex(value: object) -> bool:
-    """Raises InvalidPattern, whose message the user is told."""
+    """Raises InvalidPattern, whose message the user gets."""
     if isinstance(value, str):
         compile_pattern(value)
     return value != ""

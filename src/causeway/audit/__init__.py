@@ -17,9 +17,9 @@ It reads a living cloud:
                  gather       pure functions
 
 - `snapshot`: what was read, as one thing that checks ask. `gather` fills it: lists, not a call for each server, but for port
-  bindings, which the network service only tells port by port.
+  bindings, which the network service only lists port by port.
 - `checks/`: one small pure function per kind of disagreement, `checks.CHECKS` lists them.
-- `fixes`: what is safe: leftovers of moves that have ended, flags and states that follow from what is certain. A guest that
+- `fixes`: what is safe: what moves that have ended orphaned, flags and states that follow from what is certain. A guest that
   runs is never touched, nor are disks that may be the only copy.
 - `run`: the two looks, and mending.
 """

@@ -25,7 +25,7 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# These are about work itself, or take nothing away from it.
+# These are about work itself, or delete nothing that it uses.
 WHATEVER_THE_TASK = frozenset({"clear_task_state", "end_event", "delete_image", "delete_build_request"})
 
 
@@ -81,8 +81,8 @@ def _delete_allocation(services: AuditServices, *, consumer: str) -> None:
     services.placement.delete_allocations(consumer)
 
 
-def _give_back_allocation(services: AuditServices, *, server: str, migration: str) -> None:
-    services.placement.give_back(server, migration)
+def _return_allocation(services: AuditServices, *, server: str, migration: str) -> None:
+    services.placement.return_allocations(server, migration)
 
 
 def _delete_binding(services: AuditServices, *, port_id: str, host: str) -> None:
@@ -105,7 +105,7 @@ def _create_binding(
 
 
 def _name_device(services: AuditServices, *, port_id: str, host: str, profile: dict[str, Any]) -> None:
-    """Tells the network service which device the port has on its host."""
+    """Reports to the network service which device the port has on its host."""
     port = services.network.show_port(admin_context(), port_id)
     if port.get("binding:host_id") != host:
         raise errors.StateChanged(f"The port is not bound to {host} any more.")
@@ -146,7 +146,7 @@ def _set_hidden(services: AuditServices, *, uuid: str, cell_uuid: str, hidden: b
 
 
 def _complete_mapping(services: AuditServices, *, uuid: str) -> None:
-    """Takes back what the mapping says of the server; then it is looked up."""
+    """Clears what the mapping says of the server; then it is looked up."""
     with services.api.write() as connection:
         connection.execute(mappings.TABLE.update().where(mappings.TABLE.c.instance_uuid == uuid).values(deleted=None))
     mapping_facts.fill(services.cells)
@@ -210,7 +210,7 @@ Action = Callable[..., None]
 ACTIONS: dict[str, Action] = {
     "set_allocation": _set_allocation,
     "delete_allocation": _delete_allocation,
-    "give_back_allocation": _give_back_allocation,
+    "give_back_allocation": _return_allocation,
     "delete_binding": _delete_binding,
     "activate_binding": _activate_binding,
     "create_binding": _create_binding,

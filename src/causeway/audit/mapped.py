@@ -1,6 +1,6 @@
 """Mappings held against the records of cells: is a server mapped, and servers that no mapping names are given one.
 
-Only what cannot be wrong is written: a server whose one visible record is in the cell. What a move has in hand, hidden copies,
+Only what cannot be wrong is written: a server whose one visible record is in the cell. What a move works on, hidden copies,
 and servers of which two cells have a visible record are left to `remap`, which looks at the hosts.
 """
 

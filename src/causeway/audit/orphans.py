@@ -77,6 +77,6 @@ def _known(cells: Cells) -> tuple[set[str], set[str]]:
     answers = cells.ask_all(ask)
     if answers.down:
         names = ", ".join(sorted(down.name for down in answers.down))
-        raise errors.DatabaseFailed(f"Whose allocations these are can't be told: {names} does not answer.")
+        raise errors.DatabaseFailed(f"Whose allocations these are is unknown: {names} does not answer.")
     records = set().union(*(found for found, _nodes in answers.by_cell.values()))
     return records, set().union(*(nodes for _records, nodes in answers.by_cell.values()))

@@ -1,11 +1,11 @@
 """Maps a server again to the cell and host where its only guest and disks are: what an administrator asks for by name.
 
-For a server that nobody can reach (its mapping was lost, or names a cell without it: the API database was taken back by a lost
+For a server that nobody can reach (its mapping was lost, or names a cell without it: the API database was set back by a lost
 log) while its guest runs. All hosts are looked at first. If anything is in two places, if somebody may be at work, or if a
 host or a database does not answer, nothing is done: a guess could give the server's name to the wrong one of two copies.
 
 In this order, and may be repeated: the record in the cell says the host and is shown, other records are hidden, the mapping
-(and a request spec, if it was lost too) is written. Then what follows from it is mended: allocations and leftover copies.
+(and a request spec, if it was lost too) is written. Then what follows from it is mended: allocations and orphaned copies.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from causeway.store.cell import hosts as host_records
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
 
-# What follows from the mapping, and takes nothing away that anybody uses.
+# What follows from the mapping, and deletes nothing that anybody uses.
 FOLLOWS = frozenset({"set_allocation", "delete_allocation", "set_hidden", "delete_copy", "complete_mapping"})
 ROUNDS = 3
 

@@ -157,7 +157,7 @@ class Standing(Enum):
 class HostState:
     name: str
     cell_uuid: str
-    # None: it has never told what it has
+    # None: it has never reported what it has
     node_uuid: str | None
     # None: it is down, or did not answer
     contents: HostContents | None = None

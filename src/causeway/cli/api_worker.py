@@ -22,7 +22,7 @@ from causeway.http.body import PATIENCE, Pace
 
 # Of the threads, those that may wait for bodies that are long or have no length.
 LONG_BODIES = 0.25
-# Seconds that unfinished requests have when the worker is told to end, and that clients have to close what was answered.
+# Seconds that unfinished requests have when the worker is to end, and that clients have to close what was answered.
 LINGER = 2.0
 _TRY_AGAIN = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
 
@@ -157,7 +157,7 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
                 if not self.alive:
                     conn.timeout = min(conn.timeout, now + LINGER)
                 if conn.timeout <= now:
-                    self._drop(group, conn)
+                    self._close_waiting(group, conn)
         if self.nr_conns >= self.worker_connections:
             self._make_room()
 
@@ -167,9 +167,9 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         if group is self._queue and group:
             self._close(group.popleft())
         elif group:
-            self._drop(group, min(group, key=lambda conn: conn.timeout))
+            self._close_waiting(group, min(group, key=lambda conn: conn.timeout))
 
-    def _drop(self, group: deque[Conn], conn: Conn) -> None:
+    def _close_waiting(self, group: deque[Conn], conn: Conn) -> None:
         group.remove(conn)
         self._needs.pop(conn, None)
         self.poller.unregister(conn.sock)
@@ -189,7 +189,7 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         except OSError:
             ended = True
         if ended:
-            self._drop(self._lingering, conn)
+            self._close_waiting(self._lingering, conn)
 
 
 __all__ = ["Worker"]

@@ -34,7 +34,7 @@ verbose_option = click.option("--verbose", is_flag=True, help="Say how many rows
 @processes.config_file_option
 @click.option("--max_rows", "--max-rows", type=int, default=1000, show_default=True, help="Most rows to move at once.")
 @before_option
-@click.option("--until-complete", is_flag=True, help="Go on until nothing is left to move.")
+@click.option("--until-complete", is_flag=True, help="Repeat until nothing is left to move.")
 @click.option("--sleep", type=click.IntRange(min=0), default=0, help="Seconds between two rounds of --until-complete.")
 @click.option("--purge", "then_purge", is_flag=True, help="Then delete everything from the shadow tables.")
 @click.option("--task-log", is_flag=True, help="Accepted for scripts' sake: this cloud keeps no task log.")
@@ -85,7 +85,7 @@ def archive_deleted_rows(
     if then_purge:
         rows.purge_moves(api)
     api.close()
-    _tell(moved, verbose, "Nothing was archived.")
+    _report(moved, verbose, "Nothing was archived.")
     sys.exit(1 if moved else 0)
 
 
@@ -116,7 +116,7 @@ def purge(config_files: tuple[Path, ...], everything: bool, before: str | None, 
     of_moves = rows.purge_moves(api, before=limit)
     deleted += Counter({f"API.{PREFIX}{name}": count for name, count in of_moves.items()})
     api.close()
-    _tell(deleted, verbose, "Nothing was purged.")
+    _report(deleted, verbose, "Nothing was purged.")
     sys.exit(0 if deleted else PURGED_NOTHING)
 
 
@@ -149,7 +149,7 @@ def _open(config_files: tuple[Path, ...], all_cells: bool) -> tuple[Database, li
         sys.exit(NO_API_DATABASE)
 
 
-def _tell(counts: Counter[str], verbose: bool, nothing: str) -> None:
+def _report(counts: Counter[str], verbose: bool, nothing: str) -> None:
     if not counts:
         click.echo(nothing)
     elif verbose:

@@ -67,31 +67,31 @@ def ask(
     connection: Any, path: str, *, timeout: float, method: str = "GET", body: Any = None, **query: str | None
 ) -> Any:
     """The body of an answer. Raises NotAsked if there is no answer, Refused with what the API says if it refuses."""
-    with _told():
+    with _failures_reported():
         return asking.ask(connection.compute, path, method=method, body=body, query=query, timeout=timeout)
 
 
 def pages(connection: Any, path: str, key: str, *, timeout: float, **query: Any) -> list[dict[str, Any]]:
     """The entries of all pages of a list. Raises as `ask` does."""
-    with _told():
+    with _failures_reported():
         return list(asking.pages(connection.compute, path, key, query, timeout=timeout))
 
 
 def id_of_server(connection: Any, wanted: str, timeout: float) -> str:
     """The id of a server by its name or id; what is no name is taken for an id. Raises NotAsked if names are many."""
-    with _told():
+    with _failures_reported():
         return asking.id_of_server(connection.compute, wanted, timeout=timeout)
 
 
 def id_of_flavor(connection: Any, wanted: str, timeout: float) -> str:
     """As `id_of_server`."""
-    with _told():
+    with _failures_reported():
         return asking.id_of_flavor(connection.compute, wanted, timeout=timeout)
 
 
 def id_of(connection: Any, path: str, key: str, wanted: str, timeout: float) -> str:
     """The same of one of ours, of a list of the API."""
-    with _told():
+    with _failures_reported():
         return asking.id_of(connection.compute, path, key, wanted, timeout=timeout)
 
 
@@ -110,7 +110,7 @@ def id_of_project(connection: Any, wanted: str) -> str:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _failures_reported() -> Iterator[None]:
     """What goes wrong is said as the other errors of a command are."""
     try:
         yield

@@ -33,7 +33,7 @@ def make_console(state_dir: Path, os_cloud: str | None, prefix: str = "") -> tup
 @ask.os_cloud_option
 @click.option("--port", default=0, show_default=True, help="0 picks a free one.")
 def console(state_dir: Path, os_cloud: str | None, port: int) -> None:
-    """Serve a page that shows cells, drains and operations as they go on, for one operator on this machine.
+    """Serve a page that shows cells, drains and operations as they change, for one operator on this machine.
 
     It uses the API only. Prints a URL that opens it once. Ctrl-C ends it.
     """

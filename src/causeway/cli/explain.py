@@ -15,7 +15,7 @@ from rich.table import Table
 from causeway.cli import ask
 from causeway.client import words
 
-# Of a check that passed, did not, or can't be told before the move.
+# Of a check that passed, did not, or is unknown before the move.
 COLORS = {True: "green", False: "red", None: "yellow"}
 
 

@@ -26,7 +26,7 @@ AUDIT_FAILED, ORPHANS_FOUND, ORPHANS_DELETED = 1, 3, 4
 def _failing_with(status: int) -> Iterator[ExitStack]:
     """What goes wrong outside is said in one line, and ends the command with this status."""
     try:
-        with processes.failures_told(), ExitStack() as cleanup:
+        with processes.failures_reported(), ExitStack() as cleanup:
             yield cleanup
     except click.ClickException as failure:
         failure.show()
@@ -41,7 +41,7 @@ def verify_instance(config_files: tuple[Path, ...], uuid: str, quiet: bool) -> N
     """Say in which cell a server is, and whether that cell has it.
 
     Exit status: 0 it is in its cell, 1 it is not mapped, 2 its mapping names no cell, 3 it is deleted, 4 its cell has it no
-    more (it was archived), 255 that can't be told.
+    more (it was archived), 255 that is unknown.
     """
     with _failing_with(UNEXPECTED) as cleanup:
         _api, cells = processes.databases(processes.configuration(config_files), cleanup)
@@ -64,7 +64,7 @@ def map_instances(
 ) -> None:
     """Map the servers of a cell that have no mapping, oldest first: after one was restored, or its mapping lost.
 
-    Left alone and told are hidden copies, servers that are moved, and those that another cell has too: see `causeway audit`
+    Left alone and reported are hidden copies, servers that are moved, and those that another cell has too: see `causeway audit`
     and its --map-server, which looks at the hosts as well. Deleted servers stay without a mapping.
 
     Exit status: 0 all are mapped, 1 some are not, 127 bad --max-count, 255 it failed.
@@ -97,7 +97,7 @@ def placement() -> None:
 def audit_placement(config_files: tuple[Path, ...], provider: str | None, delete: bool, verbose: bool) -> None:
     """Find allocations on compute nodes whose consumer is no server and no migration that is under way.
 
-    What an ended migration holds is kept, and told, if its server holds nothing itself: `causeway audit --fix` gives it back.
+    What an ended migration holds is kept, and reported, if its server holds nothing itself: `causeway audit --fix` returns it.
 
     Exit status: 0 there are none, 1 it failed, 3 there are some, 4 all that were found are deleted, 127 no such provider.
     """
@@ -119,7 +119,7 @@ def audit_placement(config_files: tuple[Path, ...], provider: str | None, delete
 
 
 def _settle(client: PlacementClient, found: list[orphans.Orphan], delete: bool, verbose: bool) -> list[orphans.Orphan]:
-    """Tells of each, and deletes those that are to be; the others."""
+    """Reports each, deletes those that are to be deleted, and returns the others."""
     kept = []
     for orphan in found:
         if delete and not orphan.keep:

@@ -88,7 +88,7 @@ def list_unset_machine_type(config_files: tuple[Path, ...], cell_uuid: str | Non
 
     Exit status: 0 there are none, 1 it failed, 2 there is no such cell, 3 there are some.
     """
-    with processes.failures_told(), ExitStack() as cleanup:
+    with processes.failures_reported(), ExitStack() as cleanup:
         _api, cells = processes.databases(processes.configuration(config_files), cleanup)
         wanted = [cell.uuid for cell in cells.mappings(cell0=False)] if cell_uuid is None else [cell_uuid]
         try:
@@ -102,7 +102,7 @@ def list_unset_machine_type(config_files: tuple[Path, ...], cell_uuid: str | Non
 
 @contextmanager
 def _server(config_files: tuple[Path, ...], uuid: str) -> Iterator[tuple[Cells, Instance]]:
-    with processes.failures_told(), ExitStack() as cleanup:
+    with processes.failures_reported(), ExitStack() as cleanup:
         _api, cells = processes.databases(processes.configuration(config_files), cleanup)
         try:
             _cell, database = cells.of_server(uuid)

@@ -41,7 +41,7 @@ COMMANDS = {
     "console": (
         "causeway.cli.console",
         "console",
-        "Serve a page that shows cells, drains and operations as they go on.",
+        "Serve a page that shows cells, drains and operations as they change.",
     ),
     "faults": ("causeway.cli.faults", "faults", "Fault injection: lists the points."),
 }

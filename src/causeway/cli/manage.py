@@ -81,7 +81,7 @@ manage.add_command(machine_types.libvirt)
 
 @contextmanager
 def _api(config_files: tuple[Path, ...]) -> Iterator[Database]:
-    with processes.failures_told():
+    with processes.failures_reported():
         api = processes.api_database(processes.configuration(config_files))
         try:
             yield api

@@ -1,4 +1,4 @@
-"""``causeway move``: what `causeway operation` tells, of moves only; and what they left on hosts."""
+"""``causeway move``: what `causeway operation` shows, of moves only; and what hosts are to clean up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from causeway.moves.recipes import RECIPES
 
 @click.group()
 def move() -> None:
-    """Look at moves of servers: where they are, what they did. `causeway operation` tells of everything that takes long."""
+    """Look at moves of servers: where they are, what they did. `causeway operation` shows everything that takes long."""
 
 
 add_commands(move, "move", RECIPES)
@@ -27,7 +27,7 @@ add_commands(move, "move", RECIPES)
 @ask.os_cloud_option
 @ask.timeout_option
 @json_option
-def list_leftovers(state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
+def list_cleanups(state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
     """What is left on hosts that were forced down, and is cleaned when they come back."""
     connection = ask.connect(state_dir, os_cloud)
     found = ask.ask(connection, "/os-causeway/leftovers", timeout=timeout)["leftovers"]

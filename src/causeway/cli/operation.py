@@ -25,7 +25,7 @@ add_commands(operation, "operation", None)
 @ask.os_cloud_option
 @ask.timeout_option
 def cancel(server: str, state_dir: Path, os_cloud: str | None, timeout: float) -> None:
-    """Cancel what is being done with SERVER (name or id), if that can still be taken back: it is undone.
+    """Cancel what is being done with SERVER (name or id), if it can still be undone.
 
     Exit status: 0 if it is going to be undone, 1 if nothing is being done or it is too late, 2 if the cloud could not be asked.
     """

@@ -1,6 +1,6 @@
 """What every command that is a service in a process of its own does: options, logs, signals, and an orderly end.
 
-SIGTERM and SIGINT end a service: it takes nothing new, finishes what it has in hand, and closes what it opened in the
+SIGTERM and SIGINT end a service: it takes nothing new, finishes what it has begun, and closes what it opened in the
 reverse order. The second signal ends it at once.
 """
 
@@ -50,7 +50,7 @@ def configuration(config_files: Sequence[Path]) -> cfg.ConfigOpts:
         raise click.ClickException(f"The configuration can't be read: {failure}") from failure
 
 
-def tell_of_ignored(conf: cfg.ConfigOpts) -> None:
+def warn_of_ignored_options(conf: cfg.ConfigOpts) -> None:
     """Says in one line of the log which options of the files do nothing."""
     if found := ignored(conf):
         LOG.warning("%s", found)
@@ -79,7 +79,7 @@ def around(conf: cfg.ConfigOpts, cleanup: ExitStack) -> roles.Surroundings:
 
 
 def transports(conf: cfg.ConfigOpts, cleanup: ExitStack) -> Transports:
-    """Queues alone, for who needs nothing of the services around; closed with ``cleanup``."""
+    """Queues alone, for processes that need nothing of the services around; closed with ``cleanup``."""
     made = roles.transports(conf)
     cleanup.callback(made.cleanup)
     cleanup.callback(hooks.uninstall, conf)
@@ -113,7 +113,7 @@ def api_database(conf: cfg.ConfigOpts) -> Database:
 
 
 @contextmanager
-def failures_told() -> Iterator[None]:
+def failures_reported() -> Iterator[None]:
     """What goes wrong outside is said in one line."""
     try:
         yield
@@ -138,18 +138,18 @@ def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOp
     conf = configuration(config_files)
     check_queue(conf)
     log.setup(conf, PROJECT)
-    tell_of_ignored(conf)
+    warn_of_ignored_options(conf)
 
     def end(*_: Any) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         raise _Ended
 
-    # Also while it starts: RabbitMQ that is away is waited for without end.
+    # Also while it starts: RabbitMQ that is unreachable is waited for without end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     # _Ended is caught before the end begins: libraries look at the exception in flight when they close.
-    with failures_told(), ExitStack() as cleanup, suppress(_Ended):
+    with failures_reported(), ExitStack() as cleanup, suppress(_Ended):
         start(conf, cleanup)
         click.echo(f"ready: {role} {conf.host}")
         threading.Event().wait()

@@ -42,12 +42,12 @@ def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -
     conf = processes.configuration(config_files)
     processes.check_queue(conf)
     processes.check_placement(conf)
-    with processes.failures_told():
+    with processes.failures_reported():
         processes.api_database(conf).close()
         # Here, because gunicorn would begin workers that fail anew and anew.
         Enforcer(conf)
     log.setup(conf, PROJECT)
-    processes.tell_of_ignored(conf)
+    processes.warn_of_ignored_options(conf)
     ApiProcesses(conf, bind=bind, workers=workers, threads=threads).serve()
 
 
@@ -63,12 +63,12 @@ def metadata(config_files: tuple[Path, ...], bind: str, workers: int, threads: i
     metadata_proxy_shared_secret; for guests that ask directly: credentials for the network service. No queue, no Placement.
     """
     conf = processes.configuration(config_files)
-    with processes.failures_told():
+    with processes.failures_reported():
         processes.api_database(conf).close()
         # Here, because gunicorn would begin workers that fail anew and anew.
         check_options(conf)
     log.setup(conf, PROJECT)
-    processes.tell_of_ignored(conf)
+    processes.warn_of_ignored_options(conf)
     MetadataProcesses(conf, bind=bind, workers=workers, threads=threads).serve()
 
 
@@ -151,7 +151,7 @@ def compute(config_files: tuple[Path, ...]) -> None:
     """Run the compute service of one host in a process of its own.
 
     Needs the transport_url of its cell, [placement] and credentials for the services around; no database. What it keeps is
-    in STATE_PATH/hosts/HOST. Guests go on running when it ends.
+    in STATE_PATH/hosts/HOST. Guests keep running when it ends.
     """
     processes.serve("compute", config_files, _start_compute)
 

@@ -206,15 +206,18 @@ def _computes(conf: cfg.ConfigOpts, services: list[Service]) -> Found:
     computes = [service for service in services if service.binary == "nova-compute"]
     down = [one.host for one in computes if not hosts.is_up(one, now, conf.service_down_time)]
     counts = Counter(service.version for service in computes)
-    told = ", ".join(f"{count} of version {version}" for version, count in sorted(counts.items())) or "none"
+    parts = ", ".join(f"{count} of version {version}" for version, count in sorted(counts.items())) or "none"
     if not computes:
         return Level.WARNING, "no compute has reported yet"
     if down:
         level = Level.FAILURE if len(down) == len(computes) else Level.WARNING
-        return level, f"{told}; {len(down)} down: {_some(down)}"
+        return level, f"{parts}; {len(down)} down: {_some(down)}"
     if min(counts) < versions.SERVICE:
-        return Level.WARNING, f"{told}: older than this package's {versions.SERVICE} (RPC {versions.RPC}); upgrade them"
-    return Level.SUCCESS, f"{told} (RPC {versions.RPC}), all up"
+        return (
+            Level.WARNING,
+            f"{parts}: older than this package's {versions.SERVICE} (RPC {versions.RPC}); upgrade them",
+        )
+    return Level.SUCCESS, f"{parts} (RPC {versions.RPC}), all up"
 
 
 def _super_conductors(mappings: list[CellMapping]) -> list[Service]:
@@ -265,12 +268,12 @@ def _live_migration(nodes: list[ComputeNode]) -> Found:
     if lacking:
         return Level.WARNING, "\n".join(f"{host}: {'; '.join(lacks)}" for host, lacks in lacking.items())
     unknown = sorted(host for host, lacks in said.items() if lacks is None)
-    told = [f"{len(said) - len(unknown)} hosts have what it needs"]
+    parts = [f"{len(said) - len(unknown)} hosts have what it needs"]
     if unknown:
-        told.append(f"{len(unknown)} have not said yet: {_some(unknown)}")
+        parts.append(f"{len(unknown)} have not said yet: {_some(unknown)}")
     if len(able) < len(nodes):
-        told.append(f"{len(nodes) - len(able)} can't")
-    return Level.SUCCESS, "; ".join(told)
+        parts.append(f"{len(nodes) - len(able)} can't")
+    return Level.SUCCESS, "; ".join(parts)
 
 
 def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
@@ -293,11 +296,11 @@ def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
 def _options(conf: cfg.ConfigOpts) -> Found:
     """Of this configuration; that their values can be, was found out when it was read."""
     found = ignored(conf)
-    return (Level.WARNING, str(found)) if found else (Level.SUCCESS, "all are heeded")
+    return (Level.WARNING, str(found)) if found else (Level.SUCCESS, "all are used")
 
 
 def _policy_files(conf: cfg.ConfigOpts) -> Found:
-    """Those of this configuration. A broken one is a failure even while running processes go on with what they had read."""
+    """Those of this configuration. A broken one is a failure even while running processes keep what they had read."""
     policy_opts.set_defaults(conf)
     policy_files.check(conf)
     return Level.SUCCESS, ", ".join(

@@ -1,4 +1,4 @@
-"""What `causeway operation` and `causeway move` share: operations with their steps, as the API tells of them."""
+"""What `causeway operation` and `causeway move` share: operations with their steps, as the API shows them."""
 
 from __future__ import annotations
 

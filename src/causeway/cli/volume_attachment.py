@@ -52,7 +52,7 @@ def show(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, as_
 
     Exit status: 0 it is shown, 1 it failed, 2 there is no such server, 3 the volume is not attached to it.
     """
-    with processes.failures_told(), ExitStack() as cleanup:
+    with processes.failures_reported(), ExitStack() as cleanup:
         _api, cells = processes.databases(processes.configuration(config_files), cleanup)
         try:
             _cell, database = cells.of_server(instance_uuid)
@@ -71,11 +71,11 @@ def show(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, as_
 @processes.config_file_option
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 def get_connector(config_files: tuple[Path, ...], as_json: bool) -> None:
-    """Show what block storage is told of this host when a volume is connected to it.
+    """Show what block storage gets to know of this host when a volume is connected to it.
 
     Exit status: 0 it is shown, 1 it failed.
     """
-    with processes.failures_told():
+    with processes.failures_reported():
         conf = processes.configuration(config_files)
         try:
             from causeway.virt.libvirt.volumes import connector_of
@@ -101,7 +101,7 @@ def refresh(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, 
     locked, or something else is being done with it, 6 the volume is not attached to it, 7 the connector is another host's.
     """
     connector = _connector(connector_path)
-    with processes.failures_told(), ExitStack() as cleanup:
+    with processes.failures_reported(), ExitStack() as cleanup:
         conf = processes.configuration(config_files)
         api, cells = processes.databases(conf, cleanup)
         try:
@@ -166,7 +166,7 @@ def _end_of(api: Database, instance_uuid: str, request_id: str, patience: float)
             return found
         if time.monotonic() > deadline:
             raise errors.OperationFailed(
-                f"The operation has not ended after {patience:g} seconds and goes on: see"
+                f"The operation has not ended after {patience:g} seconds and continues: see"
                 f" `causeway operation show {instance_uuid}`."
             )
         time.sleep(PAUSE)

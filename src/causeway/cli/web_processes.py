@@ -23,7 +23,7 @@ from causeway.http.server import KEEP
 from causeway.http.strict import WsgiApp, strict
 from causeway.metrics.endpoint import count_into_files
 
-# Seconds in which a worker finishes its requests when it is told to end.
+# Seconds in which a worker finishes its requests when it is to end.
 GRACE_SECONDS = 60
 
 
@@ -63,7 +63,7 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
 
     @abstractmethod
     def application(self, cleanup: ExitStack) -> WsgiApp:
-        """Made in a worker; ``cleanup`` is told how everything is closed again."""
+        """Made in a worker; ``cleanup`` collects how everything is closed again."""
 
     def load_config(self) -> None:
         for name, value in self._settings.items():

@@ -69,7 +69,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--retries", metavar="<number>", type=natural, help="Try each move that failed so often again")
     how.add_argument("--stop-after", metavar="<number>", type=natural, help="Pause after so many failures (0: never)")
-    how.add_argument("--reason", metavar="<text>", help="What the servers' owners are told")
+    how.add_argument("--reason", metavar="<text>", help="The reason that the servers' owners see")
     add_limits(parser)
 
 
@@ -127,13 +127,13 @@ def request_of(parsed_args: argparse.Namespace, name: str, compute: Any, identit
 def _read_by(read: Callable[[str], Read]) -> Callable[[str], Read]:
     """As argparse wants the type of an option."""
 
-    def told(text: str) -> Read:
+    def of_option(text: str) -> Read:
         try:
             return read(text)
         except drain_texts.Unreadable as unreadable:
             raise argparse.ArgumentTypeError(str(unreadable)) from None
 
-    return told
+    return of_option
 
 
 def _add_many(group: argparse._ArgumentGroup, option: str, metavar: str, text: str) -> None:

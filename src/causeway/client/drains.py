@@ -208,7 +208,7 @@ class ListDrainServer(_OfDrain, command.Lister):
 
 
 class SetDrain(_OfDrain):
-    """Change how many moves of a drain may go on at once, also while it runs"""
+    """Change how many moves of a drain may run at once, also while it runs"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -249,7 +249,7 @@ class PauseDrain(_Act):
 
 
 class ResumeDrain(_Act):
-    """Go on with a drain that is paused"""
+    """Resume a drain that is paused"""
 
     action = "resume"
 

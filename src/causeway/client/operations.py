@@ -106,7 +106,7 @@ class ShowOperation(Judged, command.ShowOne):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument("operation", metavar="<operation>", help="The operation (ID)")
-        parser.add_argument("--wait", action="store_true", help="Wait until it has ended, and tell how far it has come")
+        parser.add_argument("--wait", action="store_true", help="Wait until it has ended, and show how far it has come")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
@@ -125,7 +125,7 @@ class ShowOperation(Judged, command.ShowOne):
 
 
 class CancelOperation(Ours):
-    """Cancel operations that can still be taken back: what they did is undone"""
+    """Cancel operations that can still be undone, and have them undone"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

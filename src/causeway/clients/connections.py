@@ -80,7 +80,7 @@ class ServiceSessions:
         self._expired: OrderedDict[bytes, None] = OrderedDict()
 
     def close(self) -> None:
-        """Ends the connections; calls that pause before a retry give up."""
+        """Ends the connections; calls that pause before a retry fail."""
         self.stopping.set()
         if self._own_transport:
             self.transport.close()

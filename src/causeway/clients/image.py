@@ -144,7 +144,7 @@ class ImageClient:
     ) -> str:
         """Sends a file's first ``size`` bytes (all by default) as the image's data; returns their SHA-256.
 
-        ``progress`` is told (bytes done, bytes total) after every MiB. Raises ServiceFailed if the connection breaks (the
+        ``progress`` gets (bytes done, bytes total) after every MiB. Raises ServiceFailed if the connection breaks (the
         image is ``queued`` again then), ServiceRefused if the image has its data already.
         """
         total = file.stat().st_size if size is None else size

@@ -29,7 +29,7 @@ DESCRIPTIONS = "standard-attr-description"
 
 
 def mark_of(instance_uuid: str, operation_id: str | None = None) -> str:
-    """The description of ports that are made for a server: tells them from its users' own, also if no record names them."""
+    """Describes ports that are made for a server: distinguishes them from its users' own, also if no record names them."""
     mark = f"Made by Compute for server {instance_uuid}, and deleted with it."
     return mark if operation_id is None else f"{mark} Operation {operation_id}."
 

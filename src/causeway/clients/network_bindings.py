@@ -30,8 +30,8 @@ class PortBinding:
     def must_be_alone(self) -> bool:
         """Whether the port stays down for as long as other hosts have bindings, and until it is updated.
 
-        Neutron's Open vSwitch agents take an inactive binding for a live migration that is going on; only their mechanism driver
-        tells how to plug in hybrid (a binding does not have the port's "bound_drivers"). And what Neutron made inactive it
+        Neutron's Open vSwitch agents take an inactive binding for a live migration that is running; only their mechanism driver
+        says how to plug in hybrid (a binding does not have the port's "bound_drivers"). And what Neutron made inactive it
         unbound: activated again, such a binding has to be made anew.
         """
         return self.vif_type == UNBOUND or "ovs_hybrid_plug" in self.vif_details
@@ -101,7 +101,7 @@ class PortBindings(NetworkApi):
             )
         return binding
 
-    def leave_alone(self, context: RequestContext | None, port_id: str, host: str) -> None:
+    def delete_other_bindings(self, context: RequestContext | None, port_id: str, host: str) -> None:
         """Deletes the bindings of all other hosts, for a port whose binding `must_be_alone`."""
         for binding in self.list_bindings(context, port_id):
             if binding.host != host:

@@ -66,7 +66,7 @@ class PortChanges(NetworkApi):
         _until_unchanged(add, instance_uuid)
 
     def remove_fixed_ip(self, context: RequestContext, instance_uuid: str, address: str) -> None:
-        """Takes an address away from the server's port that has it.
+        """Removes an address from the server's port that has it.
 
         Raises BadRequest if none has, Conflict if others keep on changing the port.
         """
@@ -84,7 +84,7 @@ class PortChanges(NetworkApi):
     def _change(
         self, context: RequestContext, port: Json, changes: dict[str, Any], *, repeatable: bool = False
     ) -> requests.Response:
-        """Only if the port still is as it was seen, where the service can tell. Raises `_ChangedMeanwhile`, `_NoneLeft`.
+        """Only if the port still is as it was seen, where the service can check that. Raises `_ChangedMeanwhile`, `_NoneLeft`.
 
         ``repeatable``: whether it says the same when it is sent twice; addresses to be chosen do not.
         """

@@ -1,4 +1,4 @@
-"""What ports ask Placement for, and how the network service is told who gives it.
+"""What ports ask Placement for, and how the network service learns which provider serves it.
 
 A port with a QoS policy shows ``resource_request``: in the older form one group (``required``, ``resources``), with the
 extension ``port-resource-request-groups`` several (``request_groups``, ``same_subtree``). Each is a granular group of the
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 @dataclass
 class PortRequest:
-    """What one port asks for. ``is_single``: it is told in the older form."""
+    """What one port asks for. ``is_single``: it is written in the older form."""
 
     port_id: str
     groups: list[RequestGroup]
@@ -30,7 +30,7 @@ class PortRequest:
     is_single: bool = False
 
     def allocation(self, mappings: Mapping[str, list[str]]) -> str | dict[str, str]:
-        """What the network service is told, of Placement's mappings (group -> its providers)."""
+        """What the network service gets of Placement's mappings (group -> its providers)."""
         if self.is_single:
             return mappings[self.groups[0].suffix][0]
         return {group.suffix: mappings[group.suffix][0] for group in self.groups}

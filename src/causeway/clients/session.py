@@ -306,7 +306,7 @@ class ServiceApi:
                 proxies=endpoint.proxies,
             )
             if not stream or response.status_code >= 400:
-                response.content  # noqa: B018 - reads it, which gives the connection back to the pool
+                response.content  # noqa: B018 - reads it, which returns the connection to the pool
         except (requests.RequestException, OSError) as error:
             raise _Failed(
                 errors.ServiceFailed(

@@ -1,4 +1,4 @@
-"""Vendor data: what the operator of a cloud has guests told, from a file and from services of theirs."""
+"""Vendor data: what the operator of a cloud shows to guests, from a file and from services of theirs."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Vendordata:
         try:
             return self._post(url, about)
         except (requests.RequestException, OSError, ValueError, errors.ServiceFailed) as failure:
-            told = f"{type(failure).__name__}: {failure}"
+            cause = f"{type(failure).__name__}: {failure}"
             if self._options.vendordata_dynamic_failure_fatal:
                 raise errors.ServiceFailed(
-                    f"The vendor data service {name} did not answer. Try again later.", details=f"{url}: {told}"
+                    f"The vendor data service {name} did not answer. Try again later.", details=f"{url}: {cause}"
                 ) from failure
-            LOG.warning("Vendor data service %s at %s: guests are told nothing of it: %s", name, url, told)
+            LOG.warning("Vendor data service %s at %s: guests get nothing of it: %s", name, url, cause)
             return {}
 
     def _post(self, url: str, about: dict[str, Any]) -> Any:

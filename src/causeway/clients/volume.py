@@ -17,7 +17,7 @@ from causeway.clients.session import Address, ServiceApi, ServiceSessions
 from causeway.clients.volume_migrations import VolumeMigrations
 from causeway.context import RequestContext
 
-# 3.44 completes attachments; 3.60 tells more of volumes (shared_targets). The older one is used where the newer is refused.
+# 3.44 completes attachments; 3.60 shows more of volumes (shared_targets). The older one is used where the newer is refused.
 MICROVERSION = "3.60"
 OLDEST_MICROVERSION = "3.44"
 PAGE_SIZE = 1000
@@ -193,7 +193,7 @@ class VolumeClient(VolumeMigrations):
     def wait_available(
         self, context: RequestContext, volume_id: str, *, timeout: float = 180.0, stop: threading.Event | None = None
     ) -> Volume:
-        """The volume when it has become ``available``. It is asked again and again: the service does not tell.
+        """The volume when it has become ``available``. It is polled: the service does not notify.
 
         Raises InvalidVolume if it becomes something else, ServiceFailed after ``timeout`` seconds or when ``stop`` is set.
         """

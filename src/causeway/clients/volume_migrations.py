@@ -1,4 +1,4 @@
-"""What the block storage service is told of volumes that it moves, or makes snapshots of, while guests use them."""
+"""What is reported to the block storage service of volumes that it moves, or makes snapshots of, while guests use them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class VolumeMigrations(ABC):
         """Asked with our own credentials. Raises VolumeNotFound."""
 
     def complete_migration(self, context: RequestContext, old_id: str, new_id: str, *, failed: bool) -> str:
-        """Says that a server goes on on the volume's copy, or (``failed``) not. Returns the id that the volume has from now on.
+        """Says that a server uses the volume's copy now, or (``failed``) not. Returns the id that the volume has from now on.
 
         The service deletes the one of the two that is not used. Completed before: nothing happens. Raises ServiceRefused.
         """
@@ -41,7 +41,7 @@ class VolumeMigrations(ABC):
         kept: str = answer.json()["save_volume_id"]
         return kept
 
-    def tell_snapshot(self, context: RequestContext, snapshot_id: str, status: str, progress: str | None) -> None:
+    def report_snapshot(self, context: RequestContext, snapshot_id: str, status: str, progress: str | None) -> None:
         """Says what became of a snapshot that the service asked for. Raises ServiceRefused, NotFound."""
         wanted = {"status": status} | ({"progress": progress} if progress is not None else {})
         self._call(

@@ -1,7 +1,7 @@
 """The conductor service of one cell: takes the reports of its computes. It knows the cell's queue and database, and nothing else.
 
 What only the API database has is handed up over the cell's queue (`causeway.rpc.super_conductor`). Without super conductors
-hosts still report; transfers of disks go on, unseen.
+hosts still report; transfers of disks continue, unseen.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CellConductorService:
         hosts.report_service(self._database, self._host, BINARY, TOPIC, SERVICE_VERSION)
 
     def stop(self) -> None:
-        """Takes nothing new, and finishes what it has in hand."""
+        """Takes nothing new, and finishes what it has begun."""
         self._stopping.set()
         self._life.stop()
         self._server.stop()

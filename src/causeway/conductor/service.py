@@ -105,7 +105,7 @@ class ConductorService:
         self._cells.start()
 
     def recover(self, *, alone: bool = False) -> None:
-        """Goes on with the moves that an earlier process left, and from now on with any that is abandoned.
+        """Resumes the moves that an earlier process left, and from now on with any that is abandoned.
 
         Call it when the hosts can be reached. ``alone``: nobody else works on servers, so whatever task is under way was
         left behind.
@@ -123,11 +123,11 @@ class ConductorService:
             periodic.start()
 
     def _in_hand(self) -> set[str]:
-        """The servers that requests in hand are about."""
+        """The servers of the requests that are running."""
         return set().union(*(server.resources() for server in self._servers))
 
     def drain(self) -> None:
-        """Lets go of all moves when their present steps are done; the hosts are still needed for that."""
+        """Releases all moves when their present steps are done; the hosts are still needed for that."""
         self._services.stopping.set()
         for periodic in self._periodic:
             periodic.stop()

@@ -51,7 +51,7 @@ def check_values(conf: cfg.ConfigOpts, options: Iterable[tuple[str, list[cfg.Opt
                     f"[{group}] {option.name}: {_reason(failure)}. Accepted: {accepted(option)}."
                 ) from failure
             except (cfg.TemplateSubstitutionError, cfg.NoSuchOptError) as failure:
-                # The value is not told: with a $ that was not meant it is likely a password.
+                # The value is not shown: with a $ that was not meant it is likely a password.
                 raise cfg.ConfigFileValueError(
                     f"[{group}] {option.name}: what follows its $ is no option. Write $$ for a dollar sign."
                 ) from failure
@@ -97,14 +97,14 @@ def accepted(option: cfg.Opt) -> str:
 
 
 def ignored(conf: cfg.ConfigOpts, files: Iterable[str | Path] | None = None) -> Ignored:
-    """What the files of ``conf`` (or these) say and nobody heeds."""
+    """Returns the options in the files of ``conf`` (or in these) that have no effect."""
     paths = list(files) if files is not None else [*(conf.default_config_files or []), *(conf.config_file or [])]
     if not paths:
         return Ignored()
-    told = {(group, name) for path in paths for group, name in _told_in(path)}
+    given = {(group, name) for path in paths for group, name in _options_in(path)}
     found = Ignored()
     known = _known(conf)
-    for group, name in sorted(told):
+    for group, name in sorted(given):
         plain = name.replace("-", "_")
         if group.startswith(_OF_LIBRARIES) or (group, plain) in known:
             continue
@@ -113,7 +113,7 @@ def ignored(conf: cfg.ConfigOpts, files: Iterable[str | Path] | None = None) -> 
     return found
 
 
-def _told_in(path: str | Path) -> set[tuple[str, str]]:
+def _options_in(path: str | Path) -> set[tuple[str, str]]:
     sections: dict[str, dict[str, list[str]]] = {}
     cfg.ConfigParser(str(path), sections).parse()
     return {(group, name) for group, options in sections.items() for name in options}

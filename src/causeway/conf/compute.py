@@ -52,7 +52,7 @@ OPTS: dict[str, list[Opt]] = {
             "disk_transfer_patience",
             default=60.0,
             min=0.0,
-            help="Seconds without a byte from the other host after which the transfer of a disk is given up.",
+            help="Seconds without a byte from the other host after which the transfer of a disk is abandoned.",
         ),
         cfg.StrOpt(
             "compute_driver",

@@ -9,7 +9,7 @@ SYNCHRONOUS = cfg.BoolOpt(
     "sqlite_synchronous",
     default=True,
     help="Whether what was committed to SQLite outlives a power cut (PRAGMA synchronous=FULL): each transaction that writes"
-    " waits until the disk has it. Without it (NORMAL) a power cut may take back what was committed last, the end of a"
+    " waits until the disk has it. Without it (NORMAL) a power cut may undo what was committed last, the end of a"
     " move among it, whose disks are deleted already. Database servers have settings of their own.",
 )
 

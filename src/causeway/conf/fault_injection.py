@@ -1,4 +1,4 @@
-"""[fault_injection]: points that can be told to fail, for tests of what survives. Ours; nova.conf has no such group."""
+"""[fault_injection]: points that can be made to fail, for tests of what survives. Ours; nova.conf has no such group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of nova.conf that mean something there and nothing here: told once when a process starts, so that nobody relies on them.
+"""Names of nova.conf that mean something there and nothing here: logged once when a process starts, so nobody relies on them.
 
 Names only; what an option of ours does is in the modules beside this one. Options of ``[workarounds]`` and of the groups of other
 hypervisors and of consoles are not had one by one: `GROUPS`.

@@ -7,8 +7,8 @@ from oslo_config import cfg
 from oslo_config.cfg import Opt
 
 TIMEOUT_SECONDS = 60.0
-# Of keystoneauth's adapter options those that our calls heed.
-HEEDED = ("service_type", "valid_interfaces", "region_name", "endpoint_override")
+# Those of keystoneauth's adapter options that our calls use.
+USED_OPTIONS = ("service_type", "valid_interfaces", "region_name", "endpoint_override")
 SESSION = ("cafile", "certfile", "keyfile", "insecure", "timeout")
 
 
@@ -26,7 +26,7 @@ def service_options(service_type: str) -> list[Opt]:
     """Credentials, connection and endpoint of one service."""
     options = [*loading.get_auth_common_conf_options(), *session_options()]
     for option in loading.get_adapter_conf_options(include_deprecated=False):
-        if option.dest not in HEEDED:
+        if option.dest not in USED_OPTIONS:
             continue
         if option.dest == "service_type":
             option.default = service_type

@@ -1,4 +1,4 @@
-"""What guests are told of themselves, by their config drives and by the metadata service."""
+"""What guests learn of themselves, from their config drives and the metadata service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTS: dict[str, list[Opt]] = {
             "dhcp_domain",
             default="novalocal",
             deprecated_group="DEFAULT",
-            help="The domain of the host names that guests are told. Empty: none. Read by computes and the metadata service.",
+            help="The domain of the host names that guests get. Empty: none. Read by computes and the metadata service.",
         ),
         cfg.IntOpt(
             "metadata_cache_expiration",
@@ -77,7 +77,7 @@ OPTS: dict[str, list[Opt]] = {
             "vendordata_dynamic_failure_fatal",
             default=False,
             help="DynamicJSON: a service that fails makes the request, or the build of a config drive, fail. If false, guests"
-            " are told {} of it.",
+            " get {} of it.",
         ),
     ],
     "neutron": [

@@ -30,8 +30,8 @@ OPTS: dict[str, list[Opt]] = {
             "journal_patience",
             default=300.0,
             min=0.0,
-            help="Seconds that a conductor waits in the middle of a move for the API database to come back. After that it lets"
-            " go of the move without a word; whoever can read the journal again goes on from there.",
+            help="Seconds that a conductor waits in the middle of a move for the API database to come back. After that it"
+            " abandons the move and releases nothing; whichever conductor can read the journal again resumes it from there.",
         ),
         cfg.FloatOpt(
             "patience",

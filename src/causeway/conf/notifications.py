@@ -1,4 +1,4 @@
-"""[notifications]: what is told to others about servers and resources."""
+"""[notifications]: what is sent to others about servers and resources."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The console: a page for operators. It shows cells, drains and operations as they go on, and has buttons for them.
+"""The console: a page for operators. It shows cells, drains and operations as they change, and has buttons for them.
 
 It is a client of the API and nothing else, with an administrator's credentials of clouds.yaml: it runs wherever these are. It
 listens on loopback only. The URL that the command prints has a token which opens it once; from then on the browser has a
-cookie. Every button is a form with a secret of the session, and what can't be taken back asks first.
+cookie. Every button is a form with a secret of the session, and what can't be undone asks first.
 
 Pages are made here (`templates`), and made again every other second while somebody looks: what is new is sent as a server-sent
 event, and a small script puts the parts that changed in place. Without the script pages are as of when they were loaded.

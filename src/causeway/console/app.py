@@ -122,14 +122,14 @@ class Console:
     ) -> None:
         status = failure.status if isinstance(failure, Refused) else 503
         message = failure.message if isinstance(failure, Refused) else str(failure)
-        self._tell(request, response, status, message)
+        self._show_failure(request, response, status, message)
 
     def _failed(
         self, request: falcon.Request, response: falcon.Response, failure: falcon.HTTPError, _parameters: dict[str, Any]
     ) -> None:
-        self._tell(request, response, failure.status_code, failure.description or failure.title or "")
+        self._show_failure(request, response, failure.status_code, failure.description or failure.title or "")
 
-    def _tell(self, request: falcon.Request, response: falcon.Response, status: int, message: str) -> None:
+    def _show_failure(self, request: falcon.Request, response: falcon.Response, status: int, message: str) -> None:
         page = Page("failure.html.j2", "This did not work", {"message": message, "status": status}, is_live=False)
         session = getattr(request.context, "session", "")
         response.status = status

@@ -38,7 +38,7 @@ class Doors:
         return self._token
 
     def enter(self, token: str) -> str | None:
-        """A session for who has the token; None: it is wrong, or was used."""
+        """A session for the holder of the token; None: it is wrong, or was used."""
         with self._lock:
             if self._token is None or not hmac.compare_digest(token.encode(), self._token.encode()):
                 return None

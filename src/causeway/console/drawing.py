@@ -15,7 +15,7 @@ RECORDS = "conductor"
 
 @dataclass
 class Curve:
-    """``past``: points of what has arrived; ``ahead``: from now to the expected end, empty if nobody can tell."""
+    """``past``: points of what has arrived; ``ahead``: from now to the expected end, empty if that is unknown."""
 
     past: str
     ahead: str

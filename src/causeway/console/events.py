@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-# Seconds: between two looks, and after which a stream ends, so that no thread is kept by who has gone. Browsers ask again.
+# Seconds: between two looks, and after which a stream ends, so that a client that is gone keeps no thread. Browsers ask again.
 INTERVAL, LONGEST = 2.0, 55.0
 RETRY_MS = 500
 

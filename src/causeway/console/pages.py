@@ -14,7 +14,7 @@ from causeway.console.cloud import Cloud
 
 ARRIVED = ("moved", "confirming", "done")
 AT_REST = ("planned", "cancelled", "rolled_back", "done")
-# What a drain's buttons ask for, by its state; and the question before what can't be taken back.
+# What a drain's buttons ask for, by its state; and the question before what can't be undone.
 BUTTONS = {
     "planned": ("start", "cancel"),
     "running": ("pause", "cancel", "rollback"),

@@ -7,8 +7,8 @@ which the API gave (``remote-consoles``). Whoever has the token has the console:
 - Where: the host is asked again, through the conductor. A token opens nothing but the console that it was given for: not if
   another guest has its port by now, not if its own has another one.
 - While a console is open its server is looked at every few seconds, all open ones together. One that has moved, or was deleted,
-  ends with a WebSocket close whose reason says so (`causeway.model.console.Ending`), and where a new URL is to be had. What
-  can't be looked at goes on.
+  ends with a WebSocket close whose reason says so (`causeway.model.console.Ending`), and how to get a new URL. One whose server
+  can't be looked up stays open.
 
 Where to read what::
 

@@ -27,7 +27,7 @@ _PLAIN = {"ws": "http", "wss": "https"}
 
 
 class Refused(Exception):
-    """A console that can't be opened: what its user is told."""
+    """A console that can't be opened: what its user is shown."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -88,7 +88,7 @@ class Admission:
         except errors.CausewayError as failure:
             raise Refused(FAILED, failure.message) from failure
         if found is None:
-            raise Refused(BY_RULE, Ending.UNKNOWN.told())
+            raise Refused(BY_RULE, Ending.UNKNOWN.sentence())
         opened, seconds = found
         if not origin_is_allowed(origin, host, forwarded, self._conf.console.allowed_origins, opened.access_url_base):
             LOG.warning("A page of %s wanted to open a console of server %s", origin, opened.instance_uuid)
@@ -103,19 +103,19 @@ class Admission:
             if standing is None:
                 raise Refused(FAILED, "The cell of the server does not answer now; try again later")
             if standing.ending is not None:
-                raise Refused(BY_RULE, standing.ending.told(token.instance_uuid))
+                raise Refused(BY_RULE, standing.ending.sentence(token.instance_uuid))
             place = self._conductor.get_console(
                 admin_context(), instance_uuid=token.instance_uuid, console_type=token.console_type
             )
         except errors.GuestFailed as failure:
-            raise Refused(BY_RULE, Ending.STOPPED.told(token.instance_uuid)) from failure
+            raise Refused(BY_RULE, Ending.STOPPED.sentence(token.instance_uuid)) from failure
         except errors.CausewayError as failure:
             LOG.warning("A console of server %s: %s %s", token.instance_uuid, failure.message, failure.details)
             raise Refused(FAILED, failure.message) from failure
         if (place.cell_uuid, place.compute_host) != (token.cell_uuid, token.compute_host):
-            raise Refused(BY_RULE, Ending.MOVED.told(token.instance_uuid))
+            raise Refused(BY_RULE, Ending.MOVED.sentence(token.instance_uuid))
         if (place.address.host, place.address.port) != (token.host, token.port):
-            raise Refused(BY_RULE, Ending.RESTARTED.told(token.instance_uuid))
+            raise Refused(BY_RULE, Ending.RESTARTED.sentence(token.instance_uuid))
 
     def connect(self, token: ConsoleToken) -> socket.socket:
         """A connection to the console. Raises Refused."""

@@ -71,7 +71,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
             thread.start()
 
     def stop(self) -> None:
-        """Nothing new is taken; consoles end, and their users are told why."""
+        """Nothing new is taken; consoles end, and their users are shown why."""
         self._stopping.set()
         if self._workers[0].is_alive():
             self.shutdown()

@@ -69,7 +69,7 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
         super().handle_upgrade()
 
     def handle_websocket(self) -> None:
-        """The client is answered already: only so can its page be told why there is no console."""
+        """The client is answered already: only so can its page show why there is no console."""
         try:
             admitted = self.server.admission.admit(
                 token_of(self.path, self.headers.get("Cookie")),
@@ -103,7 +103,7 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
                 return
             LOG.info("A console of server %s ends: %s", server, ending.name if ending is not None else "its user left")
             if ending is not None:
-                farewell(self.request, BY_RULE, ending.told(server))
+                farewell(self.request, BY_RULE, ending.sentence(server))
 
     def _patience(self, admitted: Admitted, console: OpenConsole) -> float:
         """A guest that goes while something is done to its server is waited for: it is likely to be moved."""

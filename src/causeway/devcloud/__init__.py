@@ -7,7 +7,7 @@ package, they reach it by URL.
 
 Where to look: `app` puts the parts together and `bootstrap` makes what it starts with. Each service is a package with a
 `routes` module that lists its whole API, and a module for each family of resources; `web` turns a route table into an app.
-Handlers work with a `cloud`, which has all that the services share: the `store` with its `tables`, what tells who calls
+Handlers work with a `cloud`, which has all that the services share: the `store` with its `tables`, what says who calls
 (`access`), threads behind the requests (`background`), the `switches` of tests. Nothing imports from above: the contract in
 `pyproject.toml` has the order, and a new module needs a place in it.
 """

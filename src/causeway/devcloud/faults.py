@@ -6,8 +6,8 @@ fields of `Fault`, for example
     - {service: image, method: PUT, path: "/file$", action: drop, after_bytes: 65536, times: 1}
     - {service: network, path: "/bindings", action: status, status: 503}
 
-The first rule that matches a request is used, and used up after `times` requests. When the file goes away, requests that hang
-or are delayed go on.
+The first rule that matches a request is used, and used up after `times` requests. When the file is deleted, requests that hang
+or are delayed continue.
 """
 
 import logging
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from causeway.devcloud.bodies import drain
-from causeway.http.direct import DEADLINE, CallerGaveUp
+from causeway.http.direct import DEADLINE, DeadlineOver
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -32,11 +32,11 @@ LOG = logging.getLogger(__name__)
 FOREVER = 1 << 62
 # Seconds between two looks at the file of whoever is held up; a file can't be waited for.
 LOOK_EVERY = 0.2
-DROPPED_LENGTH = 1 << 40
+ANNOUNCED_LENGTH = 1 << 40
 READ_METHODS = ("GET", "HEAD")
 
 
-class ConnectionDroppedError(Exception):
+class ConnectionCutError(Exception):
     """Thrown into the WSGI server so that it ends the connection without finishing the response."""
 
 
@@ -47,8 +47,8 @@ class Fault:
     `path` is a regular expression, searched in the path below the service's mount point. Actions:
 
     - status: answers with `status` and nothing else happens;
-    - delay: waits `seconds`, then goes on as usual;
-    - hang: waits `seconds`, then drops the connection, and the request is not carried out;
+    - delay: waits `seconds`, then continues as usual;
+    - hang: waits `seconds`, then cuts the connection, and the request is not carried out;
     - drop: the connection ends after `after_bytes` of the body: of the response's for GET, else of the request's;
       `after_bytes` 0 on a request means that it is not carried out at all;
     - lose_reply: the request is carried out, and the connection ends before the answer;
@@ -95,7 +95,7 @@ class Faults:
         return fault
 
     def clear(self) -> None:
-        """Forgets the rules that were added; requests that hang or are delayed go on at once."""
+        """Deletes the rules that were added; requests that hang or are delayed continue at once."""
         with self._lock:
             self._rules.clear()
             self._release()
@@ -112,7 +112,7 @@ class Faults:
     def _hold(self, seconds: float, environ: "WSGIEnvironment", then: Callable[[], object]) -> None:
         """Until the time is over, or the rules are gone.
 
-        A caller in this process whose own time is over first is let go; what was to happen ``then`` does all the same.
+        A caller in this process whose own time is over first returns; what was to happen ``then`` does all the same.
         """
         released, end = self._released, time.monotonic() + seconds
         deadline = environ.get(DEADLINE, end)
@@ -125,7 +125,7 @@ class Faults:
             if not self._closed:
                 then()
 
-        raise CallerGaveUp(rest)
+        raise DeadlineOver(rest)
 
     def _wait(self, released: threading.Event, end: float) -> None:
         while (left := end - time.monotonic()) > 0 and not released.wait(min(left, LOOK_EVERY)):
@@ -184,7 +184,7 @@ class Faults:
             return app(environ, start_response)
         if fault.action == "hang":
             self._hold(fault.seconds, environ, lambda: None)
-            return _dropped(start_response)
+            return _cut_before_headers(start_response)
         reads = environ["REQUEST_METHOD"] in READ_METHODS
         if fault.action == "corrupt":
             if reads:
@@ -194,11 +194,11 @@ class Faults:
         if fault.action == "drop" and reads:
             return _cut(app(environ, start_response), fault.after_bytes)
         if fault.action == "drop" and fault.after_bytes == 0:
-            return _dropped(start_response)
+            return _cut_before_headers(start_response)
         if fault.action == "drop":
             environ["wsgi.input"] = _Input(environ["wsgi.input"], fault.after_bytes, breaks=True)
         _carry_out(app, environ)
-        return _dropped(start_response)
+        return _cut_before_headers(start_response)
 
 
 def _parse(document: Any) -> list[Fault]:
@@ -227,12 +227,12 @@ def _ignore_response(_status: str, _headers: list[tuple[str, str]], _error: Any 
     return lambda _data: None
 
 
-def _dropped(start_response: "StartResponse") -> Iterator[bytes]:
+def _cut_before_headers(start_response: "StartResponse") -> Iterator[bytes]:
     # WSGI has no way to hang up before the headers, so a body is announced that never comes. The status is an error, so
     # that a client that does not read the body can't take it for a success.
-    start_response("500 Dropped", [("Content-Type", "application/json"), ("Content-Length", str(DROPPED_LENGTH))])
+    start_response("500 Cut", [("Content-Type", "application/json"), ("Content-Length", str(ANNOUNCED_LENGTH))])
     yield b"{"
-    raise ConnectionDroppedError("injected fault: the connection is dropped")
+    raise ConnectionCutError("injected fault: the connection is cut")
 
 
 def _cut(body: Iterable[bytes], after_bytes: int) -> Iterator[bytes]:
@@ -243,7 +243,7 @@ def _cut(body: Iterable[bytes], after_bytes: int) -> Iterator[bytes]:
         if part:
             yield part
         if sent >= after_bytes:
-            raise ConnectionDroppedError("injected fault: the connection is dropped in the middle of the body")
+            raise ConnectionCutError("injected fault: the connection is cut in the middle of the body")
 
 
 def _corrupted(body: Iterable[bytes], after_bytes: int) -> Iterator[bytes]:

@@ -25,5 +25,5 @@ Where to read what::
     plan      all of it, as one answer                     windows   when moves may begin: hours of the week, in their zone
     holds     owners who ask to wait                       climbing  limits that are found out, from what is measured
                                                            measuring what came through, from the journal
-    telling   notifications, and what owners read of it
+    notices   notifications, and what owners read of it
 """

@@ -1,7 +1,7 @@
 """Asks for the move of one server of a drain, for its confirm, for its revert, or for the end of what is under way.
 
 What is asked for is noted with the server first, under a request's id of our choosing; so whoever looks next finds in the journal
-whether the request was made. It is accepted only if the drain is still in the same hands, and still to do this: who was slow
+whether the request was made. It is accepted only if the drain has the same owner, and still is to do this: who was slow
 asks for nothing twice.
 """
 
@@ -15,9 +15,9 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.drains.holds import reason_of
 from causeway.drains.look import Look
+from causeway.drains.notices import note_in_history
 from causeway.drains.pace import is_due
 from causeway.drains.paths import STANDING_STILL, lost_with_host, memory_lost_with_host
-from causeway.drains.telling import note_in_history
 from causeway.faults import injector
 from causeway.model import operations, server_actions, versions
 from causeway.model.block_device import has_local_disks
@@ -224,8 +224,8 @@ def _ask(look: Look, server: DrainServer, found: Found, held_until: datetime | N
     if is_suspended and target_cell == found.cell_uuid:
         look.block(server, "It is suspended, and its memory goes to other cells only.", "Resume it.")
         return
-    may_leave = _may_leave_cell(look, found.life)
-    if target_cell not in (None, found.cell_uuid) and not may_leave:
+    may_leave_cell = _may_leave_cell(look, found.life)
+    if target_cell not in (None, found.cell_uuid) and not may_leave_cell:
         raise errors.Conflict(f"Host {instance.host} is too old for moves between cells: upgrade it first.")
     context = _note(
         look,
@@ -260,7 +260,7 @@ def _ask(look: Look, server: DrainServer, found: Found, held_until: datetime | N
             instance,
             flavor=flavor,
             host=target,
-            cross_cell_allowed=may_leave,
+            cross_cell_allowed=may_leave_cell,
             reason=reason,
             cell_uuid=found.cell_uuid,
             held_until=held_until,
@@ -353,7 +353,7 @@ def _ask_for_offload(look: Look, server: DrainServer, found: Found) -> None:
         context,
         instance,
         found.cell_uuid,
-        server_actions.SHELVE_OFFLOAD if is_shelved else server_actions.LEAVE_DEAD_HOST,
+        server_actions.SHELVE_OFFLOAD if is_shelved else server_actions.OFFLOAD_FROM_DEAD_HOST,
         operations.SHELVE_OFFLOAD,
         ShelveMemory(leaves_dead_host=not is_shelved),
         reason=_reason(look),

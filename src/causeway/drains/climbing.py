@@ -1,10 +1,10 @@
 """How many moves at once a resource takes is found out, where nobody has said it: by trying, and measuring what comes through.
 
 What came through a resource since its limit was raised is compared with what came before. While that grows by a good part of
-what the raise could bring, the limit is raised again, by a half; when it does not, the last raise is taken back, and tried again
+what the raise could bring, the limit is raised again, by a half; when it does not, the last raise is undone, and tried again
 after a rest; when it breaks down, the limit falls by a quarter. A resource that is not used up to its limit keeps it.
 
-The bytes a second that a drain may have are shared by those under way (hosts are told: `rates_of` in the store of drains). Here
+The bytes a second that a drain may have are shared by those under way (hosts get theirs: `rates_of` in the store of drains). Here
 is found by how many: as few as use nine tenths of it, so that each of them is soon over.
 """
 

@@ -70,11 +70,11 @@ def _close(look: Look, database: Database, service: Service) -> None:
     try:
         store.check_owner(look.services.api, look.drain)
     except errors.TakenOver:
-        _take_back(look, database, service)
+        _open_unless_recorded(look, database, service)
         raise
 
 
-def _take_back(look: Look, database: Database, service: Service) -> None:
+def _open_unless_recorded(look: Look, database: Database, service: Service) -> None:
     """This look was too slow: if nobody knows any more that the drain closes the host, nobody would open it."""
     present = store.find(look.services.api, look.drain.id)
     if present is None or service.host not in present.closed:
@@ -107,7 +107,7 @@ def _open(look: Look, database: Database, host: str) -> None:
 @contextmanager
 def _trouble(look: Look, what: str) -> Iterator[None]:
     """One host that can't be reached keeps no other one waiting."""
-    look.go_on()
+    look.renew()
     try:
         yield
     except errors.TakenOver:

@@ -1,6 +1,6 @@
 """What became of what was asked for: read from the journal and from the migrations, a few statements for all servers of a drain.
 
-A request's id finds the operation, and those that followed in its place: one that did not find a host in its cell goes on as a
+A request's id finds the operation, and those that followed in its place: one that did not find a host in its cell continues as a
 near-live migration, one that was rolled back for a passing reason is tried once more. From its end on the migration says where
 the server stands, whoever confirms or reverts it.
 """
@@ -49,7 +49,7 @@ def follow(look: Look) -> None:
         migration = known.get(operations[-1].migration_uuid) if operations else None
         with look.apart(server):
             _follow(look, server, operations, migration)
-            _go_on(look, server, operations, migration, load)
+            _confirm_or_revert(look, server, operations, migration, load)
 
 
 def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], migration: Migration | None) -> None:
@@ -171,7 +171,7 @@ def _came_back(look: Look, server: DrainServer, migration: Migration) -> None:
         look.change(server, state=DrainServerState.MOVED, why=why, not_before=again)
 
 
-def _go_on(
+def _confirm_or_revert(
     look: Look, server: DrainServer, operations: list[OperationBrief], migration: Migration | None, load: Load
 ) -> None:
     """What has arrived is confirmed, or goes back."""

@@ -16,7 +16,7 @@ from oslo_context import context as oslo_context
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.drains import telling
+from causeway.drains import notices
 from causeway.drains.climbing import room_of
 from causeway.drains.pace import Room
 from causeway.drains.paths import rate_of
@@ -81,7 +81,7 @@ class Look:
         cells = self.services.cells
         return self.silent | {cell.name for cell in cells.mappings(cell0=False) if cells.is_down(cell.uuid)}
 
-    def go_on(self) -> None:
+    def renew(self) -> None:
         """Renews the lease when it is time. Raises TakenOver when this look is to end: it was lost, or the conductor stops."""
         if self.services.stopping.is_set():
             raise errors.TakenOver(f"Drain {self.drain.id} is left to other conductors: this one stops.")
@@ -110,12 +110,12 @@ class Look:
         before = server.state
         store.change_server(self.services.api, self.drain, server, **changes)
         if server.state is not before:
-            telling.tell_of_server(self, server, before)
+            notices.notify_of_server(self, server, before)
 
     def advance(self, state: DrainState, **changes: Any) -> None:
         """Brings the drain to a state. Raises TakenOver, also if it has another one by now."""
         store.advance(self.services.api, self.drain, state, **changes)
-        telling.tell_of_drain(self)
+        notices.notify_of_drain(self)
 
     def context(self) -> RequestContext:
         """A request of its own on behalf of the administrator who made the drain."""
@@ -135,7 +135,7 @@ class Look:
     @contextmanager
     def apart(self, server: DrainServer) -> Iterator[None]:
         """What goes wrong with one server keeps no other one waiting."""
-        self.go_on()
+        self.renew()
         try:
             yield
         except errors.TakenOver:
@@ -185,7 +185,7 @@ class Look:
                 target_host=None,
                 target_cell=None,
             )
-            telling.tell_of_failure(self, server)
+            notices.notify_of_failure(self, server)
             return
         # First, so that it pauses also if this conductor dies in between.
         self._pause_if_enough(server)

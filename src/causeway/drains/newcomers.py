@@ -53,11 +53,11 @@ def add(look: Look) -> None:
 def note_coming(look: Look) -> None:
     """Notes, as troubles, that servers are on their way to hosts: those were chosen for them before they were closed.
 
-    A host shows them when they are there; until then only what they hold in Placement tells, and that somebody works on them.
+    A host shows them when they are there; until then only what they hold in Placement shows them, and that an operation runs.
     """
     known = {server.instance_uuid for server in look.servers}
     for host, cell_uuid in look.places.items():
-        look.go_on()
+        look.renew()
         try:
             nodes = hosts.list_nodes(look.services.cells.database(cell_uuid), host=host)
             held = [look.services.placement.get_provider_allocations(node.uuid) for node in nodes]

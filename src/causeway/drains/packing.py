@@ -32,7 +32,7 @@ _HELP = {
     "IsolatedHostsFilter": "Name targets that are meant for its image.",
     "ServerGroupAntiAffinityFilter": "Name more targets, or let its group have more servers on a host.",
     "ServerGroupAffinityFilter": "Its group is bound to stay together, and servers go one by one: delete the group (its servers"
-    " go on).",
+    " continue).",
     "SameHostFilter": "It asked to be with servers that are elsewhere: name their hosts as targets.",
     "DifferentHostFilter": "It asked to be kept away from servers that are there: name more targets.",
     "NumInstancesFilter": "Name more targets, or raise max_instances_per_host.",
@@ -125,7 +125,7 @@ def _mover(server: Resident, spec: int, group: str | None) -> Mover:
 
 
 def _spec(services: ConductorServices, tenant: Tenant, stored: dict[str, object]) -> RequestSpec:
-    """What a server asks for who goes to a host that an administrator names, in whichever cell; but for its flavor."""
+    """What a server asks of a host that an administrator names, in whichever cell; but for its flavor."""
     spec = RequestSpec.from_persisted(stored)
     spec.instance_uuid = spec.user_id = ""
     spec.server_group, spec.num_instances = None, 1

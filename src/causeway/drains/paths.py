@@ -33,7 +33,7 @@ _REBOOT = 10.0
 _WITH_MEMORY = (How.LIVE, How.NEAR_LIVE)
 # No guest that could be moved live: whatever is asked for, they go cold. Those in ERROR as they are, with their disks.
 _GO_COLD = (VmState.STOPPED, VmState.ERROR)
-# Servers whose guests stand still, with all that they have in memory; and how they are had go on.
+# Servers whose guests stand still, with all that they have in memory; and what makes them run again.
 STANDING_STILL = {VmState.PAUSED: "Unpause it", VmState.SUSPENDED: "Resume it"}
 # What servers are that may be on no host.
 HOSTLESS = (VmState.SHELVED_OFFLOADED, VmState.ERROR)
@@ -105,7 +105,7 @@ def obstacle_here(
     if host_is_down:
         return Obstacle(
             f"Its host {server.host} is down.",
-            "Bring the host back; if it is gone for good, say so: openstack compute service set --down"
+            "Start the host; if it is gone for good, say so: openstack compute service set --down"
             f" {server.host} nova-compute",
         )
     if server.vm_state is VmState.SHELVED:
@@ -113,7 +113,7 @@ def obstacle_here(
     if server.vm_state in STANDING_STILL and (resized or how in (How.WARM, How.COLD)):
         return Obstacle(
             f"It is {server.vm_state.value}, and would lose its memory.",
-            f"{STANDING_STILL[server.vm_state]}, or let it go live or near-live.",
+            f"{STANDING_STILL[server.vm_state]}, or move it live or near-live.",
         )
     if how in _WITH_MEMORY and server.vm_state not in _GO_COLD:
         return why_not_live(server, can)
@@ -125,7 +125,7 @@ def lost_with_dead_host(server: Resident) -> Obstacle | None:
     host = server.host or ""
     if firmware_of(server.flavor, server.image).tpm is not None:
         return Obstacle(
-            f"Its host {host} is dead, and the state of its TPM is nowhere else.", "Bring the host back to keep it."
+            f"Its host {host} is dead, and the state of its TPM is nowhere else.", "Start the host to keep it."
         )
     return memory_lost_with_host(host, server.vm_state) or lost_with_host(host, server.devices)
 
@@ -135,7 +135,7 @@ def memory_lost_with_host(host: str, vm_state: VmState) -> Obstacle | None:
         return None
     return Obstacle(
         f"Its host {host} is dead, and the memory that it was suspended with is nowhere else.",
-        "Bring the host back to keep it; or have an administrator reset the server's state to active: then it boots elsewhere.",
+        "Start the host to keep it; or have an administrator reset the server's state to active: then it boots elsewhere.",
     )
 
 
@@ -144,19 +144,19 @@ def lost_with_host(host: str, devices: list[BlockDevice]) -> Obstacle | None:
     if is_volume_backed(devices):
         if not any(device.is_ephemeral for device in devices):
             return None
-        disks, remedy = "ephemeral disks", "its volumes are kept"
+        disks, remedy = "ephemeral disks", "its volumes stay"
     else:
         disks, remedy = "disks", "it is made anew from its image"
     return Obstacle(
         f"Its host {host} is dead, and its {disks} are nowhere else.",
-        f"Bring the host back to keep them; or evacuate the server inside its cell (openstack server evacuate): {remedy}, and"
+        f"Start the host to keep them; or evacuate the server inside its cell (openstack server evacuate): {remedy}, and"
         " what was on these disks is lost.",
     )
 
 
 def why_not_live(server: Resident, can: dict[str, Any]) -> Obstacle | None:
     """Why a guest that runs can't keep its memory when it leaves its host."""
-    help_ = "Let it go warm or cold, or stop it."
+    help_ = "Move it warm or cold, or stop it."
     what = live_obstacle(server.flavor, server.image, server.vnic_types)
     if what is not None:
         return Obstacle(f"Live migration is not possible for a {what}.", help_)
@@ -195,14 +195,14 @@ def way(
     if why is None:
         return How.WARM
     if how is How.WARM:
-        return Obstacle(f"Its disks can't be copied while it runs: {why}.", "Let it go cold.")
+        return Obstacle(f"Its disks can't be copied while it runs: {why}.", "Move it cold.")
     return How.COLD
 
 
 def _why_not_there(
     server: Resident, *, crosses: bool, can: dict[str, Any], target_can: dict[str, Any]
 ) -> Obstacle | None:
-    help_ = "Let it go warm or cold, or stop it."
+    help_ = "Move it warm or cold, or stop it."
     if server.vm_state is VmState.SUSPENDED:
         help_ = f"{STANDING_STILL[server.vm_state]}: then it can go live or warm."
         if not crosses:

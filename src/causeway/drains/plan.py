@@ -70,7 +70,7 @@ def _new_flavors(api: Database, request: DrainRequest) -> dict[str, Flavor]:
         return {}
     if request.how in _KEEPS_MEMORY:
         raise errors.BadRequest(
-            f"flavors: A flavor can't be changed by a {request.how.replace('_', '-')} move: let servers go warm or cold."
+            f"flavors: A flavor can't be changed by a {request.how.replace('_', '-')} move: have servers moved warm or cold."
         )
     known = {flavor.name: flavor for flavor in flavor_records.list_all(api)}
     found = {}
@@ -186,7 +186,7 @@ def _give_way(
 
 
 def _give_cell(tenant: Tenant, place: Place, row: DrainServer) -> None:
-    """Records travel in no time, and use nothing up that a schedule has to heed."""
+    """Records travel in no time, and use nothing up that a schedule has to count."""
     row.how, row.target_cell, row.seconds, row.pause = How.RECORDS, place.cell_name, 0.0, 0.0
     if place.cell_uuid == tenant.cell_uuid:
         row.state = DrainServerState.PASSED_OVER
@@ -283,7 +283,7 @@ def _notes(request: DrainRequest, scoped: Scoped, planned: _Planned, silent: lis
     locked = sum(tenant.server.locked for tenant in scoped.tenants)
     if locked:
         notes.append(
-            f"{_count(locked, 'server')} of these {'is' if locked == 1 else 'are'} locked, which a drain does not heed."
+            f"{_count(locked, 'server')} of these {'is' if locked == 1 else 'are'} locked, which does not stop a drain."
         )
     held = [row.not_before for row in planned.rows.values() if row.not_before is not None and row.not_before > utcnow()]
     if held:

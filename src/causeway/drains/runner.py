@@ -1,6 +1,6 @@
 """Conductors look at drains: one has a drain's lease, looks at what is wanted and what is there, and does what is missing.
 
-A look ends by itself when the drain is in other hands, or is to do something else by now; the next one goes on from what is
+A look ends by itself when the drain has another owner, or is to do something else by now; the next one continues from what is
 written down. Each drain is looked at on a thread of its own, so one whose cell hangs keeps no other one waiting.
 """
 
@@ -41,7 +41,7 @@ class Drains:
         self._threads = services.by_cell("Looking at drains")
 
     def look(self) -> None:
-        """Begins to look at each drain on which there is work, unless the last look at it still goes on."""
+        """Begins to look at each drain on which there is work, unless the last look at it is still running."""
         for drain in store.search(self._services.api, states=_AT_WORK):
             self._threads.start(drain.id, partial(self._look_at, drain.id))
 
@@ -172,7 +172,7 @@ def _pause(look: Look) -> None:
 
 
 def _bring_up(look: Look) -> bool:
-    """Servers that have left a dead host go on at once, whatever the drain is to do; whether there may be some."""
+    """Continues at once with servers that have left a dead host, whatever the drain is to do; whether there may be some."""
     some = False
     for server in look.servers:
         if server.state is DrainServerState.PENDING and server.how is How.EVACUATE and server.began_at is not None:

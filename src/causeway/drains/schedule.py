@@ -2,7 +2,7 @@
 
 A move begins when a window is open and its limits allow it: moves at once in all, from its host, to its host, between its
 cells. Moves that share a host share its rate. What comes after the bytes (a guest boots, records are written) takes its time
-whatever else goes on.
+whatever else is running.
 
 What bounds a drain is found by trying: the limit or rate of which twice as much brings the end nearest.
 """
@@ -206,7 +206,7 @@ class _Simulation:
         moment = self._begin + timedelta(seconds=now)
         while self._opening.end <= moment:
             self._opening = next(self._openings)
-        # A microsecond is the least that a moment can tell.
+        # A microsecond is the smallest difference of two times.
         ahead = (self._opening.start - moment).total_seconds()
         if ahead <= 0:
             return True

@@ -100,7 +100,7 @@ class EmbeddedCloud:
             undo.pop_all()
 
     def stop(self) -> None:
-        """Stops everything in the reverse order; guests of libvirt hosts go on running."""
+        """Stops everything in the reverse order; guests of libvirt hosts keep running."""
         self._cleanup.close()
 
     def _start(self) -> None:
@@ -240,7 +240,7 @@ class EmbeddedCloud:
         return api, cells
 
     def _make_console_proxy(self) -> ConsoleProxy:
-        """Before the hosts, which are told by which URLs their guests' consoles are opened."""
+        """Before the hosts, which get the URLs by which their guests' consoles are opened."""
         proxy = roles.console_proxy(self.conf, self.around.transports, self.cells, "127.0.0.1", self._console_port)
         self._cleanup.callback(proxy.server_close)
         here = f"//127.0.0.1:{proxy.port}"

@@ -39,7 +39,7 @@ class Hosts(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Lets go; guests go on running."""
+        """Closes the connections; guests keep running."""
 
 
 class SimulatedHosts(Hosts):

@@ -1,7 +1,7 @@
-"""Fault injection: named points that can be told to fail, to end the process, to hang, or to be slow.
+"""Fault injection: named points that can be made to fail, to end the process, to hang, or to be slow.
 
 Off unless ``[fault_injection] enabled`` is set, and then at no cost: no file is looked at. ``causeway faults list`` prints
-all points. What happens where is told in a YAML file (``[fault_injection] file``), read again whenever it changed::
+all points. What happens where is set in a YAML file (``[fault_injection] file``), read again whenever it changed::
 
     cross_cell_resize.FinishResizeAtDest.do.before: error
     compute.finish_snapshot_based_resize_at_dest.in: {crash: true, times: 1}
@@ -13,7 +13,7 @@ all points. What happens where is told in a YAML file (``[fault_injection] file`
 - ``refuse``: a step, a compute and a service around say no (`ServiceRefused`): another try gets the same answer.
 - ``crash``: the process ends at once (`os._exit`), with status 70.
 - ``hang: SECONDS``: as if the process had been stopped for so long: the move at hand does not renew its lease, so another
-  conductor takes it over; then the thread goes on, and must find that out.
+  conductor takes it over; then the thread continues, and must find that out.
 - ``delay: SECONDS``: slow, but alive; ends at once when the rule is taken out of the file.
 - ``times: N``: only the first N times. What happened is kept in ``FILE.hits``, one JSON object a line, and counted from
   there: a crash is not repeated after a restart. Delete that file to begin anew.
@@ -21,7 +21,7 @@ all points. What happens where is told in a YAML file (``[fault_injection] file`
 
 Points:
 
-- ``RECIPE.STEP.do.before|after``, ``RECIPE.STEP.undo.before|after``, ``RECIPE.give_back.before|after``: on the conductor.
+- ``RECIPE.STEP.do.before|after``, ``RECIPE.STEP.undo.before|after``, ``RECIPE.roll_back.before|after``: on the conductor.
   ``before``: the journal has the intent, nothing was done; ``after``: it was done, the journal does not know.
 - ``compute.METHOD.before|in|after``: a host's part of a step. ``in`` is behind each call to its hypervisor's driver,
   ``after`` where it was done and not recorded.

@@ -87,11 +87,11 @@ class Injector:
             return move_id in self._hanging
 
     def close(self) -> None:
-        """Whoever hangs or waits goes on."""
+        """Whoever hangs or waits continues."""
         self._stopping.set()
 
     def _delay(self, point: str, rule: Rule) -> None:
-        """Goes on before its time if the rule is taken out of the file."""
+        """Continues before its time if the rule is taken out of the file."""
         end = time.monotonic() + rule.seconds
         while (left := end - time.monotonic()) > 0 and not self._stopping.wait(min(left, LOOK_EVERY)):
             if self._current().get(point) != rule:
@@ -152,20 +152,20 @@ def parse(text: str) -> dict[str, Rule]:
 
 
 def _rule(point: str, value: Any) -> Rule:
-    told = {value: True} if isinstance(value, str) else value
-    if not isinstance(told, dict):
+    given = {value: True} if isinstance(value, str) else value
+    if not isinstance(given, dict):
         raise ValueError(f"{point}: one of {', '.join(ACTIONS)} was expected")
-    unknown = set(told) - {*ACTIONS, "times", "host"}
-    actions = [action for action in ACTIONS if action in told]
+    unknown = set(given) - {*ACTIONS, "times", "host"}
+    actions = [action for action in ACTIONS if action in given]
     if unknown or len(actions) != 1:
         raise ValueError(f"{point}: exactly one of {', '.join(ACTIONS)} was expected, and times and host at most")
-    action, times = actions[0], told.get("times")
+    action, times = actions[0], given.get("times")
     if times is not None and (not isinstance(times, int) or times < 1):
         raise ValueError(f"{point}: times must be a number from 1 on")
-    seconds = told[action] if action in ("hang", "delay") else 0.0
+    seconds = given[action] if action in ("hang", "delay") else 0.0
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
         raise ValueError(f"{point}: {action} takes a number of seconds")
-    hosts = told.get("host")
+    hosts = given.get("host")
     return Rule(action, float(seconds), times, tuple([hosts] if isinstance(hosts, str) else hosts) if hosts else None)
 
 

@@ -32,7 +32,7 @@ RPC_CLIENTS: tuple[type[Client], ...] = (
     SuperConductorClient,
 )
 
-# A host fetches a disk from another one of its cell, and tells it that it has come; or it goes by the image service.
+# A host fetches a disk from another one of its cell, and notifies it that it has come; or it goes by the image service.
 DISK_POINTS = (
     "disk.fetch.before",
     "disk.fetch.connect",
@@ -111,14 +111,14 @@ def step_points() -> list[str]:
             phases = ["do"] if (recipe.name, step.name) not in begun_before else []
             phases += ["undo"] if place < behind else []
             found += [f"{recipe.name}.{step.name}.{phase}.{side}" for phase in phases for side in ("before", "after")]
-        found += [f"{recipe.name}.give_back.{side}" for side in ("before", "after")]
+        found += [f"{recipe.name}.roll_back.{side}" for side in ("before", "after")]
     return found
 
 
 def compute_points() -> list[str]:
     # Ends a claim, and asks nothing of the driver.
-    dropped = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
-    return dropped + [
+    released = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
+    return released + [
         f"compute.{name}.{place}"
         for endpoint in (
             ResizeEndpoint,

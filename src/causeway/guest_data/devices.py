@@ -1,4 +1,4 @@
-"""The devices that ``meta_data.json`` tells of: those that their user gave a tag."""
+"""The devices that ``meta_data.json`` lists: those that their user gave a tag."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def tree(facts: ServerFacts, version: str) -> dict[str, Any]:
 
 def meta_data(facts: ServerFacts, version: str) -> dict[str, Any]:
     instance = facts.instance
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "ami-id": _ec2_id("ami", instance.image_ref),
         "ami-launch-index": instance.launch_index,
         "ami-manifest-path": "FIXME",
@@ -36,29 +36,29 @@ def meta_data(facts: ServerFacts, version: str) -> dict[str, Any]:
         "security-groups": facts.security_groups,
     }
     if instance.keypairs:
-        told["public-keys"] = {
+        document["public-keys"] = {
             str(place): {NAME: f"{place}={pair.name}", "openssh-key": pair.public_key}
             for place, pair in enumerate(instance.keypairs)
         }
     if version >= "2007-01-19":
-        told |= {
+        document |= {
             "local-hostname": facts.hostname,
             "public-hostname": facts.hostname,
             "public-ipv4": facts.floating_ip,
         }
     if version >= "2007-08-29":
-        told["instance-type"] = instance.flavor.name
+        document["instance-type"] = instance.flavor.name
     if version >= "2007-12-15":
-        told["block-device-mapping"] = _block_device_mapping(facts)
+        document["block-device-mapping"] = _block_device_mapping(facts)
         if instance.kernel_id:
-            told["kernel-id"] = _ec2_id("aki", instance.kernel_id)
+            document["kernel-id"] = _ec2_id("aki", instance.kernel_id)
         if instance.ramdisk_id:
-            told["ramdisk-id"] = _ec2_id("ari", instance.ramdisk_id)
+            document["ramdisk-id"] = _ec2_id("ari", instance.ramdisk_id)
     if version >= "2008-02-01":
-        told["placement"] = {"availability-zone": instance.availability_zone or ""}
+        document["placement"] = {"availability-zone": instance.availability_zone or ""}
     if version >= "2008-09-01":
-        told["instance-action"] = "none"
-    return told
+        document["instance-action"] = "none"
+    return document
 
 
 def find(node: Node, path: list[str]) -> Node | None:

@@ -1,4 +1,4 @@
-"""All that goes into what a guest is told."""
+"""All facts of which the data of a guest is made."""
 
 from __future__ import annotations
 

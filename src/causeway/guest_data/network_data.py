@@ -9,7 +9,7 @@ from causeway.model.network import FixedIp, Vif
 
 Json = dict[str, Any]
 
-# How a port is bound is told by these names; every other way is a "phy".
+# These names say how a port is bound; every other way is a "phy".
 _SHOWN_TYPES = frozenset({"bridge", "dvs", "hostdev_physical", "hw_veb", "hyperv", "ovs", "tap", "vhostuser", "vif"})
 
 
@@ -19,13 +19,13 @@ def network_data(vifs: list[Vif]) -> Json:
     services: list[Json] = []
     for vif in vifs:
         links.append(_link(vif))
-        for ip in _told_of(vif):
+        for ip in _addresses_shown(vif):
             networks.append(_network(vif, ip, len(networks)))
             services += [service for service in _name_servers(ip) if service not in services]
     return {"links": links, "networks": networks, "services": services}
 
 
-def _told_of(vif: Vif) -> list[FixedIp]:
+def _addresses_shown(vif: Vif) -> list[FixedIp]:
     """The first address of each IP version: guests take one configuration of each from a link."""
     first: dict[int, FixedIp] = {}
     for ip in vif.fixed_ips:
@@ -38,7 +38,7 @@ def _link(vif: Vif) -> Json:
         "id": vif.devname,
         "vif_id": vif.id,
         "type": vif.vif_type if vif.vif_type in _SHOWN_TYPES else "phy",
-        # A DHCP server tells it.
+        # A DHCP server gives it.
         "mtu": None if any(ip.has_dhcp for ip in vif.fixed_ips) else vif.mtu,
         "ethernet_mac_address": vif.address,
     }

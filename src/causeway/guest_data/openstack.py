@@ -45,7 +45,7 @@ def read(facts: ServerFacts, version: str, name: str) -> bytes | None:
 
 def meta_data(facts: ServerFacts, version: str) -> dict[str, Any]:
     instance = facts.instance
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "uuid": instance.uuid,
         "name": instance.display_name,
         "hostname": facts.hostname,
@@ -53,25 +53,27 @@ def meta_data(facts: ServerFacts, version: str) -> dict[str, Any]:
         "availability_zone": instance.availability_zone,
     }
     if instance.metadata:
-        told["meta"] = instance.metadata
+        document["meta"] = instance.metadata
     if instance.injected_files:
-        told["files"] = [
+        document["files"] = [
             {"path": injected.path, "content_path": f"/content/{place:04d}"}
             for place, injected in enumerate(instance.injected_files)
         ]
     if instance.keypairs:
-        told["public_keys"] = {pair.name: pair.public_key for pair in instance.keypairs}
-        told["keys"] = [{"name": pair.name, "type": pair.type, "data": pair.public_key} for pair in instance.keypairs]
+        document["public_keys"] = {pair.name: pair.public_key for pair in instance.keypairs}
+        document["keys"] = [
+            {"name": pair.name, "type": pair.type, "data": pair.public_key} for pair in instance.keypairs
+        ]
     if version >= versions.GRIZZLY:
         # For the guest's random numbers: never the same twice.
-        told["random_seed"] = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
+        document["random_seed"] = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
     if version >= versions.LIBERTY:
-        told["project_id"] = instance.project_id
+        document["project_id"] = instance.project_id
     if version >= versions.NEWTON_ONE:
-        told["devices"] = devices(facts)
+        document["devices"] = devices(facts)
     if version >= versions.VICTORIA:
-        told["dedicated_cpus"] = _dedicated_cpus(facts)
-    return told
+        document["dedicated_cpus"] = _dedicated_cpus(facts)
+    return document
 
 
 def _dedicated_cpus(facts: ServerFacts) -> list[int]:

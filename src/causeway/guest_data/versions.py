@@ -1,4 +1,4 @@
-"""The versions by which guests ask for what they are told, and what each of them has."""
+"""The versions by which guests ask for their data, and what each of them has."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _meant(asked: str, known: tuple[str, ...]) -> str | None:
 
 
 def listed_openstack_versions(today: date) -> list[str]:
-    """Those that guests are told of: a clock that is wrong tells of none that is to come."""
+    """Those that guests are shown: a clock that is wrong shows none that is to come."""
     return [*(version for version in OPENSTACK if version <= today.isoformat()), LATEST]
 
 

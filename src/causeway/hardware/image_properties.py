@@ -1,4 +1,4 @@
-"""Which values properties of images may have: those that a hypervisor is told of, as the field has them.
+"""Which values properties of images may have: those that a hypervisor gets, as the field has them.
 
 Source: Glance, "Useful image properties"; Compute, "ImageMetaProps". Flags are no part of it: what is no word for yes is no.
 """

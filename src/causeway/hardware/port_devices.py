@@ -1,7 +1,7 @@
 """Ports that need a PCI device of their server's host: SR-IOV, vDPA, and ports that a card manages itself.
 
 The device is asked for like those of a flavor, by an `InstancePCIRequest`, whose ids are the port's. What was claimed for it
-is told to the network service in the port's binding profile. Source: Compute admin guide, "SR-IOV"; Network API reference,
+is reported to the network service in the port's binding profile. Source: Compute admin guide, "SR-IOV"; Network API reference,
 "Port bindings" (``binding:vnic_type``, ``binding:profile``).
 """
 

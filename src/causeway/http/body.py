@@ -1,4 +1,4 @@
-"""Reading a body whose bytes must keep coming: who trickles it is given up."""
+"""Reading a body whose bytes must keep coming: a client that trickles it is disconnected."""
 
 from __future__ import annotations
 

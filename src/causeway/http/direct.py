@@ -5,7 +5,7 @@ broken connection for a body that breaks off, bodies in pieces in both direction
 
 **Timeouts.** Nothing can interrupt an application that runs in the caller's thread. It gets the caller's deadline with the
 request instead, and what may wait there for longer than for a lock or a database, which have bounds of their own, waits no
-longer than that: it raises `CallerGaveUp`, which the caller sees as `requests.ReadTimeout`.
+longer than that: it raises `DeadlineOver`, which the caller sees as `requests.ReadTimeout`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _QUOTED_SLASH = re.compile("(%2F)", re.IGNORECASE)
 Timeout = float | tuple[float | None, float | None] | None
 
 
-class CallerGaveUp(Exception):
+class DeadlineOver(Exception):
     """The deadline is over. ``rest`` is what the application does all the same; nobody gets the answer."""
 
     def __init__(self, rest: Callable[[], object]) -> None:
@@ -100,7 +100,7 @@ class DirectTransport(BaseAdapter):
             environ[DEADLINE] = time.monotonic() + seconds
         try:
             response = self._answer(request, environ)
-        except CallerGaveUp as late:
+        except DeadlineOver as late:
             threading.Thread(target=late.rest, name="nobody-waits", daemon=True).start()
             raise requests.ReadTimeout(f"{request.url}: no answer within {seconds} seconds", request=request) from late
         finally:
@@ -133,7 +133,7 @@ class DirectTransport(BaseAdapter):
                 response.raw = _Answer(response, chain(written, (first,), pieces), result)
             if response.status_code is None:
                 raise RuntimeError("the application did not begin an answer")
-        except CallerGaveUp:
+        except DeadlineOver:
             raise
         except Exception:
             LOG.exception("%s %s failed", request.method, request.url)
@@ -283,4 +283,4 @@ def _environ(request: requests.PreparedRequest, sent: _Sent) -> dict[str, Any]:
     return environ
 
 
-__all__ = ["DEADLINE", "CallerGaveUp", "DirectTransport"]
+__all__ = ["DEADLINE", "DeadlineOver", "DirectTransport"]

@@ -22,21 +22,21 @@ class MalformedHead(ValueError):
 def body_length(fields: bytes) -> int | None:
     """``fields``: the lines between the first of the head and the empty one, each with its CRLF. Raises MalformedHead.
 
-    None: the head does not say how long the body is, or the client waits to be told to send it.
+    None: the head does not say how long the body is, or the client waits for "100 Continue".
     """
     if not _FIELDS.fullmatch(fields):
         raise MalformedHead("A line of the head is no header.")
-    told: dict[bytes, list[bytes]] = {}
+    found: dict[bytes, list[bytes]] = {}
     for name, value in _FRAMING.findall(fields):
-        told.setdefault(name.lower(), []).append(value)
-    lengths, codings = told.get(b"content-length", []), told.get(b"transfer-encoding", [])
+        found.setdefault(name.lower(), []).append(value)
+    lengths, codings = found.get(b"content-length", []), found.get(b"transfer-encoding", [])
     if len(lengths) + bool(codings) > 1:
         raise MalformedHead("The head says more than once how long the body is.")
     if codings:
         _check_codings(b",".join(codings))
     if lengths and not _LENGTH.fullmatch(lengths[0]):
         raise MalformedHead("The header Content-Length is no number of bytes.")
-    if codings or b"expect" in told:
+    if codings or b"expect" in found:
         return None
     return int(lengths[0]) if lengths else 0
 

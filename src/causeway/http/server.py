@@ -100,7 +100,7 @@ class _HeaderReader(_CherootReader):  # type: ignore[misc]
         return read
 
     def _allow_header(self, key_name: bytes) -> bool:
-        """Applications can't tell underscores from hyphens: X_Forwarded_For would be taken for a proxy's X-Forwarded-For."""
+        """Applications can't distinguish underscores from hyphens: X_Forwarded_For would pass for a proxy's X-Forwarded-For."""
         return b"_" not in key_name
 
 
@@ -253,9 +253,9 @@ class _Gate(_Manager):  # type: ignore[misc]
         """The connection whose request takes longest to arrive; if none is arriving, the one that is idle longest."""
         waiting = [conn for conn in self._waiting() if conn not in self._selector.at_hand]
         if waiting:
-            self._drop(min(waiting, key=lambda conn: (conn.since is None, conn.since or conn.last_used)))
+            self._close(min(waiting, key=lambda conn: (conn.since is None, conn.since or conn.last_used)))
 
-    def _drop(self, conn: _Connection) -> None:
+    def _close(self, conn: _Connection) -> None:
         self._selector.unregister(conn.socket.fileno())
         conn.close()
 
@@ -263,7 +263,7 @@ class _Gate(_Manager):  # type: ignore[misc]
         late = time.monotonic() - DEADLINE
         for conn in self._waiting():
             if (conn.since is not None and conn.since < late) or conn.last_used < time.time() - KEEP:
-                self._drop(conn)
+                self._close(conn)
         with self._lock:
             while self._queue and self._queue[0].last_used < threshold:
                 self._queue.popleft().close()

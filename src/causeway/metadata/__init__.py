@@ -3,7 +3,7 @@
 - `app`: the WSGI application and its route table.
 - `callers`: which server asks. Behind the network service's metadata agent the agent says and signs it; a guest that asks
   directly is known by its address.
-- `lookup`: reads what a guest is told (`causeway.guest_data`) in the cell where the server lives by its mapping, and remembers it
+- `lookup`: reads a guest's data (`causeway.guest_data`) in the cell where the server lives by its mapping, and remembers it
   for some seconds.
 - `password`: the one thing that a guest may write.
 

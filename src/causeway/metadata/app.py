@@ -175,7 +175,7 @@ def _text_type(body: bytes) -> str:
 
 
 def _of_error(failure: Exception, what: str) -> tuple[str, str]:
-    """(status, text) of the answer: guests are told nothing of the cloud."""
+    """(status, text) of the answer: guests are shown nothing of the cloud."""
     if isinstance(failure, errors.CausewayError) and failure.status < 500:
         return falcon.code_to_http_status(failure.status), NOT_FOUND if failure.status == 404 else failure.message
     if isinstance(failure, BrokenBody):

@@ -46,7 +46,7 @@ def who_asks(conf: cfg.ConfigOpts, network: NetworkClient, headers: Mapping[str,
     """
     if not conf.neutron.service_metadata_proxy:
         if "X-INSTANCE-ID" in headers:
-            LOG.warning("A request has X-Instance-ID, which is not heeded: see [neutron] service_metadata_proxy")
+            LOG.warning("A request has X-Instance-ID, which is ignored: see [neutron] service_metadata_proxy")
         return _of_address(network, _address(conf, headers, caller), None)
     secret: str = conf.neutron.metadata_proxy_shared_secret
     provider = headers.get("X-METADATA-PROVIDER")

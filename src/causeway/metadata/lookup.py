@@ -1,7 +1,7 @@
-"""What a server's guest is told, read where the server lives, and remembered for some seconds.
+"""The data of a server's guest, read where the server lives, and remembered for some seconds.
 
-Where that is, and whether the server is still there, is asked for every request: one statement. So what is told changes at once
-when a move switches a server's mapping, and a server that is deleted is told nothing more. Everything else is up to
+Where that is, and whether the server is still there, is asked for every request: one statement. So the data changes at once
+when a move switches a server's mapping, and a server that is deleted gets nothing more. Everything else is up to
 ``[api] metadata_cache_expiration`` seconds old.
 """
 
@@ -58,7 +58,7 @@ class Lookup:
             raise errors.ServerNotFound(asking.server_id)
         return mapping.cell_uuid
 
-    def forget(self, uuid: str) -> None:
+    def discard(self, uuid: str) -> None:
         with self._lock:
             self._remembered.pop(uuid, None)
 

@@ -57,7 +57,9 @@ RPC_SERVED = Histogram(
 RPC_WAITING = Gauge("causeway_rpc_waiting", "Requests that came and that no thread works on yet.", ["topic"])
 RPC_RUNNING = Gauge("causeway_rpc_running", "Requests that threads work on.", ["topic"])
 SCHEDULER_SECONDS = Histogram("causeway_scheduler_seconds", "Decisions of the scheduler.", ["outcome"], buckets=QUICK)
-SCHEDULER_REFUSALS = Counter("causeway_scheduler_refusals", "Hosts that were refused, by who refused them.", ["filter"])
+SCHEDULER_REFUSALS = Counter(
+    "causeway_scheduler_refusals", "Hosts that were refused, by what refused them.", ["filter"]
+)
 API_SECONDS = Histogram(
     "causeway_api_request_seconds", "Requests to the API.", ["method", "route", "status"], buckets=QUICK
 )

@@ -37,15 +37,15 @@ class _Process:
 
 
 def registry(collectors: Sequence[Collector] = ()) -> CollectorRegistry:
-    """All that is told at one endpoint. Several may be open in a process."""
-    told = CollectorRegistry(auto_describe=False)
+    """All that one endpoint shows. Several may be open in a process."""
+    registry = CollectorRegistry(auto_describe=False)
     if FILES in os.environ:
-        MultiProcessCollector(told)  # type: ignore[no-untyped-call]
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     else:
-        told.register(_Process())
+        registry.register(_Process())
     for collector in collectors:
-        told.register(collector)
-    return told
+        registry.register(collector)
+    return registry
 
 
 def application(collectors: Sequence[Collector] = ()) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from causeway.model.states import PowerState
 class Severity(StrEnum):
     CRITICAL = "critical"  # a server or its data may be lost or damaged
     ERROR = "error"  # something a user or an operator will run into
-    WARNING = "warning"  # something is left over; nobody is hurt by it
+    WARNING = "warning"  # something is orphaned; it does no harm
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Report:
 
 
 @dataclass
-class LeftoverFile:
+class OrphanedFile:
     """A file in a host's image cache that is no complete image. ``seconds_old``: since it was last written to."""
 
     name: str
@@ -90,7 +90,7 @@ class HostContents:
     guests: dict[str, PowerState] = field(default_factory=dict)
     disks: list[str] = field(default_factory=list)
     stashed: list[str] = field(default_factory=list)
-    leftover_files: list[LeftoverFile] = field(default_factory=list)
+    leftover_files: list[OrphanedFile] = field(default_factory=list)
     claims: list[HostClaim] = field(default_factory=list)
     # servers with a rescue disk; None: a host of an earlier release, which knows of none
     rescue_disks: list[str] | None = None

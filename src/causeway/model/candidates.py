@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class PreCheck:
-    """What a dry run at a host says. ``passed`` None: it can't be told before the move."""
+    """What a dry run at a host says. ``passed`` None: unknown before the move."""
 
     name: str
     passed: bool | None
@@ -16,7 +16,7 @@ class PreCheck:
 
 @dataclass
 class DiskMeasure:
-    """What a server's disks take on a host, stashed ones not counted; None: the driver can't tell."""
+    """What a server's disks take on a host, stashed ones not counted; None: the driver does not know."""
 
     allocated_bytes: int | None
 
@@ -60,7 +60,7 @@ class MovedVolume:
 
 @dataclass
 class MoveContents:
-    """What a move takes along. ``disk_bytes`` None: the server's host did not say, and ``note`` tells why."""
+    """What a move takes along. ``disk_bytes`` None: the server's host did not say, and ``note`` says why."""
 
     disk_bytes: int | None
     disk_gb: int = 0

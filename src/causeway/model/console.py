@@ -56,13 +56,13 @@ class Ending(Enum):
     DELETED = "The server {} was deleted"
     SHUT_DOWN = "The proxy of consoles is shut down: ask for a new console"
 
-    def told(self, instance_uuid: str = "") -> str:
+    def sentence(self, instance_uuid: str = "") -> str:
         return self.value.format(instance_uuid)
 
 
 @dataclass
 class Standing:
-    """How a console stands. ``ending``: None while it may go on. ``is_busy``: something is being done to its server."""
+    """How a console stands. ``ending``: None while it may stay open. ``is_busy``: something is being done to its server."""
 
     ending: Ending | None
     is_busy: bool = False

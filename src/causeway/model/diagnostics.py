@@ -1,6 +1,6 @@
 """What a hypervisor counts of a guest that runs. Source: Compute API reference, "Show Server Diagnostics".
 
-None: the hypervisor does not tell.
+None: the hypervisor does not say.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Work(StrEnum):
 class Rule(StrEnum):
     """What becomes of a request."""
 
-    #: accepted; the two go on beside each other
+    #: accepted; the two run beside each other
     BESIDE = "beside"
     #: refused
     REFUSED = "refused"

@@ -11,27 +11,32 @@ from causeway.model.outcomes import MoveToken
 
 
 class Missed(StrEnum):
-    """What a host was not told. All but the last three are orders of moves, under their own names."""
+    """Orders that a host can miss. All but the last three are orders of moves, under their own names."""
 
     CONFIRM_CROSS_CELL = "confirm_snapshot_based_resize_at_source"
     CONFIRM_SAME_CELL = "confirm_resize"
-    DROP_CROSS_CELL = "drop_move_at_dest"
-    DROP_SAME_CELL = "revert_resize"
-    DROP_LIVE = "rollback_live_migration_at_destination"
-    LEAVE_LIVE = "post_live_migration_at_source"
-    DROP_CLAIM = "drop_move_claim"
+    UNDO_CROSS_CELL = "drop_move_at_dest"
+    UNDO_SAME_CELL = "revert_resize"
+    UNDO_LIVE = "rollback_live_migration_at_destination"
+    DELETE_LIVE_SOURCE = "post_live_migration_at_source"
+    RELEASE_CLAIM = "drop_move_claim"
     DISCARD_COPIES = "discard_copies"
     #: the server is deleted, or was not built there: nothing of it stays
     DESTROY = "destroy_instance"
-    #: the server is not there any more, and lives: what is there of it goes. Hosts are told `DESTROY`
+    #: the server lives, but on another host: what is here of it is deleted. Hosts get it as `DESTROY`
     REMOVE = "remove_guest"
     #: the server is to come back from its stashed disks there: they go into their place, for whoever starts it
     RESTORE_DISKS = "restore_disks"
 
     @property
-    def forgets_only(self) -> bool:
+    def deletes_stash_only(self) -> bool:
         """Whether nothing but what was kept aside goes."""
-        return self in (Missed.CONFIRM_CROSS_CELL, Missed.CONFIRM_SAME_CELL, Missed.DROP_CLAIM, Missed.DISCARD_COPIES)
+        return self in (
+            Missed.CONFIRM_CROSS_CELL,
+            Missed.CONFIRM_SAME_CELL,
+            Missed.RELEASE_CLAIM,
+            Missed.DISCARD_COPIES,
+        )
 
 
 @dataclass
@@ -52,4 +57,4 @@ class MissedOrder:
     @classmethod
     def stop(cls, instance: Instance) -> MissedOrder:
         """Computes of an older version don't know ``stop_only``: they refuse this one, since it names no move."""
-        return cls(f"stop {instance.uuid}", Missed.DROP_CLAIM, instance, stop_only=True)
+        return cls(f"stop {instance.uuid}", Missed.RELEASE_CLAIM, instance, stop_only=True)

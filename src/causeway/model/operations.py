@@ -47,7 +47,7 @@ class Operation(Saga):
 
 @dataclass(kw_only=True)
 class OperationBrief:
-    """How an operation stands, without what it remembers: for who looks at thousands."""
+    """How an operation stands, without what it remembers: for callers that read thousands."""
 
     id: str
     recipe: str

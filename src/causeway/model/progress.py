@@ -18,7 +18,7 @@ from causeway.model.sagas import CANCELLABLE, ENDED, SagaState, StepPhase, StepR
 
 @dataclass(kw_only=True)
 class StepProgress:
-    """A step's do or undo with all its attempts. ``seconds``: of the last one; None while it goes on.
+    """A step's do or undo with all its attempts. ``seconds``: of the last one; None while it is running.
 
     ``round``: of a step that transfers in rounds; bytes are the round's, and when it has ended those of all.
     ``seconds_left``: an estimate from the rate so far.
@@ -46,7 +46,7 @@ class StepProgress:
 
 @dataclass(kw_only=True)
 class Wait:
-    """Why an operation does not go on now. ``until``: when it is tried again; None: when its cause is gone.
+    """Why an operation does not continue now. ``until``: when it is tried again; None: when its cause is gone.
 
     ``host``: the one of the step that failed; None: the step works on records and services.
     """
@@ -186,7 +186,7 @@ def why_not_cancellable(operation: Operation) -> str | None:
     if operation.state in ENDED:
         return f"{name} can't be cancelled: it has ended, and is {operation.state}."
     if operation.pivoted:
-        return f"{name} can't be cancelled any more: what it did can't be taken back, and it only goes forward."
+        return f"{name} can't be cancelled any more: what it did can't be undone, and it only goes forward."
     if operation.state not in CANCELLABLE:
         return f"{name} can't be cancelled: its request is not accepted."
     return None

@@ -116,7 +116,7 @@ class StepRecord:
 
     @property
     def seconds(self) -> float | None:
-        """How long the last attempt took; None while it goes on."""
+        """How long the last attempt took; None while it is running."""
         began = self.tried_at or self.started_at
         return None if began is None or self.ended_at is None else (self.ended_at - began).total_seconds()
 
@@ -137,13 +137,13 @@ class StepRecord:
             self.bytes_done, self.bytes_total = done, total
 
     def seconds_left(self, now: datetime) -> int | None:
-        """Until all bytes are through, at the rate so far; None if nobody can tell, or the step has ended."""
+        """Until all bytes are through, at the rate so far; None if it is unknown, or the step has ended."""
         since = self.bytes_since or self.tried_at or self.started_at
         return None if self.ended_at else seconds_left(self.bytes_done, self.bytes_total, since, now)
 
 
 def seconds_left(done: int | None, total: int | None, since: datetime | None, now: datetime) -> int | None:
-    """Until ``total`` bytes are done at the rate since then; None if nobody can tell yet."""
+    """Until ``total`` bytes are done at the rate since then; None if it is unknown yet."""
     if not done or total is None or since is None or (seconds := (now - since).total_seconds()) < _SECONDS_OF_RATE:
         return None
     return round(seconds * max(0, total - done) / done)

@@ -52,7 +52,7 @@ CREATE_BACKUP = _action(Work.IMAGE, "createBackup", TaskState.IMAGE_BACKUP, *_WI
 SHELVE = _action(Work.SHELVE, "shelve", TaskState.SHELVING, *_WITH_GUEST)
 SHELVE_OFFLOAD = _action(Work.SHELVE, "shelveOffload", TaskState.SHELVING_OFFLOADING, VmState.SHELVED)
 # Drains ask for it, of servers whose host is dead, and which have everything on volumes.
-LEAVE_DEAD_HOST = _action(
+OFFLOAD_FROM_DEAD_HOST = _action(
     Work.SHELVE,
     "evacuate",
     TaskState.SHELVING_OFFLOADING,

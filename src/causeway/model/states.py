@@ -139,7 +139,7 @@ MIGRATION_TRANSITIONS: dict[MigrationStatus, frozenset[MigrationStatus]] = {
     MigrationStatus.FINISHED: frozenset(
         {MigrationStatus.CONFIRMING, MigrationStatus.REVERTING, MigrationStatus.ERROR, MigrationStatus.FAILED}
     ),
-    # A confirm or revert that fails before its pivot gives the server back as it was: resized, to be tried again.
+    # A confirm or revert that fails before its pivot restores the server to how it was: resized, to be tried again.
     MigrationStatus.CONFIRMING: frozenset(
         {MigrationStatus.CONFIRMED, MigrationStatus.FINISHED, MigrationStatus.ERROR, MigrationStatus.FAILED}
     ),

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Thing(StrEnum):
-    """Of a server: what a step declares that it makes (`Step.makes`), so that its undo takes it back."""
+    """Of a server: what a step declares that it makes (`Step.makes`), so that its undo deletes it."""
 
     PORT = "port"
     BINDING = "binding"

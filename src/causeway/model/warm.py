@@ -51,7 +51,7 @@ class CopyRound:
 
 @dataclass
 class RoundReceived:
-    """What a target tells of a round. ``sent``: bytes that travelled; ``codings``: what it can read compressed.
+    """What a target reports of a round. ``sent``: bytes that travelled; ``codings``: what it can read compressed.
 
     ``can_fetch``: it can fetch the last changes, too, from a host of another cell; False: it is of an older version.
     """
@@ -74,7 +74,7 @@ class WarmCopy:
     through_images: bool = False
     #: the last round came directly, and so can the last changes
     is_direct: bool = False
-    #: what the target can read compressed, as far as it has told
+    #: what the target can read compressed, as far as it has said
     codings: list[str] = field(default_factory=list)
     #: images of parts that may be there
     image_ids: list[str] = field(default_factory=list)

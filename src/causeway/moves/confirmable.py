@@ -1,4 +1,4 @@
-"""Whether a finished migration can be confirmed now, for who confirms without being asked by its user."""
+"""Whether a finished migration can be confirmed now, for callers that confirm without the user's request."""
 
 from __future__ import annotations
 

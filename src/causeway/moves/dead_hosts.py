@@ -1,7 +1,7 @@
-"""Moves whose hosts do not answer: what is waited for, and what goes on without a host that is dead for good.
+"""Moves whose hosts do not answer: which steps wait, and which continue without a fenced host.
 
 `causeway.parts.liveness` decides whether a host is fenced; here is what that means for the orders of moves. What only removes
-something from a host (`clean`) goes on without a fenced one: it is noted in the journal, and the host does it when it comes
+something from a host (`clean`) continues without a fenced one: the journal notes the order, and the host does it when it comes
 back, before anything else. What needs the host (`answering`) fails at once if it is fenced, and waits while it is only down.
 """
 
@@ -18,9 +18,9 @@ from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.moves.run import Run
 from causeway.parts import liveness
-from causeway.parts.leftovers import missed_order
+from causeway.parts.cleanups import missed_order
 from causeway.parts.liveness import HostLife
-from causeway.store.api import leftovers
+from causeway.store.api import cleanups
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -86,12 +86,12 @@ def answering(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
         life = life_of(run)
         raise_if_fenced(life)
         raise_if_down(life)
-    with _told_apart(run, life_of):
+    with _explained(run, life_of):
         yield
 
 
 @contextmanager
-def _told_apart(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
+def _explained(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
     """Says of a host that did not answer what is the matter with it."""
     try:
         yield
@@ -130,9 +130,7 @@ def _clean(
         _note(run, life.host, cell_uuid, what, instance, devices)
         return
     raise_if_down(life)
-    with _told_apart(
-        run, lambda run: liveness.of_host(run.services, run.services.cells.database(cell_uuid), life.host)
-    ):
+    with _explained(run, lambda run: liveness.of_host(run.services, run.services.cells.database(cell_uuid), life.host)):
         send()
 
 
@@ -144,6 +142,6 @@ def _note(run: Run, host: str, cell_uuid: str, what: Missed, instance: Instance,
         source_host=run.memory.source_host,
     )
     LOG.warning(
-        "Move %s goes on without host %s, which is fenced: it is to %s when it comes back", run.move.id, host, what
+        "Move %s continues without host %s, which is fenced: it is to %s when it comes back", run.move.id, host, what
     )
-    run.with_next_save(lambda connection: leftovers.note_in(connection, host, cell_uuid, missed))
+    run.with_next_save(lambda connection: cleanups.note_in(connection, host, cell_uuid, missed))

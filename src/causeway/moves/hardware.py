@@ -86,20 +86,20 @@ def recorded_claims(instance: Instance, host: str) -> list[RecordedClaim]:
     return found
 
 
-def drop_claim_if_there(run: Run, host: str, step: str) -> None:
-    """`drop_claim` for a host that did not answer, and may not answer this either: the next one is tried all the same.
+def release_claim_if_there(run: Run, host: str, step: str) -> None:
+    """`release_claim` for a host that did not answer, and may not answer this either: the next one is tried all the same.
 
-    Then it is noted, and the host is told when the move has ended.
+    Then the release is noted, and the host gets the order when the move has ended.
     """
     if not _claims(run):
         return
     try:
         if _is_up(run, host):
-            _drop(run, host, step)
+            _release(run, host, step)
             return
     except errors.RpcTimeout:
         LOG.warning("Host %s keeps a claim for server %s until it answers", host, run.uuid)
-    note_target(run, host, Missed.DROP_CLAIM)
+    note_target(run, host, Missed.RELEASE_CLAIM)
 
 
 def _claims(run: Run) -> bool:
@@ -111,11 +111,11 @@ def _is_up(run: Run, host: str) -> bool:
     return liveness.of_host(run.services, run.target_database, host).is_up
 
 
-def _drop(run: Run, host: str, step: str) -> None:
+def _release(run: Run, host: str, step: str) -> None:
     run.target_computes.drop_move_claim(run.context, host, token=run.token(step), instance_uuid=run.uuid)
 
 
-def drop_claim(run: Run, host: str, step: str) -> None:
+def release_claim(run: Run, host: str, step: str) -> None:
     """Has a host that the move turns away from end its claim. A server that asks for nothing has none.
 
     A host that is down does not keep the server from going back: it ends the claim when it comes back.
@@ -124,9 +124,9 @@ def drop_claim(run: Run, host: str, step: str) -> None:
         return
     try:
         if _is_up(run, host):
-            _drop(run, host, step)
+            _release(run, host, step)
             return
     except errors.RpcTimeout:
         if _is_up(run, host):
             raise
-    note_target(run, host, Missed.DROP_CLAIM)
+    note_target(run, host, Missed.RELEASE_CLAIM)

@@ -15,7 +15,7 @@ from causeway.moves.run import Run
 
 
 @contextmanager
-def told(
+def notified(
     run: Run,
     action: str,
     host: str,
@@ -28,7 +28,7 @@ def told(
 ) -> Iterator[None]:
     """``instance.<action>.start`` before the block, ``.end`` after it if it ended well.
 
-    ``then``: what has changed of the server by its end. ``failing``: a failure is told as ``instance.<failing>.error``, and
+    ``then``: what has changed of the server by its end. ``failing``: a failure is notified as ``instance.<failing>.error``, and
     the end all the same; None: as ``compute.exception`` of the host.
     """
     notifier = run.services.notifier

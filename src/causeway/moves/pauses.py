@@ -1,4 +1,4 @@
-"""For how long a guest really stood still, or was off, while its server moved: told by the times of steps, from the journal."""
+"""How long a guest really stood still, or was off, while its server moved: computed from the times of steps in the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports that ask Placement for resources, in a move: asked for anew, and told to the network service at each end."""
+"""Ports that ask Placement for resources, in a move: claimed anew, and reported to the network service at each end."""
 
 from __future__ import annotations
 

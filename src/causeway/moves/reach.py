@@ -31,7 +31,7 @@ _CAN_NOT = (
 
 
 def live_pause(memory_mb: int, source_can: Mapping[str, Any]) -> float:
-    """For how many seconds a guest stands still that goes live, at most, as far as that can be told. ``source_can``: what the
+    """For how many seconds a guest stands still that goes live, at most, as far as that is known. ``source_can``: what the
     hypervisor of its host can do."""
     return near_live.longest_pause(memory_mb) if source_can.get("stands_still_when_live") else LIVE_PAUSE
 
@@ -55,7 +55,7 @@ def why_near_live(
 def describe(
     conf: cfg.ConfigOpts, context: RequestContext, instance: Instance, devices: list[BlockDevice], source: ComputeClient
 ) -> LiveSource | errors.CausewayError:
-    """The guest as its host tells of it, or why it can go live to no host of another cell."""
+    """The guest as its host describes it, or why it can go live to no host of another cell."""
     if conf.moves.direct == "never":
         return errors.HostUnreachable("[moves] direct is never.")
     try:

@@ -1,7 +1,7 @@
 """What the API calls to ask for a move.
 
-What is written where, and when a request counts, is in `causeway.parts.acceptance`. Then a conductor is told; if none can be
-told, one finds the move in the journal.
+What is written where, and when a request counts, is in `causeway.parts.acceptance`. Then a conductor is notified; if none can be
+reached, one finds the move in the journal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from causeway.model.operations import Operation
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import MoveMemory
 from causeway.parts import acceptance
-from causeway.parts.requests import RequestServices, action_of, enter, tell_conductor
+from causeway.parts.requests import RequestServices, action_of, enter, notify_conductor
 from causeway.store.api import finished_moves, migrations
 from causeway.store.api.finished_moves import Finished
 from causeway.store.cell import hosts
@@ -90,7 +90,7 @@ def request_resize(
         on_acceptance=acceptance.all_of(also, partial(migrations.insert_in, migration=migration)),
     )
     enter(services, context, cell.uuid, request)
-    tell_conductor(services, context, move)
+    notify_conductor(services, context, move)
     return migration
 
 
@@ -137,7 +137,7 @@ def request_confirm(
     )
     enter(services, context, cell.uuid, request)
     if start:
-        tell_conductor(services, context, move)
+        notify_conductor(services, context, move)
     return move.id
 
 
@@ -165,7 +165,7 @@ def request_revert(
         on_acceptance=also,
     )
     enter(services, context, cell.uuid, request)
-    tell_conductor(services, context, move)
+    notify_conductor(services, context, move)
 
 
 def _home(services: RequestServices, instance: Instance, cell_uuid: str | None) -> tuple[CellMapping, Database]:

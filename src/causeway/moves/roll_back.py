@@ -1,4 +1,4 @@
-"""What becomes of a server whose move failed: it is given back as it was, and told why."""
+"""Restores a server whose move failed to how it was, and records why it failed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from causeway.store.database import Database
 
 def after_resize(run: Run, cause: errors.CausewayError) -> None:
     """Everything was undone: the server is where it was, with its old states, a fault, and its migration in ``error``."""
-    _give_back(run, cause, MigrationStatus.CANCELLED if isinstance(cause, errors.Cancelled) else MigrationStatus.ERROR)
+    _restore(run, cause, MigrationStatus.CANCELLED if isinstance(cause, errors.Cancelled) else MigrationStatus.ERROR)
 
 
 def after_near_live(run: Run, cause: errors.CausewayError) -> None:
     """The same; its migration ends as live ones do."""
     before = migrations.get(run.services.api, run.move.migration_uuid).status
-    _give_back(run, cause, live_status_after(before, cancelled=isinstance(cause, errors.Cancelled)))
+    _restore(run, cause, live_status_after(before, cancelled=isinstance(cause, errors.Cancelled)))
 
 
 def after_live(run: Run, cause: errors.CausewayError) -> None:
@@ -36,17 +36,17 @@ def after_live(run: Run, cause: errors.CausewayError) -> None:
     run_queued(run)
 
 
-def _give_back(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> None:
+def _restore(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> None:
     """``status``: of the migration, from now on."""
     memory = run.memory
     cancelled = isinstance(cause, errors.Cancelled)
-    if _is_told(run, run.source_database, cause):
+    if _is_recorded(run, run.source_database, cause):
         return
     # The migration first: who sees the server without a task may start the next move.
     migrations.update(run.services.api, run.move.migration_uuid, status=status)
     vm_state = VmState.ERROR if memory.source_is_dead or memory.is_lost else memory.old_vm_state
     with run.source_database.write() as connection:
-        _tell(connection, run, cause, fault=not cancelled and not memory.source_is_dead)
+        _record(connection, run, cause, fault=not cancelled and not memory.source_is_dead)
         if memory.source_is_dead:
             # Whatever ended the move, this is why the server is in ERROR.
             add_fault_in(connection, run, cause.details)
@@ -66,24 +66,24 @@ def _give_back(run: Run, cause: errors.CausewayError, status: MigrationStatus) -
 
 def after_revert(run: Run, cause: errors.CausewayError) -> None:
     """The server stays on its target and waits for confirm or revert, as before. A confirm gave it no task."""
-    if _is_told(run, run.target_database, cause):
+    if _is_recorded(run, run.target_database, cause):
         return
     migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.FINISHED)
     with run.target_database.write() as connection:
-        _tell(connection, run, cause)
+        _record(connection, run, cause)
         task = task_of(run.move)
         if task is not None:
             instances.end_task_in(connection, run.uuid, {task}, vm_state=VmState.RESIZED)
 
 
-def _is_told(run: Run, database: Database, cause: errors.CausewayError) -> bool:
+def _is_recorded(run: Run, database: Database, cause: errors.CausewayError) -> bool:
     """Whether all of it was done before: the server and its migration may be another request's by now."""
     with database.read() as connection:
         message = actions.message_in(connection, run.uuid, run.context.request_id)
     return message == for_members(cause.message, run.memory)
 
 
-def _tell(connection: sa.Connection, run: Run, cause: errors.CausewayError, *, fault: bool = True) -> None:
+def _record(connection: sa.Connection, run: Run, cause: errors.CausewayError, *, fault: bool = True) -> None:
     """Events, and a fault: what failed, where, in which step, in words a user understands."""
     record = InstanceFault(
         code=500, message=cause.message[:255], details=cause.details, host=run.step.host if run.step else None

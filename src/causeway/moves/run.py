@@ -34,7 +34,7 @@ _EVENTS = {
     "cross_cell_confirm": "conductor_confirm_snapshot_based_resize",
     "cross_cell_revert": "conductor_revert_snapshot_based_resize",
 }
-# Inside a cell the field's conductor has no part in these; their first step's event tells of a failure before it.
+# Inside a cell the field's conductor has no part in these; their first step's event reports a failure before it.
 _FIRST_EVENTS = {"same_cell_confirm": "compute_confirm_resize", "same_cell_revert": "compute_revert_resize"}
 
 
@@ -82,7 +82,7 @@ class Run(ServerRun[MoveMemory]):
     # records, read once for a run of steps that don't change them
 
     def refresh(self) -> None:
-        """Forgets the records, but for what `keep_records` keeps. A step that is repeated or undone reads all of them anew."""
+        """Discards the records, but for those that `keep_records` keeps. A repeated or undone step reads all of them anew."""
         cells, self._kept_cells = self._kept_cells, set()
         kept = {}
         if not self.is_repeated and not self.is_undoing:

@@ -27,7 +27,7 @@ class StandingMoves:
             for found in standing.moves(self._api):
                 gauge.add_metric([found.recipe, found.state, found.step or ""], found.count)
         except errors.DatabaseFailed as failure:
-            # The other numbers are still worth telling.
+            # The other numbers are still worth showing.
             LOG.warning("Moves can't be counted: %s", failure.message)
             return []
         return [gauge]

@@ -15,7 +15,7 @@ from causeway.model.states import MigrationStatus
 from causeway.moves.memory import MoveMemory
 from causeway.moves.run import Run
 from causeway.moves.steps.images import image_ids_of, parts_of
-from causeway.moves.steps.reservations import drop_strays
+from causeway.moves.steps.reservations import delete_orphaned_attachments
 from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import block_devices, copies, instances
 
@@ -35,7 +35,9 @@ def undo_late(run: Run) -> None:
     if ended.state not in ENDED:
         return
     if journal.active_of_server(services.api, run.uuid) is not None:
-        LOG.warning("Move %s was lost while it acted; `causeway audit` tells whether something is left of it", move.id)
+        LOG.warning(
+            "Move %s was lost while it acted; `causeway audit` shows whether something of it is orphaned", move.id
+        )
         return
     waiting = migrations.search(services.api, instance_uuid=run.uuid, statuses=[MigrationStatus.FINISHED])
     if ended.state is SagaState.DONE:
@@ -45,7 +47,7 @@ def undo_late(run: Run) -> None:
         _of_resize(run)
     elif move.recipe in REVERTS:
         _of_revert(run, waiting)
-    LOG.info("Move %s was lost while it acted; what came too late was taken back", move.id)
+    LOG.info("Move %s was lost while it acted; what came too late was undone", move.id)
 
 
 def _of_resized(run: Run, moved: MoveMemory) -> None:
@@ -64,7 +66,7 @@ def _of_resized(run: Run, moved: MoveMemory) -> None:
         known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
         known |= {id for pair in moved.attachments for id in (pair.source, pair.target)}
         # Others may be reserved by a user who attaches them just now.
-        drop_strays(run, known, of_volumes={pair.volume_id for pair in moved.attachments})
+        delete_orphaned_attachments(run, known, of_volumes={pair.volume_id for pair in moved.attachments})
     for image_id in [*image_ids_of(run), *parts_of(run)] if moved.is_cross_cell else []:
         services.images.delete(run.context, image_id)
 
@@ -76,7 +78,7 @@ def _of_revert(run: Run, waiting: list[Migration]) -> None:
     for migration in waiting:
         resize = msgspec.convert(journal.resize_of(run.unguarded.api, migration.uuid).data, MoveMemory)
         known |= {pair.source for pair in resize.attachments}
-    drop_strays(run, known, of_volumes=_volumes_of(run))
+    delete_orphaned_attachments(run, known, of_volumes=_volumes_of(run))
 
 
 def _volumes_of(run: Run) -> set[str]:
@@ -102,7 +104,7 @@ def _of_resize(run: Run) -> None:
 
 def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
     services, memory = run.unguarded, run.memory
-    services.placement.give_back(run.uuid, run.move.migration_uuid, source_provider=memory.source_node)
+    services.placement.return_allocations(run.uuid, run.move.migration_uuid, source_provider=memory.source_node)
     hosts = {*memory.bound_hosts, *([memory.dest_host] if memory.selection is not None else [])}
     for host in hosts - {instance.host}:
         for vif in instance.network_info:
@@ -110,11 +112,11 @@ def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None
     if any(device.is_volume for device in devices):
         at_once = run.move.recipe == operations.LIVE_ACROSS_CELLS
         known = {device.attachment_id for device in devices}
-        drop_strays(run, known, of_volumes=_volumes_of(run), connected_too=at_once)
+        delete_orphaned_attachments(run, known, of_volumes=_volumes_of(run), connected_too=at_once)
 
 
 def _of_deleted(run: Run) -> None:
     services = run.unguarded
-    services.placement.drop_migration(run.move.migration_uuid)
+    services.placement.release_migration(run.move.migration_uuid)
     services.placement.delete_allocations(run.uuid)
-    drop_strays(run, set())
+    delete_orphaned_attachments(run, set())

@@ -131,8 +131,8 @@ def create_extra(instance: Instance, name_template: str) -> Extra:
 
 
 def resize_prep_extra(new_flavor: Flavor | None) -> Extra:
-    told = None if new_flavor is None else payloads.flavor(new_flavor)
-    return Extra("InstanceActionResizePrepPayload", "1.4", {"new_flavor": told})
+    shown_flavor = None if new_flavor is None else payloads.flavor(new_flavor)
+    return Extra("InstanceActionResizePrepPayload", "1.4", {"new_flavor": shown_flavor})
 
 
 def volume_extra(volume_id: str) -> Extra:

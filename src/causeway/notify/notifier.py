@@ -1,4 +1,4 @@
-"""Tells what happened, as the Compute service's versioned notifications.
+"""Notifies of what happened, as the Compute service's versioned notifications.
 
 Functions are named by what happened. With ``[notifications] notification_format`` ``unversioned`` (the default), or without
 a driver in ``[oslo_messaging_notifications]``, they do nothing at all and build nothing. A broken message bus breaks no
@@ -38,7 +38,7 @@ BlockDeviceLookup = Callable[[Instance], Iterable[BlockDevice]]
 
 COMPUTE = "nova-compute"
 # Of a context only these go out: no token, no credentials.
-TOLD_OF_CONTEXT = (
+SHOWN_OF_CONTEXT = (
     *("request_id", "global_request_id", "user_id", "project_id", "user_domain", "project_domain", "roles"),
     *("user", "project", "is_admin", "user_name", "project_name", "resource_uuid"),
 )
@@ -49,7 +49,7 @@ class _ContextSerializer(oslo_messaging.NoOpSerializer):  # type: ignore[misc]
 
     def serialize_context(self, context: Any) -> dict[str, Any]:
         values = context.to_dict()
-        return {name: values[name] for name in TOLD_OF_CONTEXT if name in values}
+        return {name: values[name] for name in SHOWN_OF_CONTEXT if name in values}
 
 
 class Notifier:
@@ -97,7 +97,7 @@ class Notifier:
         return Counter() if self._sender is None else Counter(self._sender.counts)
 
     def flush(self) -> None:
-        """Waits until everything told so far went out or failed."""
+        """Waits until every notification so far went out or failed."""
         if self._sender is not None:
             self._sender.flush()
 
@@ -128,7 +128,7 @@ class Notifier:
     ) -> None:
         """``instance.<action>.<phase>``; phase start, end, error, progress, or None where the event has none.
 
-        ``host``: whose publisher it is told as. ``new_flavor`` is for resize_prep, ``volume_id`` for volume_attach and
+        ``host``: whose publisher it is sent as. ``new_flavor`` is for resize_prep, ``volume_id`` for volume_attach and
         volume_detach, ``snapshot_image_id`` for snapshot, ``rescue_image_ref`` for rescue, ``swapped`` (the old and
         the new volume's id) for volume_swap.
         """
@@ -139,7 +139,7 @@ class Notifier:
             context, instance, fault, self._block_devices(instance, block_devices), extra
         )
         event = f"instance.{action}" if phase is None else f"instance.{action}.{phase}"
-        self._tell(context, event, payload, f"{source}:{host}", failed=fault is not None)
+        self._emit(context, event, payload, f"{source}:{host}", failed=fault is not None)
 
     def instance_create(
         self,
@@ -168,7 +168,7 @@ class Notifier:
             return
         devices = self._block_devices(instance, block_devices)
         payload = instance_payloads.exists(context, instance, devices, _current_period())
-        self._tell(context, "instance.exists", payload, f"{source}:{host}")
+        self._emit(context, "instance.exists", payload, f"{source}:{host}")
 
     def instance_update(
         self,
@@ -182,7 +182,7 @@ class Notifier:
         old_display_name: str | None = None,
         block_devices: Iterable[BlockDevice] | None = None,
     ) -> None:
-        """``instance.update`` if ``notify_on_state_change`` wants this change told. The publisher is whoever saved."""
+        """``instance.update`` if ``notify_on_state_change`` wants this change. The publisher is whoever saved."""
         if self._sender is None or self._on_state_change is None:
             return
         renamed = old_display_name is not None and old_display_name != instance.display_name
@@ -201,7 +201,7 @@ class Notifier:
             old_display_name,
         )
         publisher = f"{source or COMPUTE}:{host}" if host is not None else self.publisher_id
-        self._tell(context, "instance.update", payload, publisher)
+        self._emit(context, "instance.update", payload, publisher)
 
     def compute_task_error(
         self,
@@ -216,17 +216,17 @@ class Notifier:
         """``compute_task.<task>.error``: a conductor could not do what was asked (migrate_server, build_instances, ...)."""
         if self._sender is not None:
             payload = payloads.compute_task(instance_uuid, request_spec, state, error)
-            self._tell(context, f"compute_task.{task}.error", payload, failed=True)
+            self._emit(context, f"compute_task.{task}.error", payload, failed=True)
 
     def compute_exception(self, context: RequestContext, error: BaseException, *, host: str) -> None:
         """``compute.exception``: what a host was asked to do failed there."""
         if self._sender is not None:
-            self._tell(context, "compute.exception", payloads.exception(error), f"{COMPUTE}:{host}", failed=True)
+            self._emit(context, "compute.exception", payloads.exception(error), f"{COMPUTE}:{host}", failed=True)
 
     def select_destinations(self, context: RequestContext, request_spec: RequestSpec, phase: str) -> None:
         """``scheduler.select_destinations.<phase>``."""
         if self._sender is not None:
-            self._tell(context, f"scheduler.select_destinations.{phase}", payloads.request_spec(request_spec))
+            self._emit(context, f"scheduler.select_destinations.{phase}", payloads.request_spec(request_spec))
 
     # Resources
 
@@ -235,18 +235,18 @@ class Notifier:
     ) -> None:
         """``flavor.<action>``: create, update, delete."""
         if self._sender is not None:
-            self._tell(context, f"flavor.{action}", payloads.flavor(flavor, projects))
+            self._emit(context, f"flavor.{action}", payloads.flavor(flavor, projects))
 
     def keypair(self, context: RequestContext, keypair: KeyPair, action: str, phase: str) -> None:
         """``keypair.<action>.<phase>``: create, import, delete; start, end."""
         if self._sender is not None:
-            self._tell(context, f"keypair.{action}.{phase}", payloads.keypair(keypair))
+            self._emit(context, f"keypair.{action}.{phase}", payloads.keypair(keypair))
 
     def aggregate(self, context: RequestContext, aggregate: Aggregate, action: str, phase: str) -> None:
         """``aggregate.<action>.<phase>``: create, delete, add_host, remove_host, update_metadata, update_prop,
         cache_images."""
         if self._sender is not None:
-            self._tell(context, f"aggregate.{action}.{phase}", payloads.aggregate(aggregate))
+            self._emit(context, f"aggregate.{action}.{phase}", payloads.aggregate(aggregate))
 
     def aggregate_cache(
         self,
@@ -261,14 +261,14 @@ class Notifier:
         """``aggregate.cache_images.progress``: one host is done, the ``index``-th of ``total``. ``result``: image -> its end."""
         if self._sender is not None:
             payload = payloads.aggregate_cache(aggregate, host, result, index, total)
-            self._tell(context, "aggregate.cache_images.progress", payload)
+            self._emit(context, "aggregate.cache_images.progress", payload)
 
     def server_group(
         self, context: RequestContext, group: ServerGroup, action: str, *, hosts: Iterable[str] | None = None
     ) -> None:
         """``server_group.<action>``: create, delete, add_member."""
         if self._sender is not None:
-            self._tell(context, f"server_group.{action}", payloads.server_group(group, hosts))
+            self._emit(context, f"server_group.{action}", payloads.server_group(group, hosts))
 
     def service(
         self, context: RequestContext, service: Service, action: str, *, availability_zone: str | None = None
@@ -276,27 +276,27 @@ class Notifier:
         """``service.<action>``: create, update, delete. The publisher is the service itself."""
         if self._sender is not None:
             payload = payloads.service(service, availability_zone)
-            self._tell(context, f"service.{action}", payload, f"{service.binary}:{service.host}")
+            self._emit(context, f"service.{action}", payload, f"{service.binary}:{service.host}")
 
     # Drains: ours, with object names and a namespace of our own.
 
     def drain(self, context: RequestContext, drain: Drain, action: str) -> None:
         """``causeway.drain.<action>``: create, start, pause, resume, update, cancel, rollback, end, delete."""
         if self._sender is not None:
-            self._tell(context, f"causeway.drain.{action}", drain_payloads.drain(drain))
+            self._emit(context, f"causeway.drain.{action}", drain_payloads.drain(drain))
 
     def drain_server(self, context: RequestContext, drain: Drain, server: DrainServer, phase: str) -> None:
         """``causeway.drain.server.<phase>``: start, moved, end, error, of the way of one server in a drain."""
         if self._sender is not None:
             payload = drain_payloads.server(drain, server)
-            self._tell(context, f"causeway.drain.server.{phase}", payload, failed=phase == "error")
+            self._emit(context, f"causeway.drain.server.{phase}", payload, failed=phase == "error")
 
     def _block_devices(self, instance: Instance, given: Iterable[BlockDevice] | None) -> Iterable[BlockDevice] | None:
         if given is None and self._block_devices_of is not None:
             return self._block_devices_of(instance)
         return given
 
-    def _tell(
+    def _emit(
         self,
         context: RequestContext,
         event: str,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Payload = dict[str, Any]
 
-# Of ImageMetaPropsPayload: a property that the object does not know is not told.
+# Of ImageMetaPropsPayload: a property that the object does not know is not sent.
 IMAGE_PROPERTY_PREFIXES = ("hw_", "img_", "os_", "trait:")
 IMAGE_PROPERTIES = frozenset({"owner_specified", "compute", "traits_required"})
 

@@ -1,4 +1,4 @@
-"""Sends notifications in a thread of its own: whatever the message bus does, the operation that tells goes on."""
+"""Sends notifications in a thread of its own: whatever the message bus does, the operation that notifies continues."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Sender:
                 self._queue.put_nowait(message)
             except Full:
                 self.counts["dropped"] += 1
-                LOG.warning("notification %s is dropped: %d others wait to be sent", message.event_type, QUEUE_LIMIT)
+                LOG.warning("notification %s is discarded: %d others wait to be sent", message.event_type, QUEUE_LIMIT)
 
     def flush(self) -> None:
         """Waits until everything given so far was sent or has failed."""
         self._queue.join()
 
     def close(self, timeout: float = STOP_TIMEOUT_SECONDS) -> None:
-        """Sends what waits, for up to ``timeout`` seconds; what is given afterwards is dropped."""
+        """Sends what waits, for up to ``timeout`` seconds; what is given afterwards is discarded."""
         with self._lock:
             self._closed = True
             thread, self._thread = self._thread, None

@@ -29,7 +29,7 @@ TASKS = {TaskState.REFRESHING_ATTACHMENT}
 
 @dataclass
 class RefreshMemory:
-    """``resource_id``: the volume. ``connector``: what block storage is told of the server's host.
+    """``resource_id``: the volume. ``connector``: what block storage gets to know of the server's host.
 
     ``connection_info``: once the new attachment is connected.
     """
@@ -96,7 +96,7 @@ class ReplaceAttachment(Step[Refresh]):
 
     def undo(self, run: Refresh) -> None:
         # Whichever the record names stays: the old one as it was, or a new one that the host connects with the next start.
-        devices.drop_reservations(
+        devices.release_reservations(
             run.services, run.context, run.uuid, run.memory.resource_id, {_device(run).attachment_id}
         )
 

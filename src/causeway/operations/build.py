@@ -15,7 +15,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings
-from causeway.operations.build_failed import TASKS, claim, give_back, rolled_back, undo_guest, undo_late
+from causeway.operations.build_failed import TASKS, claim, rolled_back, try_to_release, undo_guest, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
 from causeway.parts import devices, groups, liveness, making, releasing
 from causeway.parts.port_devices import at_host
@@ -47,7 +47,7 @@ class ChooseHost(Step[BuildRun]):
         services, memory, request = run.services, run.memory, run.request()
         if run.is_repeated:
             # What was claimed by a choice that nobody knows any more.
-            _give_back_claims(run)
+            _release_claims(run)
         memory.networks = request.requested_networks
         spec = _spec(run)
         asked = list(run.ports_that_ask().values())
@@ -75,7 +75,7 @@ class ChooseHost(Step[BuildRun]):
         raise errors.NoValidHost(f"No valid host was found. {last.message}", details=last.details)
 
     def undo(self, run: BuildRun) -> None:
-        give_back(run, partial(_give_back_claims, run))
+        try_to_release(run, partial(_release_claims, run))
 
 
 class PlaceInCell(Step[BuildRun]):
@@ -161,7 +161,7 @@ class MakeDevices(Step[BuildRun]):
                 )
 
     def undo(self, run: BuildRun) -> None:
-        give_back(run, partial(self._release, run))
+        try_to_release(run, partial(self._release, run))
 
     def _release(self, run: BuildRun) -> None:
         releasing.release(run.services, run.context, run.instance(), run.devices())
@@ -208,7 +208,7 @@ class SpawnGuest(Step[BuildRun]):
                     continue
                 # The record named the last one that was asked: nobody asked this one.
                 again = False
-            self._tell_ports(run)
+            self._set_port_allocations(run)
             try:
                 with run.event("compute__do_build_and_run_instance", run.target.host):
                     self._require_up_if_repeated(run)
@@ -258,7 +258,7 @@ class SpawnGuest(Step[BuildRun]):
         )
         groups.release(run.services, run.memory.group, run.uuid)
 
-    def _tell_ports(self, run: BuildRun) -> None:
+    def _set_port_allocations(self, run: BuildRun) -> None:
         asked = run.ports_that_ask()
         instance, mappings = run.instance(), run.target.allocation_request.mappings
         instance.pci_requests = at_host(run.services, run.memory.pci_requests, asked.values(), mappings)
@@ -309,7 +309,7 @@ def _spec(run: BuildRun) -> RequestSpec:
     return spec
 
 
-def _give_back_claims(run: BuildRun) -> None:
+def _release_claims(run: BuildRun) -> None:
     group_claims.release(run.services.api, run.uuid)
     run.services.placement.delete_allocations(run.uuid)
 

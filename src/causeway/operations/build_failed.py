@@ -17,7 +17,7 @@ from causeway.model.missed import Missed
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import TaskState, VmState
 from causeway.operations.build_run import BuildMemory, BuildRun
-from causeway.parts import devices, history, leftovers, liveness
+from causeway.parts import cleanups, devices, history, liveness
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import Selection
 from causeway.store.api import build_requests, journal, mappings
@@ -29,8 +29,8 @@ LOG = logging.getLogger(__name__)
 TASKS = {TaskState.SPAWNING}
 
 
-def give_back(run: BuildRun, work: Callable[[], None]) -> None:
-    """Gives back what was made and claimed for the build. What can't be given back now goes when the server is deleted."""
+def try_to_release(run: BuildRun, work: Callable[[], None]) -> None:
+    """Releases what was made and claimed for the build. What can't be released now is deleted with the server."""
     try:
         work()
     except errors.TakenOver:
@@ -47,7 +47,7 @@ def claim(services: ConductorServices, instance: Instance, target: Selection) ->
 
 
 def undo_guest(services: ConductorServices, run: BuildRun, target: Selection) -> None:
-    """For a host that may have made the guest, or be about to. If it can't be told to destroy it now, it is later."""
+    """For a host that may have made the guest, or be about to. If it can't be ordered to destroy it now, it is later."""
     instance, present, token = run.instance(), run.devices(), run.token("SpawnGuest")
     host, cell_uuid = target.host, target.cell_uuid
     if liveness.of_host(services, services.cells.database(cell_uuid), host).is_up:
@@ -58,11 +58,11 @@ def undo_guest(services: ConductorServices, run: BuildRun, target: Selection) ->
         except errors.TakenOver:
             raise
         except errors.CausewayError as failure:
-            LOG.info("Host %s was not told to destroy server %s: %s", host, run.uuid, failure.message)
+            LOG.info("Host %s was not ordered to destroy server %s: %s", host, run.uuid, failure.message)
         else:
             return
-    LOG.warning("Host %s may have a guest of server %s: it is told to destroy it later", host, run.uuid)
-    leftovers.note(services, host, cell_uuid, Missed.DESTROY, instance, present, token)
+    LOG.warning("Host %s may have a guest of server %s: it is ordered to destroy it later", host, run.uuid)
+    cleanups.note(services, host, cell_uuid, Missed.DESTROY, instance, present, token)
 
 
 def rolled_back(run: BuildRun, cause: errors.CausewayError) -> None:
@@ -102,7 +102,7 @@ def _bury(run: BuildRun, request: BuildRequest, cause: errors.CausewayError) -> 
 def _fail(run: BuildRun, cause: errors.CausewayError) -> None:
     host = run.target.host
     try:
-        if run.is_told(cause.message):
+        if run.is_recorded(cause.message):
             return
         with run.database.write() as connection:
             run.write_history(connection, cause)
@@ -124,7 +124,7 @@ def undo_late(run: BuildRun) -> None:
     if ended.state not in ENDED or server is None:
         return
     if journal.active_of_server(services.api, run.uuid) is not None:
-        LOG.warning("Build %s was lost while it acted; `causeway audit` tells whether something is left", ended.id)
+        LOG.warning("Build %s was lost while it acted; `causeway audit` shows whether something is orphaned", ended.id)
         return
     built = msgspec.convert(ended.data, BuildMemory) if ended.state is SagaState.DONE else None
     living, present = _living(run)
@@ -132,7 +132,7 @@ def undo_late(run: BuildRun) -> None:
     for port in services.network.ports_of_server(run.context, run.uuid):
         if port["id"] not in known and is_made_for(port, run.uuid):
             services.network.delete_port(run.context, port["id"])
-    _drop_late_volumes(run, [device for device in server[1] if device.is_volume], present)
+    _delete_late_volumes(run, [device for device in server[1] if device.is_volume], present)
     for target in run.memory.targets[: run.memory.at + 1]:
         if living is None or living.host != target.host:
             undo_guest(services, run, target)
@@ -140,10 +140,10 @@ def undo_late(run: BuildRun) -> None:
         services.placement.delete_allocations(run.uuid)
     elif built is not None and living.host == built.targets[built.at].host:
         claim(services, living, built.targets[built.at])
-    LOG.info("Build %s was lost while it acted; what came too late was taken back", ended.id)
+    LOG.info("Build %s was lost while it acted; what came too late was undone", ended.id)
 
 
-def _drop_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[BlockDevice]) -> None:
+def _delete_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[BlockDevice]) -> None:
     """``asked``: as ``run`` knows them; ``present``: the server's."""
     services = run.unguarded
     kept = {device.uuid: device.volume_id for device in present}
@@ -151,7 +151,7 @@ def _drop_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[Bl
     for device in asked:
         made = services.volumes.made_for(run.context, run.saga.project_id or "", device.uuid)
         for volume_id in {volume.id for volume in made} | ({device.volume_id} if device.volume_id else set()):
-            devices.drop_reservations(services, run.context, run.uuid, volume_id, attachments)
+            devices.release_reservations(services, run.context, run.uuid, volume_id, attachments)
         for volume in made:
             if volume.id != kept.get(device.uuid):
                 services.volumes.delete(run.context, volume.id, ours=True)

@@ -21,7 +21,7 @@ from causeway.moves.steps.images import KEPT
 from causeway.operations import endings
 from causeway.operations.run import OperationRun
 from causeway.operations.shelve import IMAGE
-from causeway.parts import leftovers, liveness, releasing
+from causeway.parts import cleanups, liveness, releasing
 from causeway.parts.requests import action_of
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
@@ -32,7 +32,7 @@ from causeway.store.cells import Cells
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two looks at what a delete waits for; of its end it is told anyway.
+# Seconds between two looks at what a delete waits for; it is notified of its end anyway.
 LONGEST_PAUSE = 60.0
 _OTHER_TASKS: tuple[TaskState | None, ...] = (None, *(task for task in TaskState if task is not TaskState.DELETING))
 
@@ -96,7 +96,7 @@ class TearDown(Step[Run]):
         return run.memory.host
 
     def patience(self, run: Run) -> Patience:
-        """What was accepted is done as soon as it can be: services that are away for a while are waited for."""
+        """What was accepted is done as soon as it can be: services that are unavailable for a while are waited for."""
         return Patience(math.inf, LONGEST_PAUSE) if run.memory.waits else super().patience(run)
 
     def do(self, run: Run) -> None:
@@ -158,7 +158,7 @@ class TearDown(Step[Run]):
         if not host:
             return
         if not liveness.of_host(services, run.database, host).is_up:
-            leftovers.note(services, host, run.cell.uuid, Missed.DESTROY, instance, present)
+            cleanups.note(services, host, run.cell.uuid, Missed.DESTROY, instance, present)
             return
         services.notifier.instance_action(run.context, instance, "shutdown", "start", host=host)
         run.computes.remove_guest(
@@ -190,7 +190,7 @@ class EndDelete(Step[Run]):
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     """The server is in ERROR and may be deleted again; as it was, if its delete was cancelled before it began."""
     try:
-        if run.is_told(cause.message):
+        if run.is_recorded(cause.message):
             return
         # The mapping first: until the server has no task, nobody asks again.
         mappings.queue_for_delete(run.services.api, run.uuid, queued=False)

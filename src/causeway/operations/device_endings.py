@@ -18,7 +18,7 @@ from causeway.store.cell import actions
 
 
 class Detaching(Protocol):
-    """What a detach remembers. ``is_kept``: the guest does not let go of the volume or port."""
+    """What a detach remembers. ``is_kept``: the guest does not release the volume or port."""
 
     is_kept: bool
 
@@ -43,21 +43,21 @@ def ended(run: OperationRun[Any]) -> None:
 def failed(run: OperationRun[Any], failure: errors.CausewayError) -> None:
     """The server is as it was."""
     with run.database.write() as connection:
-        _tell(connection, run, failure)
+        _record(connection, run, failure)
 
 
 def rolled_back(run: OperationRun[Any], cause: errors.CausewayError) -> None:
     """Of an attach: the server is as it was, and its history says why. May be repeated."""
-    if run.is_told(cause.message):
+    if run.is_recorded(cause.message):
         return
     with run.database.write() as connection:
-        _tell(connection, run, cause)
+        _record(connection, run, cause)
         if not any(event.result == "Error" for event in run.step_events()):
             event = history.failed_event(f"compute_{run.saga.recipe}", cause)
             actions.add_events_in(connection, run.uuid, run.context.request_id, [event])
 
 
-def _tell(connection: sa.Connection, run: OperationRun[Any], cause: errors.CausewayError) -> None:
+def _record(connection: sa.Connection, run: OperationRun[Any], cause: errors.CausewayError) -> None:
     run.write_history(connection, cause)
     actions.set_message_in(connection, run.uuid, run.context.request_id, cause.message)
 
@@ -77,8 +77,8 @@ def host_of(run: OperationRun[Any]) -> str | None:
 
 
 @contextmanager
-def letting_go(run: OperationRun[D], host: str) -> Iterator[None]:
-    """For the order to a guest to let go of something. If the guest keeps it, the detach has failed and all is as it was.
+def detach_order(run: OperationRun[D], host: str) -> Iterator[None]:
+    """Encloses the order to detach something from a guest. If the guest keeps it, the detach has failed and all is as it was.
 
     Raises HostDown or HostFenced if the host was asked before and does not report now.
     """

@@ -90,16 +90,16 @@ def _system_metadata_in(connection: sa.Connection, uuid: str) -> dict[str, str]:
 def failed(run: OperationRun[Any], cause: errors.CausewayError, tasks: Collection[TaskState], **changes: Any) -> None:
     """Ends the operation's task after it was rolled back: a fault, a sentence that members may read. May be repeated."""
     try:
-        if run.is_told(cause.message):
+        if run.is_recorded(cause.message):
             return
         with run.database.write() as connection:
-            _tell(connection, run, cause)
+            _record(connection, run, cause)
             instances.end_task_in(connection, run.uuid, tasks, **changes)
     except errors.ServerNotFound:
         return
 
 
-def _tell(connection: sa.Connection, run: OperationRun[Any], cause: errors.CausewayError) -> None:
+def _record(connection: sa.Connection, run: OperationRun[Any], cause: errors.CausewayError) -> None:
     run.write_history(connection, cause)
     actions.set_message_in(connection, run.uuid, run.context.request_id, cause.message)
     if not isinstance(cause, errors.Cancelled):

@@ -111,7 +111,9 @@ class SelectHost(Step[Run]):
         )
 
     def undo(self, run: Run) -> None:
-        run.services.placement.give_back(run.uuid, run.saga.migration_uuid, source_provider=run.memory.source_node)
+        run.services.placement.return_allocations(
+            run.uuid, run.saga.migration_uuid, source_provider=run.memory.source_node
+        )
 
 
 class RebuildGuest(Step[Run]):
@@ -187,7 +189,7 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     was_cancelled = isinstance(cause, errors.Cancelled)
     status = MigrationStatus.CANCELLED if was_cancelled else MigrationStatus.ERROR
     migrations.update(services.api, run.saga.migration_uuid, status=status)
-    # Nobody is told a reason of what was cancelled, and nothing of it is left.
+    # What was cancelled has no reason to report, and nothing of it remains.
     becomes = memory.old_vm_state if was_cancelled or memory.place is None else VmState.ERROR
     endings.failed(run, cause, TASKS, vm_state=becomes, migration_context=None)
     services.notifier.compute_task_error(

@@ -11,7 +11,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.operations.run import OperationRun
-from causeway.parts import attachments, devices, leftovers, liveness
+from causeway.parts import attachments, cleanups, devices, liveness
 
 
 def require_host(run: OperationRun[Any], host: str) -> None:
@@ -40,7 +40,7 @@ def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, pre
     Raises HostDown if the host is down and nobody said so.
     """
     if is_dead(run, host):
-        leftovers.note(run.services, host, run.cell.uuid, Missed.REMOVE, instance, present)
+        cleanups.note(run.services, host, run.cell.uuid, Missed.REMOVE, instance, present)
         return
     run.computes.remove_guest(run.context, host, token=run.token(step), instance=instance, block_devices=present)
 
@@ -57,7 +57,7 @@ def keep_volumes_reserved(
     known: set[str | None] = {device.attachment_id for device in present}
     for device in present:
         if device.is_volume and device.volume_id is not None:
-            devices.drop_reservations(run.services, run.context, run.uuid, device.volume_id, known)
+            devices.release_reservations(run.services, run.context, run.uuid, device.volume_id, known)
 
 
 def bind_ports_back(run: OperationRun[Any], there: str, host: str) -> None:

@@ -37,7 +37,7 @@ class AttachMemory:
 
 @dataclass
 class DetachMemory:
-    """``resource_id``: of the port. ``is_kept``: the guest does not let go of it. ``vif``: as the server had it."""
+    """``resource_id``: of the port. ``is_kept``: the guest does not release it. ``vif``: as the server had it."""
 
     resource_id: str
     is_kept: bool = False
@@ -156,7 +156,7 @@ class PlugPort(Step[Attach]):
 
 
 class UnplugPort(Step[Detach]):
-    """The guest lets go of the port. A host that is down is waited for: its guest may come back with it."""
+    """Detaches the port from the guest. A host that is down is waited for: its guest may come back with it."""
 
     name = "UnplugPort"
     reads = frozenset({"resource_id"})
@@ -173,7 +173,7 @@ class UnplugPort(Step[Detach]):
         run.memory.vif = vif = _vif(run, instance)
         if vif is None or not instance.host:
             return
-        with device_endings.letting_go(run, instance.host):
+        with device_endings.detach_order(run, instance.host):
             run.computes.unplug_port(run.context, instance.host, token=run.token(self.name), instance=instance, vif=vif)
 
 

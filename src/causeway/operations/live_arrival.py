@@ -10,7 +10,7 @@ from causeway.model.missed import Missed
 from causeway.model.states import MigrationStatus
 from causeway.model.things import Thing
 from causeway.operations import endings
-from causeway.operations.live_run import TASKS, Run, devices_there, notify, target_host, there, told
+from causeway.operations.live_run import TASKS, Run, devices_there, notified, notify, target_host, there
 from causeway.parts import devices, groups
 from causeway.parts.live_queue import run_queued
 from causeway.parts.live_transfer import Side, done_or_noted
@@ -36,7 +36,7 @@ class ArriveAtTarget(Step[Run]):
             notify(run, "post", "start", memory.source_host)
         with (
             run.event("compute_post_live_migration_at_destination", host),
-            told(run, "post_dest", host, arrived),
+            notified(run, "post_dest", host, arrived),
         ):
             memory.guest = guest = run.computes.post_live_migration_at_destination(
                 run.context, host, token=run.token(self.name), instance=arrived, block_devices=devices_there(run)
@@ -57,7 +57,7 @@ class ArriveAtTarget(Step[Run]):
 
 
 class LeaveSource(Step[Run]):
-    """Nothing of the server stays where it was. A source that is down does not keep it waiting: it is told when it is back."""
+    """Deletes all of the server at its source. If the source is down, the order is noted and sent when it is up again."""
 
     name = "LeaveSource"
     reads = frozenset({"attachments", "group", "place", "source_host"})
@@ -73,7 +73,7 @@ class LeaveSource(Step[Run]):
         for known in memory.attachments:
             if known.source is not None and known.source != known.target:
                 services.volumes.delete_attachment(run.context, known.source)
-        services.placement.drop_migration(run.saga.migration_uuid)
+        services.placement.release_migration(run.saga.migration_uuid)
         groups.release(services, memory.group, run.uuid)
 
     def _clear_source(self, run: Run) -> None:
@@ -93,7 +93,7 @@ class LeaveSource(Step[Run]):
             )
 
         side = Side(host, run.cell.uuid, run.database, run.computes)
-        done_or_noted(run, side, Missed.LEAVE_LIVE, instance, present, token, clear)
+        done_or_noted(run, side, Missed.DELETE_LIVE_SOURCE, instance, present, token, clear)
 
 
 class EndLiveMigration(Step[Run]):

@@ -69,7 +69,7 @@ def target_host(run: Run) -> str:
 def notify(
     run: Run, action: str, phase: str, host: str, instance: Instance | None = None, fault: BaseException | None = None
 ) -> None:
-    """``instance.live_migration_<action>.<phase>``, told as ``host``."""
+    """``instance.live_migration_<action>.<phase>``, sent as ``host``."""
     run.services.notifier.instance_action(
         run.context,
         instance if instance is not None else run.instance(),
@@ -82,7 +82,7 @@ def notify(
 
 
 @contextmanager
-def told(run: Run, action: str, host: str, instance: Instance | None = None) -> Iterator[None]:
+def notified(run: Run, action: str, host: str, instance: Instance | None = None) -> Iterator[None]:
     """The notifications around a part of a step."""
     notify(run, action, "start", host, instance)
     yield

@@ -14,11 +14,11 @@ from causeway.model.instance import Instance, MigrationContext
 from causeway.model.missed import Missed
 from causeway.model.network import Vif
 from causeway.model.things import Thing
-from causeway.operations.live_run import Run, devices_there, notify, pair, target_host, there, told
+from causeway.operations.live_run import Run, devices_there, notified, notify, pair, target_host, there
 from causeway.operations.places import place_of
-from causeway.parts import groups, leftovers, liveness, placing
+from causeway.parts import cleanups, groups, liveness, placing
 from causeway.parts.live_transfer import Side, done_or_noted, failure_of
-from causeway.parts.live_volumes import attached_there, drop_strays
+from causeway.parts.live_volumes import attached_there, delete_orphaned_attachments
 from causeway.rpc.compute.live import LiveCheck
 from causeway.sagas.recipe import Step
 from causeway.scheduler.request import MoveClaim, RequestSpec
@@ -38,7 +38,7 @@ _OF_THE_HOST = (
 
 
 class ChooseTarget(Step[Run]):
-    """A host of the server's cell is claimed, and agrees. One that refuses is given up for the next one."""
+    """A host of the server's cell is claimed, and agrees. One that refuses is released, and the next one is tried."""
 
     name = "ChooseTarget"
     reads = frozenset(
@@ -85,7 +85,7 @@ class ChooseTarget(Step[Run]):
         memory = run.memory
         if memory.place is None and run.is_repeated:
             # What was claimed by a call whose answer was lost would be in the way of the same choice.
-            self._give_back(run)
+            self._return_allocations(run)
         while True:
             if memory.place is None:
                 self._choose(run)
@@ -144,15 +144,15 @@ class ChooseTarget(Step[Run]):
         )
 
     def _turn_away(self, run: Run, host: str, refusal: errors.CausewayError) -> None:
-        """Gives a host up. Raises NoValidHost if no other one may be tried."""
+        """Releases a host. Raises NoValidHost if no other one may be tried."""
         memory, retries = run.memory, run.unguarded.conf.conductor.migrate_max_retries
         LOG.info("Live migration %s: host %s refused: %s %s", run.saga.id, host, refusal.message, refusal.details)
         memory.refused.append(host)
         memory.place = None
         run.save()
-        self._drop_claim(run, host)
+        self._release_claim(run, host)
         groups.release(run.services, memory.group, run.uuid)
-        self._give_back(run)
+        self._return_allocations(run)
         run.refresh()
         # The field counts the hosts after the first one.
         is_last = memory.wanted_host is not None or 0 <= retries < len(memory.refused)
@@ -161,10 +161,12 @@ class ChooseTarget(Step[Run]):
                 f"No valid host was found. {refusal.message}", details=refusal.details
             ) from refusal
 
-    def _give_back(self, run: Run) -> None:
-        run.services.placement.give_back(run.uuid, run.saga.migration_uuid, source_provider=run.memory.source_node)
+    def _return_allocations(self, run: Run) -> None:
+        run.services.placement.return_allocations(
+            run.uuid, run.saga.migration_uuid, source_provider=run.memory.source_node
+        )
 
-    def _drop_claim(self, run: Run, host: str) -> None:
+    def _release_claim(self, run: Run, host: str) -> None:
         instance = run.instance()
         if not asked_of(run.services.conf, instance.flavor, instance.image_meta, requests_of(instance)):
             return
@@ -173,13 +175,13 @@ class ChooseTarget(Step[Run]):
             with suppress(errors.RpcTimeout, errors.NoSuchMethod):
                 run.computes.drop_move_claim(run.context, host, token=token, instance_uuid=run.uuid)
                 return
-        leftovers.note(run.services, host, run.cell.uuid, Missed.DROP_CLAIM, run.instance(), [], token)
+        cleanups.note(run.services, host, run.cell.uuid, Missed.RELEASE_CLAIM, run.instance(), [], token)
 
     def undo(self, run: Run) -> None:
         memory = run.memory
-        self._give_back(run)
+        self._return_allocations(run)
         if memory.place is not None:
-            self._drop_claim(run, memory.place.host)
+            self._release_claim(run, memory.place.host)
         groups.release(run.services, memory.group, run.uuid)
         instances.update(run.database, run.uuid, migration_context=None)
 
@@ -210,9 +212,9 @@ class PrepareTarget(Step[Run]):
             raise RuntimeError("the source was not asked")
         self._bind(run, host)
         if run.is_repeated:
-            drop_strays(run, run.devices())
+            delete_orphaned_attachments(run, run.devices())
         memory.devices = [self._attach(run, device) for device in run.devices() if device.is_volume]
-        with run.event("compute_pre_live_migration", host), told(run, "pre", host):
+        with run.event("compute_pre_live_migration", host), notified(run, "pre", host):
             try:
                 memory.target = run.computes.pre_live_migration(
                     run.context,
@@ -255,18 +257,18 @@ class PrepareTarget(Step[Run]):
             if known.target is not None:
                 run.services.volumes.delete_attachment(run.context, known.target)
                 known.target = None
-        drop_strays(run, run.devices())
+        delete_orphaned_attachments(run, run.devices())
         notify(run, "rollback", "end", memory.source_host)
 
     def _clear_target(self, run: Run, host: str) -> None:
         token = run.token(self.name)
 
         def clear() -> None:
-            with told(run, "rollback_dest", host):
+            with notified(run, "rollback_dest", host):
                 run.computes.rollback_live_migration_at_destination(
                     run.context, host, token=token, instance=there(run), block_devices=devices_there(run)
                 )
 
         # Nobody resumes what a host that is down may have: it goes when the host is back.
         side = Side(host, run.cell.uuid, run.database, run.computes)
-        done_or_noted(run, side, Missed.DROP_LIVE, there(run), devices_there(run), token, clear)
+        done_or_noted(run, side, Missed.UNDO_LIVE, there(run), devices_there(run), token, clear)

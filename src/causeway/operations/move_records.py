@@ -188,7 +188,9 @@ def undo_late(run: Run) -> None:
     if not memory.target_cell:
         return
     if journal.active_of_server(services.api, run.uuid) is not None:
-        LOG.warning("Operation %s was lost while it acted; `causeway audit` tells whether a copy is left", run.saga.id)
+        LOG.warning(
+            "Operation %s was lost while it acted; `causeway audit` shows whether a copy is orphaned", run.saga.id
+        )
         return
     copies.hard_delete(_target(run), run.uuid, hidden_only=True)
 

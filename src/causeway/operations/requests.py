@@ -22,7 +22,7 @@ from causeway.model.sagas import SagaState
 from causeway.model.server_actions import ServerAction
 from causeway.operations.delete import DeleteMemory, mark
 from causeway.parts import acceptance, requesters
-from causeway.parts.requests import RequestServices, action_of, enter, run_waiting, tell_conductor
+from causeway.parts.requests import RequestServices, action_of, enter, notify_conductor, run_waiting
 from causeway.store.api import deletions, journal, migrations, wanted_moves
 from causeway.store.database import Database
 
@@ -56,7 +56,7 @@ def ask(
     also: Callable[[sa.Connection], None] | None = None,
     **changes: Any,
 ) -> None:
-    """Has an operation accepted, and tells a conductor. The caller has checked everything that can be checked.
+    """Has an operation accepted, and notifies a conductor. The caller has checked everything that can be checked.
 
     ``prepare``, ``discard``: see `acceptance.Request`. ``migration``: what everybody sees of it from its acceptance on.
     ``memory_version``: how ``memory`` is to be read.
@@ -80,20 +80,20 @@ def ask(
         ),
     )
     enter(services, context, cell_uuid, request)
-    tell_conductor(services, context, move)
+    notify_conductor(services, context, move)
 
 
 def ask_at_once(
     services: RequestServices, context: RequestContext, instance_uuid: str, recipe: str, memory: Any
 ) -> None:
-    """Has an operation accepted that only goes forward and gives the server no task, and tells a conductor.
+    """Has an operation accepted that only goes forward and gives the server no task, and notifies a conductor.
 
     Raises StateChanged (DevicesChanging) if another operation excludes it.
     """
     move = operation_of(context, instance_uuid, recipe, memory)
     move.pivoted = True
     acceptance.accept_at_once(services.api, move, requesters.requester_of(services.conf, context, instance_uuid))
-    tell_conductor(services, context, move)
+    notify_conductor(services, context, move)
 
 
 def operation_of(
@@ -115,7 +115,7 @@ def operation_of(
 
 
 def ask_for_delete(services: RequestServices, context: RequestContext, instance: Instance, cell_uuid: str) -> None:
-    """Has the request to delete a server accepted, and tells a conductor. Nothing, if it is to be deleted already."""
+    """Has the request to delete a server accepted, and notifies a conductor. Nothing, if it is to be deleted already."""
     move = operation_of(context, instance.uuid, operations.DELETE, DeleteMemory())
     if not deletions.ask(services.api, move, requesters.requester_of(services.conf, context, instance.uuid)):
         return
@@ -123,7 +123,7 @@ def ask_for_delete(services: RequestServices, context: RequestContext, instance:
         mark(services.cells, context, instance, cell_uuid)
     except errors.CausewayError as failure:
         LOG.info("Server %s gets its task a little later: %s", instance.uuid, failure.message)
-    tell_conductor(services, context, move)
+    notify_conductor(services, context, move)
     if instance.task_state is not None:
         # What works on it would hear of this when its pause is over.
         run_waiting(services, instance.uuid, but=move.id)
@@ -136,7 +136,7 @@ def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -
     """
     if not wanted_moves.request_cancel(services.api, migration_uuid):
         return False
-    # It would hear of this when its pause is over. What becomes of it is told in the action of who asked for it.
+    # It would hear of this when its pause is over. Its outcome is recorded in the action of its own request.
     run_waiting(services, instance_uuid)
     return True
 

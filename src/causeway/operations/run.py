@@ -59,7 +59,7 @@ class OperationRun(ServerRun[M], Generic[M]):
             self._found_home = known or cells.of_server(self.uuid)
         return self._found_home
 
-    def is_told(self, sentence: str) -> bool:
+    def is_recorded(self, sentence: str) -> bool:
         """Whether the failure was written down before: the server may be another request's by now."""
         with self.database.read() as connection:
             return actions.message_in(connection, self.uuid, self.context.request_id) == sentence

@@ -87,7 +87,7 @@ class StoreDisk(Step[Run]):
 
     def undo(self, run: Run) -> None:
         instance = run.instance()
-        self._drop_image(run, instance)
+        self._delete_image(run, instance)
         if run.memory.was_running and instance.task_state is TaskState.SHELVING:
             host = instance.host or ""
             if guests.is_dead(run, host):
@@ -111,7 +111,7 @@ class StoreDisk(Step[Run]):
             return None
         return image if image.status == "active" else None
 
-    def _drop_image(self, run: Run, instance: Instance) -> None:
+    def _delete_image(self, run: Run, instance: Instance) -> None:
         """The image goes, unless the host is said to be dead: then one that is complete may be the only copy of the disk."""
         image_id, host = run.memory.image_id, instance.host or ""
         if image_id is None:

@@ -1,4 +1,4 @@
-"""Bringing shelved servers back: where they are, or on another host of their cell. They run then, whatever they did before.
+"""Unshelves servers: where they are, or on another host of their cell. They run then, whatever they did before.
 
 To another cell their records go first: `causeway.operations.unshelve_across_cells`.
 """

@@ -75,7 +75,7 @@ class SelectHostElsewhere(Step[Run]):
 
 
 class UnshelveThere(Step[Run]):
-    """The server is in the other cell, and another operation brings it back there."""
+    """The server is in the other cell, and another operation unshelves it there."""
 
     name = "UnshelveThere"
     reads = frozenset({"target_cell", "unshelve"})

@@ -1,4 +1,4 @@
-"""What the two operations remember that bring a shelved server back: one follows the other if the server leaves its cell."""
+"""The memory of the two operations that unshelve a server: one follows the other if the server leaves its cell."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ Run: TypeAlias = OperationRun[VolumeImageMemory]
 
 
 class SnapshotVolumes(Step[Run]):
-    """A snapshot of every volume is there. They belong to who asks."""
+    """A snapshot of every volume is there. They belong to the caller."""
 
     name = "SnapshotVolumes"
     reads = frozenset({"image_id", "name"})

@@ -89,7 +89,7 @@ class ChangeFile(Step[Snapshot]):
 
 
 class MergeFiles(Step[Snapshot]):
-    """The files are merged, while the guest goes on."""
+    """The files are merged, while the guest runs."""
 
     name = "MergeFiles"
     reads = frozenset({"merged", "into", "volume"})
@@ -129,12 +129,12 @@ class EndSnapshot(Step[Snapshot]):
         if memory.new_file is not None:
             info = with_file(volume.connection_info or {}, memory.new_file)
             block_devices.update(run.database, volume.uuid, connection_info=info)
-        _tell(run, "deleting" if memory.new_file is None else "creating", DONE)
+        _report(run, "deleting" if memory.new_file is None else "creating", DONE)
         endings.ended(run, TASKS)
 
 
 class EndMerge(EndSnapshot):
-    """The same of a merge, which can't be undone when it is told."""
+    """The same for a merge, which can't be undone once it is reported."""
 
     name = "EndMerge"
     pivots = True
@@ -154,16 +154,16 @@ def _volume(run: Snapshot) -> BlockDevice:
     return run.memory.volume
 
 
-def _tell(run: Snapshot, status: str, progress: str | None = None) -> None:
+def _report(run: Snapshot, status: str, progress: str | None = None) -> None:
     try:
-        run.services.volumes.tell_snapshot(run.context, run.memory.snapshot_id, status, progress)
+        run.services.volumes.report_snapshot(run.context, run.memory.snapshot_id, status, progress)
     except (errors.ServiceRefused, errors.NotFound) as refusal:
-        # It waited for this no longer, or was told by an attempt before.
+        # It waited for this no longer, or got the report of an attempt before.
         LOG.warning("Snapshot %s: %s", run.memory.snapshot_id, refusal.message)
 
 
 def _failed(run: Snapshot, cause: errors.CausewayError) -> None:
-    _tell(run, "error_deleting" if run.memory.new_file is None else "error")
+    _report(run, "error_deleting" if run.memory.new_file is None else "error")
     endings.failed(run, cause, TASKS)
 
 

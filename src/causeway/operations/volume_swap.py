@@ -1,4 +1,4 @@
-"""Swaps of volumes: the block storage service moves a volume that a server has, and the server's guest goes on on the new one.
+"""Swaps of volumes: the block storage service moves a volume that a server has, and the server's guest continues on the new.
 
 The old volume is copied while the guest writes. When the copy is complete, the hypervisor keeps both alike
 (`causeway.virt.volume_jobs`), and the pivot may come: before it the old one has everything, behind it the new one has. Then the
@@ -77,7 +77,7 @@ class ReserveNewVolume(Step[Swap]):
 
     def undo(self, run: Swap) -> None:
         # Whatever its ids are: nobody else attaches it to this server.
-        devices.drop_reservations(run.services, run.context, run.uuid, run.memory.new_volume_id, set())
+        devices.release_reservations(run.services, run.context, run.uuid, run.memory.new_volume_id, set())
 
 
 class CopyVolume(Step[Swap]):

@@ -39,7 +39,7 @@ class AttachMemory:
 
 @dataclass
 class DetachMemory:
-    """``resource_id``: of the volume. ``mapping``: as the server had it. ``is_kept``: the guest does not let go of it.
+    """``resource_id``: of the volume. ``mapping``: as the server had it. ``is_kept``: the guest does not release it.
 
     ``reserved``: what a resize that waits for its end has reserved at its source.
     """
@@ -93,7 +93,7 @@ class ReserveVolume(Step[Attach]):
             )
             known = {other.attachment_id for other in present}
             mapping.attachment_id = devices.reserve_volume(services, run.context, memory.resource_id, run.uuid, known)
-            # Whoever comes no further than this knows what is to be taken back.
+            # An attempt that ends here has recorded what is to be undone.
             memory.mapping = mapping
             with run.database.write() as connection:
                 self._refuse_if_deleted(connection, run)
@@ -111,7 +111,7 @@ class ReserveVolume(Step[Attach]):
         else:
             # The server may have the volume from before.
             known = {device.attachment_id for device in run.devices() if device.uuid != run.saga.id}
-            devices.drop_reservations(run.services, run.context, run.uuid, run.memory.resource_id, known)
+            devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, known)
         block_devices.delete(run.database, run.saga.id)
 
 
@@ -157,7 +157,7 @@ class ConnectVolume(Step[Attach]):
 
 
 class DisconnectVolume(Step[Detach]):
-    """The guest lets go of the volume. A host that is down is waited for: its guest may come back with it."""
+    """Detaches the volume from the guest. A host that is down is waited for: its guest may come back with it."""
 
     name = "DisconnectVolume"
     reads = frozenset({"resource_id"})
@@ -176,7 +176,7 @@ class DisconnectVolume(Step[Detach]):
             run.memory.reserved = devices.kept_for_revert(run.services, instance, run.memory.resource_id)
         if instance is None or mapping is None or not instance.host:
             return
-        with device_endings.letting_go(run, instance.host):
+        with device_endings.detach_order(run, instance.host):
             _disconnect(run, self.name, instance.host, instance, mapping)
 
 
@@ -195,7 +195,7 @@ class ReleaseVolume(Step[Detach]):
             run.with_next_save(lambda connection: reservations.end_in(connection, reserved.move_id, reserved.volume_id))
         if mapping is None:
             # It was deleted with the server.
-            devices.drop_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
+            devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
             device_endings.ended(run)
             return
         if mapping.attachment_id is not None:

@@ -6,12 +6,12 @@ Two databases are written, one after the other; the process may die in between, 
 2. The server's cell, in one transaction: the swap of the server's states, and the record of the action. Then what the operation
    needs from its first step on is made (`Request.prepare`).
 3. The journal: the operation is *requested*, and everybody sees its migration, if it has one. This is what makes it count, and
-   the last thing that is written before the user is told so.
+   the last thing that is written before the user gets the answer.
 
 If a step fails the operation is *refused* and cannot be requested any more: one row says both, so only one can be true. If an
 answer is lost, the row or the record of the action is asked whether the write took effect. A conductor that finds one
 which has been proposed for longer than a lease refuses it: its API has died, or has stood still; one that has only stood still
-finds that out in step 3, and begins again. What a refused request did to its server is taken back by its API, or else by a
+finds that out in step 3, and begins again. What a refused request did to its server is undone by its API, or else by a
 conductor, before it is taken out of the journal.
 """
 
@@ -44,7 +44,7 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Seconds between attempts to find out what became of a write whose answer was lost; then the user is told to try again.
+# Seconds between attempts to find out what became of a write whose answer was lost; then the answer asks the user to try again.
 PAUSES = (0.1, 0.4, 1.5, 4.0)
 # Seconds between looks whether what is in the way has ended; then the request is refused.
 DEVICE_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
@@ -65,7 +65,7 @@ class Request:
     changes: dict[str, Any] = field(default_factory=dict)
     #: makes what the operation needs from its first step on, between the swap and the acceptance; may be repeated
     prepare: Callable[[], None] | None = None
-    #: takes back what ``prepare`` made, before a request that was refused is taken out of the journal; may be repeated
+    #: undoes what ``prepare`` made, before a request that was refused is taken out of the journal; may be repeated
     discard: Callable[[], None] | None = None
     #: whose rights whoever takes the operation over has
     requester: Requester | None = None
@@ -121,7 +121,7 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
             if swapped:
                 _try_to_refuse(api, cells, request)
             else:
-                _forget(api, request.operation)
+                _delete_refused(api, request.operation)
             raise
         if accepted:
             return
@@ -245,7 +245,7 @@ def _took_effect(database: Database, operation: Operation) -> bool:
 
 
 def _is_swapped(connection: sa.Connection, operation: Operation) -> bool:
-    """Whether the server, whose row is held from here on, is in the hands of this request: its action is the newest."""
+    """Whether this request's action is the newest one of the server, whose row is locked from here on."""
     try:
         instance = instances.get_in(connection, operation.instance_uuid, with_tags=False)
     except errors.ServerNotFound:
@@ -290,7 +290,7 @@ def _patiently(look: Callable[[], T]) -> T:
     return look()
 
 
-def _forget(api: Database, operation: Operation) -> None:
+def _delete_refused(api: Database, operation: Operation) -> None:
     """Takes a request that did nothing to its server out of the journal; if that fails a conductor does."""
     try:
         with api.write() as connection:
@@ -304,13 +304,13 @@ def _forget(api: Database, operation: Operation) -> None:
 def _try_to_refuse(api: Database, cells: Cells, request: Request) -> None:
     operation = request.operation
     try:
-        drop_if_refused(api, cells, operation, request.discard)
+        delete_if_refused(api, cells, operation, request.discard)
     except errors.CausewayError as failure:
         # Nobody runs what was not accepted.
         LOG.warning("Operation %s stays in the journal until a conductor finds it: %s", operation.id, failure.message)
 
 
-def drop_if_refused(
+def delete_if_refused(
     api: Database, cells: Cells, operation: Operation, discard: Callable[[], None] | None = None
 ) -> bool:
     """Refuses an operation that was proposed, and takes it out of the journal with all that it did. May be repeated.
@@ -341,18 +341,18 @@ def _restore_migration(connection: sa.Connection, operation: Operation) -> None:
 
 
 def settle(api: Database, cells: Cells, operation: Operation) -> None:
-    """Takes back what a refused request did to its server, and takes it out of the journal. May be repeated."""
+    """Undoes what a refused request did to its server, and deletes it from the journal. May be repeated."""
     try:
         _cell, database = cells.of_server(operation.instance_uuid)
         with database.write() as connection:
-            _take_back(connection, api, operation)
+            _undo_request(connection, api, operation)
     except errors.ServerNotFound:
         LOG.info("Server %s is gone: nothing of a request that was refused is left", operation.instance_uuid)
     with api.write() as connection:
         proposals.delete_in(connection, operation.id)
 
 
-def _take_back(connection: sa.Connection, api: Database, operation: Operation) -> None:
+def _undo_request(connection: sa.Connection, api: Database, operation: Operation) -> None:
     # The server's row is held from here on: another request of it waits, and is seen in the journal if it came before.
     if not _is_swapped(connection, operation) or proposals.has_others(api, operation):
         return

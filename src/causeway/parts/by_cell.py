@@ -1,6 +1,6 @@
 """Work for many cells at once, in which no cell's waits for another's.
 
-A cell whose database or queue hangs keeps the thread that works for it, and gets no new work meanwhile; all others go on.
+A cell whose database or queue hangs keeps the thread that works for it, and gets no new work meanwhile; all others continue.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ByCell:
                 thread.start()
 
     def each(self, work: Mapping[str, Callable[[], object]], patience: float) -> None:
-        """Does the work of several cells, and waits ``patience`` seconds for all of it; what hangs goes on alone."""
+        """Does the work of several cells, and waits ``patience`` seconds for all of it, but no longer."""
         end = time.monotonic() + patience
         for cell, one in work.items():
             self.start(cell, one)

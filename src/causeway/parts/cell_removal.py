@@ -21,7 +21,7 @@ from causeway.model.states import MigrationStatus
 from causeway.parts.host_removal import remove_host
 from causeway.parts.liveness import BINARY
 from causeway.store import archive
-from causeway.store.api import cells, drains, journal, leftovers, mappings, migrations
+from causeway.store.api import cells, cleanups, drains, journal, mappings, migrations
 from causeway.store.cell import hosts, instances
 from causeway.store.database import Database, utcnow
 
@@ -63,7 +63,7 @@ class Removal:
             remove_host(self.api, self.placement(), self.database, host)
             if host in services:
                 hosts.delete_service(self.database, services[host].uuid)
-        self._forget_dead_hosts()
+        self._delete_cleanups()
         cells.delete_empty_cell(self.api, self.cell)
         return removed
 
@@ -119,9 +119,9 @@ class Removal:
         if known:
             yield f"{_count(known, 'server')} hold something of its hosts in Placement: see what `causeway audit` says."
 
-    def _forget_dead_hosts(self) -> None:
+    def _delete_cleanups(self) -> None:
         """What hosts were to do when they come back: they never will."""
-        leftovers.delete_of_cell(self.api, self.cell.uuid)
+        cleanups.delete_of_cell(self.api, self.cell.uuid)
         evacuated = migrations.search(self.api, migration_type=EVACUATION, statuses=[MigrationStatus.DONE])
         for migration in evacuated:
             if migration.source_cell == self.cell.uuid:

@@ -1,6 +1,6 @@
 """Ports and volumes of servers: reserved and written down.
 
-They are made in `causeway.parts.making` and given back in `causeway.parts.releasing`.
+They are made in `causeway.parts.making` and released in `causeway.parts.releasing`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def check_zone(services: ConductorServices, instance: Instance, volume: Volume) 
         )
 
 
-def drop_reservations(
+def release_reservations(
     services: ConductorServices, context: RequestContext, instance_uuid: str, volume_id: str, known: set[str | None]
 ) -> None:
     """Ends the server's attachments of a volume that are neither ``known`` nor kept for a revert: nobody knows of them."""

@@ -1,6 +1,6 @@
 """Who owns a guest whose live migration ended, or was lost sight of: decided from what both hypervisors show, and nothing else.
 
-An error of whoever ordered the migration tells nothing: the hypervisors may have gone on without them. The rules, from tries with
+An error of whoever ordered the migration is no proof: the hypervisors may have continued without them. The rules, from tries with
 real hypervisors: a guest that is alive at the target is the target's, whatever the source shows; one that stands still at the
 source to be handed over is nobody's to resume; and while one side can't be asked, only what the other one says for sure counts.
 """
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from causeway.virt.live import Presence
 
-# The source's hypervisor has no guest that could go on.
+# The source's hypervisor has no guest that could run.
 _GONE = (Presence.ABSENT, Presence.OFF, Presence.CRASHED)
 # The target has something that may still become a guest.
 _COMING = (Presence.INCOMING, Presence.PAUSED_FOR_MIGRATION)
@@ -22,7 +22,7 @@ class Decision(StrEnum):
     ARRIVED = "arrived"
     #: the target owns it, and the source still gives it memory: only forward, when that has ended
     LANDING = "landing"
-    #: it goes on: to be waited for, or aborted
+    #: it is still running: to be waited for, or aborted
     UNDER_WAY = "under way"
     #: the source owns it, and what the target has may go
     STAYED = "stayed"
@@ -35,7 +35,7 @@ class Decision(StrEnum):
 
 
 def owner(source: Presence | None, target: Presence | None, *, has_job: bool) -> Decision:
-    """``source``, ``target``: what they show, None if they can't be asked. ``has_job``: a migration goes on at the source."""
+    """``source``, ``target``: what they show, None if they can't be asked. ``has_job``: a migration is running at the source."""
     if target is not None and target.is_alive:
         return Decision.LANDING if has_job else Decision.ARRIVED
     if source is None:

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from causeway import errors
 from causeway.model import operations
-from causeway.parts.requests import context_of, tell_conductor
+from causeway.parts.requests import context_of, notify_conductor
 from causeway.parts.run import ServerRun
 from causeway.sagas.recipe import Step
 from causeway.sagas.retries import Patience
@@ -42,5 +42,5 @@ def run_queued(run: ServerRun[Any]) -> None:
     for migration in live_turns.queued(api, run.memory.source_host):
         for operation in journal.of_migration(api, migration.uuid):
             if operation.recipe in _WAIT_HERE and operation.owner is None:
-                tell_conductor(run.services, context_of(operation), operation)
+                notify_conductor(run.services, context_of(operation), operation)
                 return

@@ -18,7 +18,7 @@ from causeway.model.missed import Missed
 from causeway.model.outcomes import MoveToken
 from causeway.model.states import MigrationStatus
 from causeway.model.things import Thing
-from causeway.parts import leftovers, liveness
+from causeway.parts import cleanups, liveness
 from causeway.parts.live_owner import Decision, owner
 from causeway.parts.liveness import HostLife
 from causeway.parts.run import ServerRun
@@ -184,7 +184,7 @@ def done_or_noted(
     token: MoveToken,
     send: Callable[[], None],
 ) -> None:
-    """Has a host remove what it has of the guest; one that is down keeps nobody waiting: it is told when it is back."""
+    """Has a host delete what it has of the guest. If the host is down, the order is noted and sent when it is up again."""
     if life_of(run, side).is_up:
         try:
             send()
@@ -192,7 +192,7 @@ def done_or_noted(
         except errors.RpcTimeout:
             if life_of(run, side).is_up:
                 raise
-    leftovers.note(run.services, side.host, side.cell_uuid, what, instance, devices, token)
+    cleanups.note(run.services, side.host, side.cell_uuid, what, instance, devices, token)
 
 
 def failure_of(cause: errors.CausewayError, uuid: str) -> errors.CausewayError:
@@ -252,12 +252,13 @@ def _unclear(run: ServerRun[Any], journey: Journey, seen: Seen) -> errors.Causew
         f"source {journey.source.host}: {seen.source}, target {journey.target.host}: {seen.target}, {seen.decision}"
     )
     if seen.is_stranded:
-        # It may have run at the target and ended there: then it must not go on from where it was.
+        # It may have run at the target and ended there: then it must not resume from where it was.
         details += (
-            f". The guest stands still on {journey.source.host} and goes on by itself if its hypervisor only waits for a dead"
+            f". The guest stands still on {journey.source.host} and resumes by itself if its hypervisor only waits for a dead"
             f" connection. If it does not, make sure that it runs nowhere else, and end it there (virsh destroy {run.uuid}):"
             " then the migration is rolled back, and a hard reboot boots the server from its disks"
         )
     return errors.GuestUnclear(
-        f"The live migration of server {run.uuid} has no end yet: who owns its guest can't be told.", details=details
+        f"The live migration of server {run.uuid} has no end yet: it is unknown which host owns its guest.",
+        details=details,
     )

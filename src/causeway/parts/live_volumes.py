@@ -45,7 +45,7 @@ def as_there(present: list[BlockDevice], there: list[BlockDevice]) -> list[Block
     ]
 
 
-def drop_strays(run: ServerRun[Any], present: list[BlockDevice]) -> None:
+def delete_orphaned_attachments(run: ServerRun[Any], present: list[BlockDevice]) -> None:
     """Attachments that an attempt before made, and whose ids nobody wrote down."""
     if not any(device.is_volume for device in present):
         return

@@ -1,7 +1,7 @@
 """Ports and volumes that are made for servers.
 
 What is made says in the service that keeps it which server it is for. So it is found again if the answer is lost, or if its
-conductor dies before it is written down: then `causeway.parts.releasing` gives it back.
+conductor dies before it is written down: then `causeway.parts.releasing` releases it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def make_volume(
         device.volume_id, device.multiattach = volume.id, volume.multiattach
     if again and device.attachment_id is None:
         # What was reserved and not written down.
-        devices.drop_reservations(services, context, instance.uuid, device.volume_id, set())
+        devices.release_reservations(services, context, instance.uuid, device.volume_id, set())
     if is_new:
         services.volumes.wait_available(context, device.volume_id)
     if device.attachment_id is None:

@@ -1,6 +1,6 @@
-"""A host for a server that has none to come up on: evacuated, or brought back from the shelf.
+"""A host for a server that has none to come up on: evacuated, or unshelved.
 
-It stays in its cell unless told otherwise.
+It stays in its cell unless the request says otherwise.
 """
 
 from __future__ import annotations
@@ -108,6 +108,6 @@ def _select(
         if move is None:
             services.placement.delete_allocations(uuid)
         else:
-            services.placement.give_back(uuid, move.migration_uuid, source_provider=move.source_node)
+            services.placement.return_allocations(uuid, move.migration_uuid, source_provider=move.source_node)
         # One more each time: at last there is none, and NoValidHost is raised.
         spec.ignore_hosts = [*spec.ignore_hosts, chosen.host]

@@ -1,4 +1,4 @@
-"""Ports and volumes of servers that are given back: what was made for the server is deleted, what was there before is let go.
+"""Releases ports and volumes of servers: deletes what was made for the server, detaches what was there before.
 
 The network service is asked which ports the server has: there may be one that no record names, because who made it died before
 they wrote it down, and one that the record names may be another server's by now. The volume service is asked only if the
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 def release(
     services: ConductorServices, context: RequestContext, instance: Instance, devices: list[BlockDevice]
 ) -> None:
-    """Gives back everything that a server has, which is deleted or was not built. May be repeated.
+    """Releases everything that a server has which is deleted or was not built. May be repeated.
 
     A volume that its service refuses to delete stays; raises ServiceFailed for services that can't be asked now.
     """
@@ -52,7 +52,7 @@ def release(
 
 
 def release_port(services: ConductorServices, context: RequestContext, vif: Vif) -> None:
-    """Gives back one port of a server that goes on without it."""
+    """Releases one port of a server that stays."""
     _release_port(services, context, vif.id, vif.profile, is_made=not vif.preserve_on_delete)
 
 

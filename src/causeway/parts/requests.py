@@ -1,7 +1,7 @@
 """How an operation on a server is asked for, whichever it is.
 
-What is written where, and when a request counts, is in `causeway.parts.acceptance`. Then a conductor is told; if none can be
-told, one finds the operation in the journal.
+What is written where, and when a request counts, is in `causeway.parts.acceptance`. Then a conductor is notified; if none can be
+reached, one finds the operation in the journal.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def enter(services: RequestServices, context: RequestContext, cell_uuid: str, re
         raise
 
 
-def tell_conductor(services: HasConductor, context: RequestContext, operation: Operation) -> None:
-    """Tells a conductor. If none can be told the operation is accepted all the same: they find it in the journal."""
+def notify_conductor(services: HasConductor, context: RequestContext, operation: Operation) -> None:
+    """Notifies a conductor. If none can be reached the operation is accepted all the same: they find it in the journal."""
     try:
         services.conductor.run_move(context, move_id=operation.id)
     except errors.ServiceFailed as failure:
@@ -86,13 +86,13 @@ def context_of(operation: Operation) -> RequestContext:
 
 
 def run_waiting(services: HasConductor, instance_uuid: str, *, but: str | None = None) -> None:
-    """Tells a conductor of the server's operations in nobody's hands, ``but`` for one of which it was told.
+    """Notifies a conductor of the server's operations that have no owner, ``but`` for one that it already knows.
 
-    If none can be told they wait until they are found.
+    If none can be reached they wait until they are found.
     """
     for operation in journal.waiting(services.api, instance_uuid):
         if operation.id != but:
-            tell_conductor(services, context_of(operation), operation)
+            notify_conductor(services, context_of(operation), operation)
 
 
 def of_deletion(cells: Cells, context: RequestContext, instance_uuid: str) -> RequestContext:

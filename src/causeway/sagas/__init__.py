@@ -11,7 +11,7 @@ finished ones in reverse order. Then the whole is tried once more if its reason 
 saga *stuck*: it is tried again later, until its cause is gone.
 
 **The lease.** One process owns a saga at a time, and renews its *lease*. Whoever acquires a saga raises its *epoch*: from then
-on the journal refuses what the former owner writes, and whoever is told the epoch can refuse what the former owner asks. So a
+on the journal refuses what the former owner writes, and whoever gets the epoch can refuse what the former owner asks. So a
 process that was only slow learns of it with its next write or call, and stops. What it did too late is undone when the saga has
 ended (`late`).
 

@@ -49,7 +49,7 @@ class Engine(Generic[S]):
         """Acquires a saga and works on it until it ends, is stuck, or the process stops; returns it as it is then.
 
         Returns None if it has ended, another process owns it, or this release can't run it. Raises TakenOver if another process
-        acquired it meanwhile; that one goes on.
+        acquired it meanwhile; that one continues.
         """
         life, asked_at = self.environment.life, self._clock.boot()
         with life.working_on(saga_id) as nobody_else:
@@ -144,7 +144,7 @@ class Engine(Generic[S]):
     def _forward(self, progress: Progress) -> None:
         run = progress.run
         while (step := progress.next_step(self._recipe(run))) is not None:
-            # What has come to its pivot goes on to the next step, which writes it.
+            # A saga that has come to its pivot continues with the next step, which writes it.
             if self._stopping.is_set() and not run.is_pivoting:
                 progress.release()
                 return
@@ -153,7 +153,7 @@ class Engine(Generic[S]):
                 run.saga.error = run.saga.failing_since = None
                 # It may have become another one.
                 run.saga.recipe_version = self._recipe(run).version
-            elif not self._goes_on_after(progress, step, failure):
+            elif not self._continues_after(progress, step, failure):
                 return
         run.saga.state, run.saga.ended_at = SagaState.DONE, self._clock.now()
         try:
@@ -164,8 +164,8 @@ class Engine(Generic[S]):
             run.saga.ended_at = None
             self._undo(progress, obstacle)
 
-    def _goes_on_after(self, progress: Progress, step: Step[Any], failure: errors.CausewayError) -> bool:
-        """Whether the saga goes on in this thread after a step failed. If not, it was rolled back or released, or is stuck."""
+    def _continues_after(self, progress: Progress, step: Step[Any], failure: errors.CausewayError) -> bool:
+        """Whether the saga continues in this thread after a step failed. If not, it was rolled back or released, or is stuck."""
         run = progress.run
         if run.saga.pivoted:
             return self._must_succeed(progress, step, StepPhase.DO, failure)
@@ -237,7 +237,7 @@ class Engine(Generic[S]):
                 return
             if failure is not None and not self._must_succeed(progress, step, StepPhase.UNDO, failure):
                 return
-        self._observer.reach(f"{recipe.name}.give_back.before")
+        self._observer.reach(f"{recipe.name}.roll_back.before")
         unwanted = self._unwanted(run)
         if isinstance(unwanted, errors.Cancelled):
             cause = unwanted
@@ -245,7 +245,7 @@ class Engine(Generic[S]):
             LOG.warning("Saga %s was rolled back, and is tried once more: %s", run.saga.id, cause.message)
         else:
             recipe.rolled_back(run, cause)
-        self._observer.reach(f"{recipe.name}.give_back.after")
+        self._observer.reach(f"{recipe.name}.roll_back.after")
         run.saga.state, run.saga.ended_at, run.saga.error = SagaState.FAILED, self._clock.now(), cause.to_wire()
         progress.close()
 

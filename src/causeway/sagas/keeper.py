@@ -34,7 +34,7 @@ class Callers(Protocol[S]):
         """A saga came to its end here. May raise CausewayError: what follows must be found without this, too."""
 
     def hand_over(self, context: Any, saga_id: str) -> None:
-        """Tells others to resume a saga at once, because this process stops. May raise CausewayError."""
+        """Asks others to resume a saga at once, because this process stops. May raise CausewayError."""
 
     def check_proposed(self, sagas: list[S], run: Callable[[S], None]) -> None:
         """Sagas that were proposed a lease ago. Those that were accepted since are ``run``. Must not wait for anything."""
@@ -69,12 +69,12 @@ class Keeper(Generic[S]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether sagas are in hand, or the end of lost ones is waited for."""
+        """Whether sagas are being worked on, or lost ones have not ended yet."""
         with self._lock:
             return bool(self._in_hand) or self._engine.late.is_waiting
 
     def stop(self) -> None:
-        """Waits for the steps under way; their sagas are released, and others are told to resume them.
+        """Waits for the steps under way; their sagas are released, and others are asked to resume them.
 
         ``stopping`` must have been set.
         """
@@ -92,17 +92,17 @@ class Keeper(Generic[S]):
                 thread.join()
         if self._engine.late.is_waiting:
             LOG.warning(
-                "Sagas that this process lost have not ended yet; an audit tells whether something is left of them"
+                "Sagas that this process lost have not ended yet; an audit shows whether something of them is orphaned"
             )
         self._journal.close()
 
     def submit(self, context: Any, saga_id: str) -> None:
-        """Runs a saga as soon as a worker is free. In hand already: nothing happens. Others run it if this process stops."""
+        """Runs a saga as soon as a worker is free. Nothing if it is worked on already. Others run it if this process stops."""
         if not self._take(context, saga_id) and self._stopping.is_set():
             self._hand_over(context, saga_id)
 
     def resume(self, context: Any, saga_id: str) -> None:
-        """Like `submit`, for what all processes are told: nobody is told again."""
+        """Like `submit`, for a message that went to all processes: it is not sent again."""
         self._take(context, saga_id)
 
     def _take(self, context: Any, saga_id: str) -> bool:
@@ -117,7 +117,7 @@ class Keeper(Generic[S]):
         try:
             self._callers.hand_over(context, saga_id)
         except errors.CausewayError as failure:
-            LOG.warning("Nobody could be told to resume saga %s: %s", saga_id, failure.message)
+            LOG.warning("No conductor could be asked to resume saga %s: %s", saga_id, failure.message)
 
     def _run(self, context: Any, saga_id: str) -> None:
         try:

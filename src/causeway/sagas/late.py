@@ -53,7 +53,7 @@ class Late:
             self._lost[run.saga.id] = (run, undo, until)
 
     def _is_ours(self, run: Run[Any, Any]) -> bool:
-        """Whether nobody acquired the saga: only the answer to a write was lost, and the journal tells how to go on.
+        """Whether nobody acquired the saga: only the answer to a write was lost, and the journal says how to continue.
 
         One that is not in the journal never began: nobody will end it.
         """
@@ -79,8 +79,10 @@ class Late:
                 do(partial(self._end, run, undo))
             elif state is None or now >= until:
                 if state is not None:
-                    LOG.warning("Saga %s was lost and did not end; an audit tells whether something is left", saga_id)
-                self._forget(saga_id)
+                    LOG.warning(
+                        "Saga %s was lost and did not end; an audit shows whether something is orphaned", saga_id
+                    )
+                self._discard(saga_id)
 
     def _end(self, run: Run[Any, Any], undo: Undo) -> None:
         run.is_over = True
@@ -96,8 +98,8 @@ class Late:
             # The boundary of a worker's thread.
             LOG.exception("Saga %s: what came too late is still there", run.saga.id)
         finally:
-            self._forget(run.saga.id)
+            self._discard(run.saga.id)
 
-    def _forget(self, saga_id: str) -> None:
+    def _discard(self, saga_id: str) -> None:
         with self._lock:
             self._lost.pop(saga_id, None)

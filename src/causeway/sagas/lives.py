@@ -1,9 +1,9 @@
 """Who owns a saga: a host *and* a life of its conductor.
 
-A conductor that was started anew has another life: what its former one had in hand it takes at once if that is known to be
+A conductor that was started anew has another life: it acquires the sagas of its former one at once if that is known to be
 over, else when the leases are over, as anybody may. It is known by a lock on a file of this machine that a process holds as
-long as it lives: the kernel lets go of it however the process ends, and no number of a process can be mistaken for another's.
-Two conductors with the same `host` are two lives, and keep their hands off one another's moves.
+long as it lives: the kernel releases it however the process ends, and no number of a process can be mistaken for another's.
+Two conductors with the same `host` are two lives, and neither takes the other's moves.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Step(ABC, Generic[R]):
     #: the fields of ``run.memory`` that ``do`` and ``undo`` read, and those that they write (and may read); tests hold them to it
     reads: ClassVar[frozenset[str]] = frozenset()
     writes: ClassVar[frozenset[str]] = frozenset()
-    #: kinds of things that ``do`` makes outside of the journal; before the pivot ``undo`` takes them back. Held to it by tests
+    #: kinds of things that ``do`` makes outside of the journal; before the pivot ``undo`` deletes them. Held to it by tests
     makes: ClassVar[frozenset[str]] = frozenset()
     #: the pivot takes effect with the step's beginning, in one transaction
     pivots: ClassVar[bool] = False
@@ -63,7 +63,7 @@ class Recipe(Generic[R]):
     try_again: Callable[[R, CausewayError], bool] | None = None
     #: undoes what a run did too late whose saga was taken over and has ended since (see `causeway.sagas.late`)
     undo_late: Callable[[R], None] | None = None
-    #: who asks waits for the end: one that is taken over before its pivot is undone, because they were told that it failed
+    #: who asks waits for the end: one that is taken over before its pivot is undone, because they got the answer that it failed
     attended: bool = False
     #: 1 more with each change of ``steps``; a saga keeps the version by which it was begun
     version: int = 1

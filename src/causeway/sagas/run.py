@@ -220,7 +220,7 @@ class Run(Generic[S, M]):
     def _patiently(self, work: Callable[[int], T]) -> T:
         """``work`` with the journal, given the number of the attempt; retried while its database is unavailable.
 
-        Nothing can be decided without the journal: neither to go on nor to roll back. Raises DatabaseFailed when patience is
+        Nothing can be decided without the journal: neither to continue nor to roll back. Raises DatabaseFailed when patience is
         over, or the process stops; the saga is resumed from what the journal says.
         """
         clock, pause = self.environment.clock, FIRST_PAUSE

@@ -1,7 +1,7 @@
 """Claims in Placement, of one scheduler, one after the other if they are on the same provider.
 
 Placement raises the generation of each provider that a claim concerns, and repeats or refuses what comes in between: work for
-nothing that those who wait here for a moment spare it. Other schedulers' claims are told apart there.
+nothing that those who wait here for a moment spare it. Other schedulers' claims are decided there.
 """
 
 from __future__ import annotations

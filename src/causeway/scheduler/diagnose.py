@@ -1,7 +1,7 @@
 """Why Placement did not offer a host.
 
-Placement's answer names the hosts that can serve a request, and says nothing of the others. What can be told from what
-the scheduler knows anyway is told always; amounts and traits need one more query per resource class, which is made only
+Placement's answer names the hosts that can serve a request, and says nothing of the others. What follows from what
+the scheduler knows anyway is always explained; amounts and traits need one more query per resource class, which is made only
 when no host was found or somebody asks for an explanation.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-# Of how many hosts that fit a short explanation tells the weights, and how many names a sentence has for one reason.
+# Of how many hosts that fit a short explanation gives the weights, and how many names a sentence has for one reason.
 BEST = 10
 NAMED = 20
 

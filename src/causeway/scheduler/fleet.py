@@ -88,7 +88,7 @@ class Fleet:
     def choose(
         self, asked: CandidatesRequest, request: Request, *, alternates: int, without: Collection[str]
     ) -> Choice | None:
-        """The best host for a request, but for those ``without`` (uuids of nodes). None: no host of which that can be told."""
+        """The best host for a request, but for those ``without`` (uuids of nodes). None: no host of which that is certain."""
         view = self._fresh_view()
         key = self._key(view, request.spec, asked)
         now = self._hosts.now()

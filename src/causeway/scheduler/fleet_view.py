@@ -50,11 +50,11 @@ class Ranked:
 
 @dataclass
 class _Kind:
-    """What hosts say of all requests that are alike. ``is_untold``: some may have what is asked for, but not themselves."""
+    """What hosts say of all requests that are alike. ``is_undecided``: some may have what is asked for, but not themselves."""
 
     fits: list[int] = field(default_factory=list)
     refused: dict[str, RefusedHosts] = field(default_factory=dict)
-    is_untold: bool = False
+    is_undecided: bool = False
 
 
 class View:
@@ -219,7 +219,7 @@ class View:
         None if what is asked for can't be judged from what is known.
         """
         kind = self._kind(key, asked, request)
-        if kind.is_untold:
+        if kind.is_undecided:
             return None
         refused = {name: replace(group) for name, group in kind.refused.items()}
         numbers = kind.fits
@@ -257,7 +257,7 @@ class View:
                 missing = asked.resources.keys() - host.capacity.keys()
                 if refusal is None and missing:
                     below = {name for one in self.offers[host.node_uuid] for name in one.resources}
-                    kind.is_untold = kind.is_untold or self._is_shared or missing <= below
+                    kind.is_undecided = kind.is_undecided or self._is_shared or missing <= below
                     name = min(missing)
                     refusal = Refusal(f"has no {name}", f"have no {name}")
                 if refusal is not None:

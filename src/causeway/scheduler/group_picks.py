@@ -36,20 +36,20 @@ class GroupPicks:
 
     def add(self, group_uuid: str, instance_uuid: str, host: str) -> None:
         with self._lock:
-            self._forget_old()
+            self._discard_old()
             self._picks.setdefault(group_uuid, {})[instance_uuid] = (host, time.monotonic() + SECONDS_UNTIL_SEEN)
 
     def seen(self, group_uuid: str, members: set[str], in_databases: dict[str, set[str]]) -> dict[str, set[str]]:
         """The ``members`` by host, recent picks included."""
         found = {host: set(members) for host, members in in_databases.items()}
         with self._lock:
-            self._forget_old()
+            self._discard_old()
             for instance_uuid, (host, _until) in self._picks.get(group_uuid, {}).items():
                 if instance_uuid in members:
                     found.setdefault(host, set()).add(instance_uuid)
         return found
 
-    def _forget_old(self) -> None:
+    def _discard_old(self) -> None:
         now = time.monotonic()
         for group, picks in list(self._picks.items()):
             self._picks[group] = {uuid: pick for uuid, pick in picks.items() if pick[1] > now}

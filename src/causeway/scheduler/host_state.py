@@ -165,7 +165,7 @@ class HostCache:
     Whether a service is up is judged when a request looks, from when it was last seen. Because a remembered time is older
     than the true one, a service that seems to be down is looked up again before a host is refused for it.
 
-    Of more than ``many`` hosts what is too old is read again beside the requests, which go on with what there is; they wait only
+    Of more than ``many`` hosts what is too old is read again beside the requests, which use what there is; they wait only
     if that is several times too old, or was called outdated.
     """
 
@@ -194,7 +194,7 @@ class HostCache:
         self._beside = Beside("scheduler-hosts")
 
     def invalidate(self) -> None:
-        """Forgets everything: somebody says that hosts, services, cells or aggregates have changed."""
+        """Discards everything: somebody says that hosts, services, cells or aggregates have changed."""
         with self._lock:
             self._invalidate()
 
@@ -221,7 +221,7 @@ class HostCache:
             return list(self._known.silent_cells)
 
     def look_again_unless_looked_since(self, moment: float) -> bool:
-        """Forgets what was looked up before ``moment`` (`time.monotonic`). False if there is nothing that old."""
+        """Discards what was looked up before ``moment`` (`time.monotonic`). False if there is nothing that old."""
         with self._lock:
             if self._loaded_at is None or self._loaded_at >= moment:
                 return False

@@ -2,7 +2,7 @@
 
 Servers that ask for the same are of one *kind*, and a host is asked once for a kind what will not change by packing: its
 aggregates, its traits, its capabilities. What does change is asked for each server: room, and who is there already. No room
-is given back, so a host that is full for a kind stays so.
+is released, so a host that is full for a kind stays so.
 
 Largest first is good, and not always best: what is left homeless by one order may fit in another one. `ORDERS` are tried until
 nobody is left, and the best is taken.

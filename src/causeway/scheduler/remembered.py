@@ -1,7 +1,7 @@
 """A host for one server of a large cloud: chosen from what is remembered of all, and looked at before it is claimed.
 
 Placement is asked about the one host only. What it says is the truth: a host that has less than was believed goes back among
-the others, one that does not fit is passed over. After some hosts in vain, and for what can't be told from memory, everything is
+the others, one that does not fit is passed over. After some hosts in vain, and for what memory can't decide, everything is
 asked for (`search`): so nobody is refused because of what is remembered.
 """
 
@@ -29,8 +29,8 @@ LOG = logging.getLogger(__name__)
 TRIES = 5
 
 
-def can_be_told(spec: RequestSpec, asked: CandidatesRequest) -> bool:
-    """Whether memory tells which hosts would do; not of NUMA cells and devices, nor of what is below a node."""
+def can_be_decided(spec: RequestSpec, asked: CandidatesRequest) -> bool:
+    """Whether memory can decide which hosts would do; not of NUMA cells and devices, nor of what is below a node."""
     plain = len(asked.groups) == 1 and not asked.groups[0].suffix and asked.groups[0].in_tree is None
     return (
         plain

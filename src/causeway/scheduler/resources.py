@@ -85,7 +85,7 @@ def candidates_request(
 ) -> CandidatesRequest:
     """The query for a request. ``in_tree``: the provider of the one node that the request wants.
 
-    Raises NoValidHost if no host can serve for a reason that aggregates alone tell.
+    Raises NoValidHost if no host can serve for a reason that aggregates alone give.
     """
     groups = flavor_groups(spec.flavor, is_volume_backed=spec.is_volume_backed, image=spec.image)
     main = groups[""]

@@ -6,12 +6,12 @@
 4. Whatever comes out, every host has its verdict (`explain`, `diagnose`).
 
 In a large cloud the best host is chosen from what is remembered of all of them (`fleet`), and Placement is asked about that one
-only (`remembered`). If nothing comes of that, and for what memory does not tell, it is done as above.
+only (`remembered`). If nothing comes of that, and for what memory can't decide, it is done as above.
 
 Many servers that are to go one day are packed in memory, with the same filters and words, and claim nothing (`many`, `packing`).
 
 A boot costs two Placement calls, a move two. A claim is atomic in Placement, so two requests that race for the last slot
-are told apart there. What Placement does not know, server groups, is kept apart per scheduler (`group_picks`); the conductor
+are decided there. What Placement does not know, server groups, is kept apart per scheduler (`group_picks`); the conductor
 checks it again when a host is taken (`causeway.parts.groups`).
 """
 
@@ -38,7 +38,7 @@ from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostRecord, HostSource
 from causeway.scheduler.many import Packing, PackRequest
 from causeway.scheduler.packing import Kind, Packer, alike, with_capacity
-from causeway.scheduler.remembered import RememberedSearch, can_be_told
+from causeway.scheduler.remembered import RememberedSearch, can_be_decided
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.resources import Prefilters, candidates_request, tenants_of
 from causeway.scheduler.search import NO_VALID_HOST, Search, Tools
@@ -125,7 +125,7 @@ class Scheduler:
         """A claimed host for each server, in the order of ``instance_uuids``.
 
         ``move``: the claim gives what the server holds to the migration in the same call. All or nothing: if one server
-        gets no host, the claims of the others are given up.
+        gets no host, the claims of the others are released.
         Raises NoValidHost, with the explanation in one sentence (host names in ``details``).
         """
         with metrics.Timed(metrics.SCHEDULER_SECONDS) as timed:
@@ -245,8 +245,8 @@ class Scheduler:
     def _remembered_search(
         self, spec: RequestSpec, asked: CandidatesRequest, request: Request
     ) -> RememberedSearch | None:
-        """None if all hosts are to be asked for: there are few, or it can't be told from memory what they would say."""
-        if len(self._hosts.known().records) <= self._ask_for_all_up_to or not can_be_told(spec, asked):
+        """None if all hosts are to be asked for: there are few, or memory can't decide what they would say."""
+        if len(self._hosts.known().records) <= self._ask_for_all_up_to or not can_be_decided(spec, asked):
             return None
         return RememberedSearch(self._tools, self._fleet, spec, asked, request)
 

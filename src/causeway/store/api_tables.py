@@ -304,8 +304,8 @@ class ReportedProgress(ApiBase):
     bytes_total: Mapped[int] = mapped_column(sa.BigInteger)
 
 
-class HostLeftovers(ApiBase):
-    """What is left on hosts that work went on without: see `causeway.store.api.leftovers`."""
+class HostCleanups(ApiBase):
+    """What dead hosts are to clean up when they are back: see `causeway.store.api.cleanups`."""
 
     __tablename__ = "host_leftovers"
 

@@ -54,7 +54,7 @@ def archive(
         if _moves(api, uuid):
             continue
         # First what refers to the server: if this is cut short, it is found again by its rows in the cell.
-        moved += _forget(api, uuid, cell_uuid, deleted_at)
+        moved += _archive_mapping(api, uuid, cell_uuid, deleted_at)
         _move(database, uuid)
         moved += rows
     return moved
@@ -123,7 +123,7 @@ def _rows_of(database: Database, uuid: str) -> Counter[str]:
         )
 
 
-def _forget(api: Database, uuid: str, cell_uuid: str, deleted_at: datetime) -> Counter[str]:
+def _archive_mapping(api: Database, uuid: str, cell_uuid: str, deleted_at: datetime) -> Counter[str]:
     """Removes where a server was and archives its moves; table -> rows archived."""
     with api.write() as connection:
         gone = connection.execute(

@@ -82,7 +82,7 @@ class Cells:
         with self._lock:
             self._mappings = found
             known = {(cell.uuid, cell.database_connection) for cell in found.values()}
-            # Of cells that were deleted, or are elsewhere now. Who still uses one of them gives its connections back.
+            # Of cells that were deleted, or are elsewhere now. Whoever still uses one of them returns its connections.
             gone = [self._databases.pop(key) for key in self._databases.keys() - known]
         for database in gone:
             database.close()

@@ -16,7 +16,7 @@ from sqlalchemy.ext.compiler import compiles
 
 T = TypeVar("T")
 
-# MariaDB keeps whole seconds unless told otherwise; paging and history need more.
+# MariaDB keeps whole seconds unless the type says otherwise; paging and history need more.
 Time = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 Uuid = sa.String(36)
 Name = sa.String(255)

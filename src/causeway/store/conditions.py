@@ -29,7 +29,7 @@ class Condition(Protocol):
     def needs_tags(self) -> bool: ...
 
     def clause(self) -> sa.ColumnElement[bool] | None:
-        """The condition as SQL; None if a database can't tell."""
+        """The condition as SQL; None if a database can't decide it."""
         ...
 
     def matches(self, server: Listed) -> bool: ...
@@ -194,7 +194,7 @@ class HasTags:
 
 @dataclass(frozen=True)
 class Predicate:
-    """What no column tells, such as addresses."""
+    """What no column has, such as addresses."""
 
     test: Callable[[Listed], bool]
     columns: frozenset[str]

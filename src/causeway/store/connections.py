@@ -71,7 +71,7 @@ class ConnectionBudget:
             self._count(pool, -1)
             raise
 
-    def give_back(self, pool: BudgetPool, entry: ConnectionPoolEntry) -> None:
+    def return_connection(self, pool: BudgetPool, entry: ConnectionPoolEntry) -> None:
         if pool.is_closed:
             entry.close()
             self._count(pool, -1)
@@ -131,16 +131,16 @@ class BudgetPool(Pool):
         return f"{self._budget.open} of {self._budget.most} connections to cells are open"
 
     def dispose(self) -> None:
-        """Connections that are in use now are closed when they are given back."""
+        """Connections that are in use now are closed when they are returned."""
         self.is_closed = True
         self._budget.close_all_of(self)
 
     def recreate(self) -> BudgetPool:
         return BudgetPool(self._creator, self._budget, self._timeout, **self._options, _dispatch=self.dispatch)
 
-    # What SQLAlchemy calls; `test_connection_budget.py` tells when it calls something else.
+    # What SQLAlchemy calls; `test_connection_budget.py` fails when it calls something else.
     def _do_get(self) -> ConnectionPoolEntry:
         return self._budget.take(self, self._timeout)
 
     def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
-        self._budget.give_back(self, record)
+        self._budget.return_connection(self, record)

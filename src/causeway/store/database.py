@@ -33,7 +33,7 @@ PING_AFTER = 1.0
 # What begins a transaction where connections are in autocommit mode, so that a read costs its statement and nothing else. A
 # deferred transaction of SQLite that turns into a writing one fails at once if another writer was quicker.
 _BEGIN = {"sqlite": "BEGIN IMMEDIATE", "mysql": "BEGIN", "mariadb": "BEGIN"}
-# What a driver says; that no connection was to be had in time; that the connection broke before this statement.
+# What a driver says; that no connection was free in time; that the connection broke before this statement.
 _FAILURES = (sa.exc.DBAPIError, sa.exc.TimeoutError, sa.exc.PendingRollbackError)
 _RETURNED = "returned"
 
@@ -100,7 +100,7 @@ class Database:
             options["connect_args"] = {"timeout": LOCK_TIMEOUT, "check_same_thread": False}
         else:
             options["connect_args"] = _timeouts(self.url.get_backend_name(), answer_timeout)
-            # MariaDB's driver tells a dead connection in ways of its own, before the first statement.
+            # MariaDB's driver reports a dead connection in ways of its own, before the first statement.
             options["pool_pre_ping"] = self.url.get_backend_name() != "postgresql"
             # MariaDB's own level locks the gaps where rows might be: servers that are copied into a cell at once would
             # be in deadlock. PostgreSQL has this one anyway.
@@ -133,7 +133,7 @@ class Database:
             statements.add(self.name, statement)
 
     def _ping_if_idle(self, connection: Any, record: Any, _proxy: Any) -> None:
-        """A connection that nobody used for a while may be dead: the server was restarted, a firewall forgot it."""
+        """A connection that nobody used for a while may be dead: the server was restarted, a firewall discarded it."""
         returned = record.info.get(_RETURNED)
         if returned is None or time.monotonic() - returned < PING_AFTER:
             return
@@ -153,7 +153,7 @@ class Database:
         cursor = connection.cursor()
         pragmas = {
             "journal_mode": "WAL",
-            # NORMAL never damages the file either, but a power cut takes back what was committed last: a pivot, perhaps,
+            # NORMAL never damages the file either, but a power cut undoes what was committed last: a pivot, perhaps,
             # whose source is deleted already.
             "synchronous": "FULL" if self.synchronous else "NORMAL",
             "foreign_keys": "ON",
@@ -214,7 +214,7 @@ class Database:
 
 
 def _timeouts(backend: str, answer: int | None) -> dict[str, Any]:
-    """What a driver is to be told, so that a server that is gone without a word holds nobody for ever."""
+    """Options for the driver, so that no caller waits for ever for a server that is gone."""
     if backend == "postgresql":
         timeouts: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT}
         if answer is not None:

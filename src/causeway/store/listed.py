@@ -1,7 +1,7 @@
 """A server as lists and shows read it: what its row has, the JSON in it still as text.
 
 Whoever shows a server needs little of what is in its JSON, or all of it as it is: making the model's objects of it first took
-longer than everything else. `Listed.instance` makes them for who needs them.
+longer than everything else. `Listed.instance` makes them for callers that need them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ cell. Take a server that is there and fits the conditions all the time.
   after that their mapping is read again. If the mapping is the same before and after, the row is the right one; otherwise
   again, a few times at most.
 
-A server in doubt whose mapping is gone was deleted: it is dropped. One that is mapped to a cell without its row (its build is
+A server in doubt whose mapping is gone was deleted: it is skipped. One that is mapped to a cell without its row (its build is
 being handed over at this moment) is listed with what was seen before. A deleted row in the mapped cell is judged by the
 conditions like any other.
 

@@ -101,7 +101,7 @@ def read(cells: Cells, query: ServerQuery) -> Page | None:
     try:
         return _read(cells, query)
     except (_AskAllCells, errors.DatabaseFailed, errors.NotFound):
-        # Whatever it is: the other way tells of cells that are down, and of markers that are none.
+        # Whatever it is: the other way lists cells that are down, and of markers that are none.
         return None
 
 
@@ -131,7 +131,7 @@ def _read(cells: Cells, query: ServerQuery) -> Page:
             break
         cursor = candidates[-1].key
     page = Page(found[: query.limit], len(found) > query.limit, [])
-    if page.more and query.tells_of_down_cells:
+    if page.more and query.lists_down_cells:
         _check_that_all_answer(cells, asked)
     return page
 

@@ -23,7 +23,7 @@ from causeway.store.listed import JSON_COLUMNS, AttachedVolume, Listed
 
 DEVICES = block_devices.TABLE
 
-# How often a server that goes on moving is looked for. Each time takes a whole move between two reads.
+# How often a server that keeps moving is looked for. Each time takes a whole move between two reads.
 ATTEMPTS = 4
 # Without these there is no `Listed.instance`.
 _NEEDED = frozenset({"uuid", "project_id", "user_id", "display_name", "flavor", "created_at"})
@@ -54,8 +54,8 @@ class ServerQuery:
     columns: frozenset[str] = frozenset()
     tags: bool = False
     volumes: bool = False
-    # The caller tells of servers in cells that do not answer, wherever they come in the order.
-    tells_of_down_cells: bool = False
+    # The caller lists servers in cells that do not answer, wherever they come in the order.
+    lists_down_cells: bool = False
 
     @property
     def keys(self) -> tuple[SortKey, ...]:

@@ -3,7 +3,7 @@
 A server may be moved to another cell between the moment when somebody looks up where it is and the moment when they write.
 The move closes the records that it leaves (`causeway.store.cell.instances`), so the write does not get lost: it is refused
 there, the mapping is asked again, and it is made where the server lives. Records are closed for some milliseconds. Whoever comes
-just then waits; if the conductor that moves the server has died, they are told to try again.
+just then waits; if the conductor that moves the server has died, the answer asks the caller to try again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Shadow tables: where rows of deleted servers go when they are archived.
 
-The same columns, and nothing of them unique: databases give row ids away again when their rows are gone. So each row says
+The same columns, and nothing of them unique: databases reuse row ids when their rows are gone. So each row says
 itself which server it is of; in the API database, which does not hold servers, also when that was deleted.
 """
 

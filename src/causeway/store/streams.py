@@ -142,5 +142,5 @@ class Streams:
             stream.asked += 1
         for cell in answers.down:
             self.down[cell.uuid] = cell
-            # What it said before is left out, too: its servers are told of in another way.
+            # What it said before is left out, too: its servers are listed in another way.
             self._by_cell.pop(cell.uuid, None)

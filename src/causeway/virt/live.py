@@ -1,8 +1,8 @@
-"""What hypervisors tell and are told in a live migration: a guest goes to another host without stopping.
+"""What hypervisors report and get in a live migration: a guest goes to another host without stopping.
 
 The order of things: the target's driver makes ready what is to receive the guest (`Driver.prepare_live_target`), the source's has
 the guest go there (`Driver.live_migrate`). Whatever a call answers, **who owns the guest is what the two hypervisors show**
-(`Driver.presence`): a caller's error tells nothing, and no code resumes a guest that is paused for a migration.
+(`Driver.presence`): a caller's error proves nothing, and no code resumes a guest that is paused for a migration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Presence(StrEnum):
     PAUSED = "paused"
     #: it is only coming in: its memory is not all here
     INCOMING = "incoming"
-    #: it stood still to be handed over; who may let it go on is told by the other side only
+    #: it stood still to be handed over; only the other side shows who may resume it
     PAUSED_FOR_MIGRATION = "paused for migration"
     #: known, and not running
     OFF = "off"
@@ -59,7 +59,7 @@ class LiveSource:
 
 @dataclass
 class LiveTarget:
-    """Where a guest is to go: what the target made ready, as the source's hypervisor must be told it."""
+    """Where a guest is to go: what the target made ready, as the source's hypervisor needs it."""
 
     #: the target's address between hypervisors
     address: str

@@ -1,11 +1,11 @@
 """What a hypervisor does to volumes that its guests have open: the part of the driver interface that volume services ask for.
 
-**A swap** has a running guest go on on another volume. `copy_volume` copies all of the old one while the guest writes; from its
+**A swap** switches a running guest to another volume. `copy_volume` copies all of the old one while the guest writes; from its
 end on every write goes to both volumes before the guest hears that it is done. So each of them has everything that the guest
 counts on, until `switch_volume` has the guest use the new one alone. Whoever may have to decide between the two may therefore
 choose the old one until the switch was ordered, and the new one from then on. `end_volume_swap` disconnects the other one.
 
-**An assisted snapshot** has a guest go on in a new file on top of the volume's present one. Block storage has made that file; as
+**An assisted snapshot** switches a guest to a new file on top of the volume's present one. Block storage has made that file; as
 long as nothing is written to it, starting a guest from it is the same as starting it from the file below.
 """
 
@@ -35,7 +35,7 @@ class VolumeJobs:
     def switch_volume(self, uuid: str, old: BlockDevice, new: BlockDevice) -> bool:  # noqa: ARG002
         """The guest uses ``new`` alone from now on. False: it has ``old`` still, and its copy is of no use any more.
 
-        Done before: True. A guest that is off meanwhile is told of by what was last done to it.
+        Done before: True. The answer for a guest that is off meanwhile follows from what was last done to it.
         """
         raise NotImplementedHere("The hypervisor can't swap volumes.")
 
@@ -50,7 +50,7 @@ class VolumeJobs:
         """From now on the guest writes to ``new_file``, beside its volume's present file. Done before: nothing happens.
 
         An agent in the guest keeps its file systems still at that instant, if it answers. A guest that is off has the file with
-        its next start. False: it was refused, and the guest goes on in the present file. Raises `GuestFailed` if nobody can say.
+        its next start. False: it was refused, and the guest stays in the present file. Raises `GuestFailed` if nobody can say.
         """
         raise NotImplementedHere("The hypervisor can't make snapshots of volumes.")
 
@@ -63,6 +63,6 @@ class VolumeJobs:
         progress: CopyProgress,  # noqa: ARG002
     ) -> None:
         """Merges the file ``merged`` of the volume into ``into``, which is below it. ``into`` None: what is between the guest's
-        file and ``merged`` (None: all below it) goes into the guest's file. Done before: nothing happens. The guest goes on.
+        file and ``merged`` (None: all below it) goes into the guest's file. Done before: nothing happens. The guest runs on.
         """
         raise NotImplementedHere("The hypervisor can't merge files of volumes.")

@@ -1,4 +1,4 @@
-"""What drivers tell of the disks of a running guest, round by round, and how the other side puts them together.
+"""What drivers say of the disks of a running guest, round by round, and how the other side puts them together.
 
 A *round* is a disk as it was at one instant: in a first round all of it, in a later one what changed since an earlier round. What
 changed since the last round until the guest was off is read from the disk itself (`Driver.open_changes`).
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class RoundDisk:
-    """``size``: bytes that the guest sees. Changes are told in blocks of ``block`` bytes."""
+    """``size``: bytes that the guest sees. Changes are in blocks of ``block`` bytes."""
 
     name: str
     size: int

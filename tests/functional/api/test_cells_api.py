@@ -15,7 +15,7 @@ from causeway.model.host import CELL0_UUID, CellMapping
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed, MissedOrder
 from causeway.store.api import cells as cell_records
-from causeway.store.api import leftovers, mappings
+from causeway.store.api import cleanups, mappings
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow
 
@@ -115,9 +115,9 @@ def test_who_may_not_look_and_what_is_not_there(admin: Any, api: Any) -> None:
 
 
 def test_what_is_left_on_hosts(admin: Any, cloud: Any, server: Instance) -> None:
-    missed = MissedOrder(leftovers.id_of("host1", server.uuid, None, "any"), Missed.DESTROY, server)
+    missed = MissedOrder(cleanups.id_of("host1", server.uuid, None, "any"), Missed.DESTROY, server)
     with cloud.services.api.write() as connection:
-        leftovers.note_in(connection, "host1", cloud.cell_uuids["cell1"], missed)
+        cleanups.note_in(connection, "host1", cloud.cell_uuids["cell1"], missed)
     (left,) = admin.get("/os-causeway/leftovers").json["leftovers"]
     assert (left["host"], left["server"], left["missed"]) == ("host1", server.uuid, "destroy_instance")
     assert left["since"]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from causeway.cli.demo.chapter import Journey, Traveller
 from causeway.cli.demo.cloud import DemoCloud
 from causeway.cli.demo.evidence import Traces
 from causeway.cli.demo.guest import last_report
 from causeway.cli.demo.screen import Screen
-from causeway.cli.demo.telling import Journey, Traveller
 from causeway.cli.demo.ticks import Tick, last_tick
 from causeway.cli.demo.timeline import seen_from_outside
 from causeway.embedded.settings import StateDir

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from causeway import errors
 from causeway.cli.main import cli
 from causeway.model.states import VmState
-from causeway.store.api import aggregates, cells, leftovers, mappings
+from causeway.store.api import aggregates, cells, cleanups, mappings
 from causeway.store.cell import instances
 from causeway.store.shadow_tables import SHADOWS
 
@@ -119,7 +119,7 @@ def test_a_cell_is_drained_and_deleted(cloud: DrainsCloud, manage: Manage, monke
         cell.uuid for cell in cells.list_cells(cloud.parts.api_database) if cell.uuid != cell1 and not cell.is_cell0
     )
     with monkeypatch.context() as away:
-        away.setattr(leftovers, "delete_of_cell", refuse)
+        away.setattr(cleanups, "delete_of_cell", refuse)
         refused(manage, "The database does not answer.")
     for compute in (ONE, TWO):
         cloud.parts.computes[compute]._reporter.report_alive()
@@ -161,7 +161,7 @@ def check_nothing_is_left(cloud: DrainsCloud, cell1: str) -> None:
     assert sorted(provider.name for provider in placement.list_providers()) == [THERE, ELSEWHERE]
     assert not {host for each in aggregates.list_all(api) for host in each.hosts} & {ONE, TWO}
     assert mappings.of_cell(api, cell1) == set()
-    assert leftovers.listed(api) == []
+    assert cleanups.listed(api) == []
     database = cloud.cell("cell1")
     assert instances.living(database) == set()
     with database.read() as connection:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dead_hosts import come_back
 
-from causeway.store.api import leftovers
+from causeway.store.api import cleanups
 
 from .drains_cloud import DYING, DrainsCloud, until
 from .test_left_behind import ELSEWHERE, ONE, THERE, TWO, act, cell_of, planned
@@ -60,9 +60,9 @@ def check(cloud: DrainsCloud, server: Any, volumes: list[tuple[str, str]], *, ru
     assert ports_of(cloud, server) == {host}
     assert list(cloud.allocations(server.id)) == [host]
     # What its dead host has still goes when that is back.
-    assert [each.host for each in leftovers.listed(cloud.parts.api_database)] == [ONE]
+    assert [each.host for each in cleanups.listed(cloud.parts.api_database)] == [ONE]
     come_back(cloud, ONE)
-    until(lambda: leftovers.listed(cloud.parts.api_database), lambda left: not left, "the host to be cleaned")
+    until(lambda: cleanups.listed(cloud.parts.api_database), lambda left: not left, "the host to be cleaned")
     assert cloud.hosts_of(server) == {host: "guest"}
     assert cloud.audit().disagreements == []
 
@@ -155,7 +155,7 @@ def test_a_host_that_is_back_in_time_keeps_its_guest(
     cloud.settle()
     assert cloud.host_of(server) in (THERE, ELSEWHERE)
     assert [each.recipe for each in cloud.moves(server)][:1] == ["cross_cell_resize"]
-    assert leftovers.listed(cloud.parts.api_database) == []
+    assert cleanups.listed(cloud.parts.api_database) == []
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_no_request_waits_for_a_move(cloud: KnownBugsCloud) -> None:
         assert reached.wait(20)
         assert cloud.show(server).task_state == "deleting"
     cloud.gone(server)
-    assert cloud.leftovers(server, "cell1") == []
+    assert cloud.cleanups(server, "cell1") == []
 
 
 @pytest.mark.parametrize("machine_type", ["q35", "pc-i440fx-9.2", "../../etc", "no such machine"])

@@ -183,7 +183,7 @@ def test_whoever_sees_the_end_of_a_move_finds_nothing_left_of_it(cloud: KnownBug
     compute = cloud.admin.compute
     until(lambda: compute.get(path).json()["server"]["status"], lambda status: status == "ACTIVE", "the end")
     assert cloud.allocations(migration) == {}
-    assert cloud.leftovers(server, "cell1" if end == "confirm" else "cell2") == []
+    assert cloud.cleanups(server, "cell1" if end == "confirm" else "cell2") == []
     assert len(cloud.allocations(server.id)) == len(cloud.hosts_of(server)) == 1
     assert cloud.migration(server).status == f"{end.removesuffix('m')}{'med' if end == 'confirm' else 'ed'}"
 

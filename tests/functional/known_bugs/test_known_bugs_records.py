@@ -29,7 +29,7 @@ def test_a_resize_that_nobody_ends_is_confirmed_by_a_conductor(cloud: KnownBugsC
     auto_confirm.AutoConfirm()(conductor._services, conductor._conductor)
     assert cloud.wait(server, "ACTIVE").flavor["original_name"] == "gen2.small"
     cloud.settle()
-    assert cloud.leftovers(server, "cell1") == []
+    assert cloud.cleanups(server, "cell1") == []
     assert cloud.migration(deleted).status == "finished"
     instances.update(cloud.cell("cell2"), deleted.id, task_state=None)
 

@@ -39,7 +39,7 @@ STEPS = [
 UNDOING = [
     point
     for point in points.step_points()
-    if point.startswith(f"{RECIPE}.") and (".undo." in point or "give_back" in point)
+    if point.startswith(f"{RECIPE}.") and (".undo." in point or "roll_back" in point)
 ]
 ORDERS = [
     *(point for point in points.compute_points() if "live_migra" in point and "rollback" not in point),

@@ -33,7 +33,7 @@ STEPS = [point for point in points.step_points() if point.startswith("live_migra
 UNDOING = [
     point
     for point in points.step_points()
-    if point.startswith("live_migration.") and (".undo." in point or "give_back" in point)
+    if point.startswith("live_migration.") and (".undo." in point or "roll_back" in point)
 ]
 ORDERS = [
     *(point for point in points.compute_points() if "live_migra" in point and "rollback" not in point),

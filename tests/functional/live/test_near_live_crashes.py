@@ -30,7 +30,7 @@ STEPS = [point for point in points.step_points() if point.startswith("near_live_
 UNDOING = [
     point
     for point in points.step_points()
-    if point.startswith("near_live_migration.") and (".undo." in point or "give_back" in point)
+    if point.startswith("near_live_migration.") and (".undo." in point or "roll_back" in point)
 ]
 METHODS = [name for name in vars(NearLiveCalls) if not name.startswith(("_", "check_"))]
 FORWARD = [name for name in METHODS if name != "wake_guest_at_source"]

@@ -114,7 +114,7 @@ class Reality:
                 found[host] = found.get(host, "") + "stashed"
         return found
 
-    def leftovers(self, server: Any, cell: str) -> list[str]:
+    def cleanups(self, server: Any, cell: str) -> list[str]:
         """What a cell, and the services around for it, still hold of a server. Empty: nothing."""
         found = []
         if copies.exists(self.cell(cell), server.id):

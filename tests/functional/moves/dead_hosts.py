@@ -14,7 +14,7 @@ from moves_cloud import Cloud, until
 from causeway import errors
 from causeway.model.states import PowerState
 from causeway.rpc.transport import Outgoing, Verdict
-from causeway.store.api import leftovers
+from causeway.store.api import cleanups
 from causeway.store.database import Database
 
 # Moves that were let go are looked for every third of a lease.
@@ -78,7 +78,7 @@ def moved(cloud: Cloud, reach: str, **fields: Any) -> tuple[Any, str, str]:
 
 
 def left_on(cloud: Cloud, host: str) -> list[str]:
-    return [found.what for found in leftovers.listed(cloud.parts.api_database, host)]
+    return [found.what for found in cleanups.listed(cloud.parts.api_database, host)]
 
 
 def fault_of(cloud: Cloud, server: Any, ask: Callable[[str], None]) -> Any:

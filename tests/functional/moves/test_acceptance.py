@@ -16,7 +16,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.moves import requests as moves
 from causeway.parts import acceptance
-from causeway.parts.acceptance import drop_if_refused
+from causeway.parts.acceptance import delete_if_refused
 from causeway.parts.requests import Requests
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import flavors, journal
@@ -224,7 +224,7 @@ def test_an_api_that_is_slow_is_taken_for_dead_and_begins_again(
 
     def keeper() -> None:
         [move] = journal.unfinished(asker.api)
-        assert drop_if_refused(asker.api, asker.services.cells, move)
+        assert delete_if_refused(asker.api, asker.services.cells, move)
 
     between(monkeypatch, step, keeper)
     asker.ask()

@@ -27,7 +27,7 @@ def test_confirm_leaves_nothing_in_the_source_cell(cloud: Cloud) -> None:
     after = cloud.confirmed(server)
 
     assert after.status == "ACTIVE"
-    assert cloud.leftovers(server, "cell1") == []
+    assert cloud.cleanups(server, "cell1") == []
     assert list(cloud.allocations(server.id)) == [after.compute_host]
     (migration,) = cloud.admin.compute.migrations(instance_uuid=server.id)
     assert migration.status == "confirmed"
@@ -46,7 +46,7 @@ def test_revert_brings_the_server_back_as_it_was(cloud: Cloud) -> None:
     assert after.flavor["original_name"] == "gen1.small"
     disk = cloud.driver(after.compute_host).guest_read(server.id)
     assert "kept" in disk and "written on the target" not in disk
-    assert cloud.leftovers(server, "cell2") == []
+    assert cloud.cleanups(server, "cell2") == []
     assert list(cloud.allocations(server.id)) == [before.compute_host]
     (migration,) = cloud.admin.compute.migrations(instance_uuid=server.id)
     assert migration.status == "reverted"

@@ -16,10 +16,10 @@ from causeway.conductor.endpoints import moves as callers
 from causeway.conductor.service import ConductorService
 from causeway.conductor.upkeep import auto_confirm, auto_offload
 from causeway.model.missed import Missed
-from causeway.parts import leftovers
+from causeway.parts import cleanups
 from causeway.rpc.server import RpcServer
+from causeway.store.api import cleanups as noted
 from causeway.store.api import journal, migrations
-from causeway.store.api import leftovers as noted
 from causeway.store.database import Database, utcnow
 
 pytestmark = pytest.mark.embedded("makes databases and queues of its process hang")
@@ -89,7 +89,7 @@ def test_requests_of_other_cells_are_taken_up(cloud: Cloud, monkeypatch: pytest.
     """What a request left can't be looked for in one of the cells; in the other one it is taken back all the same."""
     one, two = cloud.boot(), cloud.boot(flavor="gen2.small")
     back, asked, taken = threading.Event(), threading.Event(), threading.Event()
-    drop = callers.drop_if_refused
+    drop = callers.delete_if_refused
 
     def ask(api: Any, cells: Any, move: Any, discard: Any) -> bool:
         if move.instance_uuid == one.id and not back.is_set():
@@ -100,7 +100,7 @@ def test_requests_of_other_cells_are_taken_up(cloud: Cloud, monkeypatch: pytest.
             taken.set()
         return drop(api, cells, move, discard)
 
-    monkeypatch.setattr(callers, "drop_if_refused", ask)
+    monkeypatch.setattr(callers, "delete_if_refused", ask)
     left_behind(cloud, one, monkeypatch)
     assert asked.wait(PATIENCE)
     left_behind(cloud, two, monkeypatch)
@@ -144,7 +144,7 @@ def test_hosts_of_other_cells_are_cleaned(
     monkeypatch.setattr(services.cells, "timeout", 0.5)
     cell1_hangs()
     for cell, record in zip(("cell1", "cell2"), records, strict=True):
-        leftovers.note(services, f"{cell}-host1", cells[cell], Missed.DESTROY, record, [])
+        cleanups.note(services, f"{cell}-host1", cells[cell], Missed.DESTROY, record, [])
     until(
         lambda: [found.host for found in noted.listed(services.api)],
         lambda hosts: hosts == ["cell1-host1"],

@@ -24,9 +24,9 @@ def test_disks_that_an_earlier_move_forgot_are_not_in_the_way(cloud: Cloud, reac
     server = cloud.boot(flavor=FLAVORS[reach][0])
     host = cloud.show(server).compute_host
     cloud.driver(host).guest_write(server.id, "precious")
-    leftover = folder(cloud, server, "_resize")
-    leftover.mkdir()
-    (leftover / "disk").write_text("old")
+    cleanup = folder(cloud, server, "_resize")
+    cleanup.mkdir()
+    (cleanup / "disk").write_text("old")
     moved = cloud.resized(server, FLAVORS[reach][1])
     assert cloud.hosts_of(server) == {host: "stashed", moved.compute_host: "guest"}
     after = (cloud.confirmed if end == "confirm" else cloud.reverted)(server)

@@ -181,7 +181,7 @@ def test_of_a_confirm_and_a_revert_at_once_one_is_taken(cloud: Cloud) -> None:
     cloud.settle()
     status = cloud.migration(server).status
     assert (codes[0], status) in ((204, "confirmed"), (202, "reverted"))
-    assert cloud.leftovers(server, "cell1" if status == "confirmed" else "cell2") == []
+    assert cloud.cleanups(server, "cell1" if status == "confirmed" else "cell2") == []
 
 
 @pytest.mark.parametrize("body", [{"confirmResize": None}, {"revertResize": None}], ids=["confirm", "revert"])

@@ -297,4 +297,4 @@ def test_the_next_alternate_is_taken_if_the_first_target_refuses(cloud: Cloud, m
     assert cloud.migration(server).dest_compute == other
     assert len(cloud.attachments(server)) == 2
     cloud.confirmed(server)
-    assert cloud.leftovers(server, "cell1") == []
+    assert cloud.cleanups(server, "cell1") == []

@@ -81,7 +81,7 @@ def test_a_move_waits_for_its_journal_and_does_nothing_twice(
     assert failing.failures > len(expected)
     assert steps_of(cloud, moved) == expected
     assert cloud.confirmed(server).status == "ACTIVE"
-    assert cloud.leftovers(server, "cell1") == []
+    assert cloud.cleanups(server, "cell1") == []
 
 
 def test_a_move_whose_conductor_lost_patience_goes_on_from_what_the_journal_says(

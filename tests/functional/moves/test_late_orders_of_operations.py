@@ -16,7 +16,7 @@ from causeway import errors
 from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
 from causeway.rpc.transport import Outgoing, Verdict
-from causeway.store.api import journal, leftovers
+from causeway.store.api import cleanups, journal
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -206,9 +206,9 @@ def test_a_host_that_was_told_later_makes_no_guest_that_was_ordered_before(cloud
     until(lambda: cloud.show(server), lambda found: found.status == "ERROR", "the build to fail")
     assert late.message is not None and late.message.server is not None
     host = late.message.server
-    assert leftovers.listed(cloud.parts.api_database, host) != []
+    assert cleanups.listed(cloud.parts.api_database, host) != []
     cloud.parts.around.transports.on_send = None
-    until(lambda: leftovers.listed(cloud.parts.api_database, host), lambda left: not left, "the host to be told")
+    until(lambda: cleanups.listed(cloud.parts.api_database, host), lambda left: not left, "the host to be told")
     with pytest.raises(errors.ClaimRefused):
         late.arrives()
     assert cloud.hosts_of(server) == {}

@@ -27,7 +27,7 @@ from causeway.compute.upkeep.missed_orders import MissedOrdersEndpoint
 from causeway.conductor.upkeep import cleaning
 from causeway.model.missed import Missed
 from causeway.model.states import PowerState
-from causeway.parts.leftovers import note
+from causeway.parts.cleanups import note
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import mappings
 

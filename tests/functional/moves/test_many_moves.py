@@ -71,7 +71,7 @@ def test_transfers_that_only_wait_hold_no_thread(
     for server in servers:
         cloud.wait(server, "VERIFY_RESIZE")
         cloud.confirmed(server)
-    assert [cloud.leftovers(server, "cell1") for server in servers] == [[]] * MOVES
+    assert [cloud.cleanups(server, "cell1") for server in servers] == [[]] * MOVES
 
 
 def _calls_that_hold_threads(cloud: Cloud) -> int:

@@ -20,9 +20,9 @@ from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
 from causeway.model.missed import Missed
 from causeway.model.outcomes import MoveToken
-from causeway.parts.leftovers import missed_order
+from causeway.parts.cleanups import missed_order
 from causeway.rpc.transport import Outgoing, Verdict
-from causeway.store.api import journal, leftovers, mappings, migrations
+from causeway.store.api import cleanups, journal, mappings, migrations
 from causeway.store.cell import hosts, pci_devices
 
 CLOUD = pinned_cloud.CLOUD
@@ -92,7 +92,7 @@ def test_a_target_that_does_not_answer_at_all_is_told_later(cloud: Cloud) -> Non
     cleaned(cloud)
     assert sorted(claims_of(cloud, server)) == sorted([source, target])
     assert held(cloud, target)["cpus"] == [4, 5, 6, 7]
-    assert leftovers.listed(services.api) == []
+    assert cleanups.listed(services.api) == []
     cloud.confirmed(server)
     assert claims_of(cloud, server) == [target]
 
@@ -101,7 +101,7 @@ def cleaned(cloud: Cloud) -> None:
     """Conductors look, as they do from time to time, until nothing is left anywhere."""
     services = cloud.embedded.conductor._services
     until(
-        lambda: cleaning.look(services) or leftovers.listed(services.api),
+        lambda: cleaning.look(services) or cleanups.listed(services.api),
         lambda left: not left,
         "all hosts to be clean",
     )
@@ -115,7 +115,7 @@ def left_by_an_earlier_try(cloud: Cloud, server: Any, what: Missed) -> str:
     token = MoveToken(str(uuid.uuid4()), migration.uuid, 1, "PrepResizeAtDest")
     with services.api.write() as connection:
         missed = missed_order(host, what, cloud.record(server, "cell1"), token)
-        leftovers.note_in(connection, host, cell_uuid, missed)
+        cleanups.note_in(connection, host, cell_uuid, missed)
     return host
 
 
@@ -123,7 +123,7 @@ def test_what_an_earlier_try_of_a_move_left_is_not_taken_from_the_one_that_succe
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
     cloud.settle()
-    for what in (Missed.DROP_CLAIM, Missed.DROP_CROSS_CELL):
+    for what in (Missed.RELEASE_CLAIM, Missed.UNDO_CROSS_CELL):
         assert left_by_an_earlier_try(cloud, server, what) == target
     cleaned(cloud)
     assert target in claims_of(cloud, server)
@@ -137,11 +137,11 @@ def test_what_an_earlier_try_of_a_move_left_waits_for_the_end_of_the_present_one
     with cloud.held("finish_snapshot_based_resize_at_dest") as reached:
         cloud.member.compute.resize_server(server.id, pinned(cloud, "pinned.4.2", 4, gen="2"))
         assert reached.wait(PATIENCE)
-        for what in (Missed.DROP_CLAIM, Missed.DROP_CROSS_CELL):
+        for what in (Missed.RELEASE_CLAIM, Missed.UNDO_CROSS_CELL):
             target = left_by_an_earlier_try(cloud, server, what)
         EvacuatedEndpoint(services).clean_evacuated(admin_context(), host=target)
         assert target in claims_of(cloud, server)
-        assert len(leftovers.listed(services.api)) == 2
+        assert len(cleanups.listed(services.api)) == 2
     cloud.wait(server, "VERIFY_RESIZE")
     cloud.settle()
     cleaned(cloud)

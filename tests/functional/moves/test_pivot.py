@@ -31,7 +31,7 @@ def test_a_pivot_whose_answer_is_lost_has_happened(cloud: Cloud, monkeypatch: py
     assert moved.compute_host.startswith("cell2")
     assert cloud.hosts_of(server)[moved.compute_host] == "guest"
     assert cloud.confirmed(server).status == "ACTIVE"
-    assert cloud.leftovers(server, "cell1") == []
+    assert cloud.cleanups(server, "cell1") == []
 
 
 def test_a_move_that_is_cancelled_before_it_begins_never_began(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def test_a_resize_outlives_the_end_of_one_that_failed(cloud: Cloud, monkeypatch:
         cloud.heal()
         cloud.member.compute.resize_server(server.id, "gen2.small")
 
-    is_end = lambda point: point.endswith(".give_back.after")  # noqa: E731
+    is_end = lambda point: point.endswith(".roll_back.after")  # noqa: E731
     monkeypatch.setattr(injector, "reach", followed(injector.reach, ask, is_end))
     cloud.member.compute.resize_server(server.id, "gen2.small")
     check_resized(cloud, server, "gen2.small", moves=2)
@@ -97,7 +97,7 @@ def test_a_revert_outlives_the_end_of_one_that_failed(cloud: Cloud, monkeypatch:
         cloud.member.compute.revert_server_resize(server.id)
 
     works = ReturnRecords.do
-    is_end = lambda point: point.endswith(".give_back.after")  # noqa: E731
+    is_end = lambda point: point.endswith(".roll_back.after")  # noqa: E731
     monkeypatch.setattr(ReturnRecords, "do", fail)
     monkeypatch.setattr(injector, "reach", followed(injector.reach, ask, is_end))
     cloud.member.compute.revert_server_resize(server.id)

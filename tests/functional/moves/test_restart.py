@@ -83,7 +83,7 @@ def test_a_resize_that_waits_for_its_end_waits_on(restartable: Restartable, end:
     after = cloud.confirmed(server) if end == "confirm" else cloud.reverted(server)
     assert "precious" in cloud.driver(after.compute_host).guest_read(server.id)
     if end == "confirm":
-        assert cloud.leftovers(server, "cell1") == []
+        assert cloud.cleanups(server, "cell1") == []
         assert list(cloud.hosts_of(server).items()) == [(moved.compute_host, "guest")]
     else:
         assert cloud.reality(server) == before
@@ -132,7 +132,7 @@ def test_a_confirm_or_revert_that_was_broken_off_is_ended(restartable: Restartab
     cloud.settle()
     assert cloud.migration(server).status == {"confirm": "confirmed", "revert": "reverted"}[end]
     if end == "confirm":
-        assert cloud.leftovers(server, "cell1") == []
+        assert cloud.cleanups(server, "cell1") == []
         assert [each["status"] for each in cloud.attachments(server)] == ["attached"]
     else:
         assert cloud.reality(server) == before

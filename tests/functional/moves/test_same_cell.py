@@ -84,7 +84,7 @@ def test_a_cold_migration_to_a_host_of_another_cell(cloud: Cloud, end: str) -> N
     assert (moved.compute_host, moved.flavor["original_name"]) == (elsewhere, "any.small")
     after = finish(cloud, server, end)
     assert after.compute_host == (moved if end == "confirm" else before).compute_host
-    assert cloud.leftovers(server, (before if end == "confirm" else moved).compute_host[:5]) == []
+    assert cloud.cleanups(server, (before if end == "confirm" else moved).compute_host[:5]) == []
 
 
 def test_a_server_that_was_moved_can_be_moved_again(cloud: Cloud) -> None:

@@ -83,7 +83,7 @@ def check_there(cloud: Cloud, server: Any, home: str) -> str:
     assert (cell_of(host), cells_with(cloud, server)) == (other(home), [other(home)])
     assert cloud.hosts_of(server) == {host: "guest"}
     assert list(cloud.allocations(server.id)) == [host]
-    assert cloud.leftovers(server, home) == []
+    assert cloud.cleanups(server, home) == []
     assert [port.binding_host_id for port in cloud.admin.network.ports(device_id=server.id)] == [host]
     assert [each["status"] for each in cloud.attachments(server)] == ["attached"]
     assert "on its disk" in cloud.driver(host).guest_read(server.id)

@@ -140,7 +140,7 @@ def test_a_revert_that_can_not_reserve_a_volume_leaves_the_resize_to_be_confirme
     assert cloud.reality(server) == before
     cloud.confirmed(after)
     check_attached_once(cloud, server, [volume, other])
-    assert cloud.leftovers(server, "cell1") == []
+    assert cloud.cleanups(server, "cell1") == []
 
 
 def test_a_reservation_whose_answer_is_lost_is_taken(cloud: Cloud) -> None:

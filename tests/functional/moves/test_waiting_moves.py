@@ -54,7 +54,7 @@ def test_a_server_whose_move_waits_is_deleted_at_once(cloud: Cloud) -> None:
     server = wait_for_long(cloud)
     cloud.member.compute.delete_server(server.id)
     until(lambda: cloud.member.compute.find_server(server.id), lambda found: found is None, "the server to go")
-    assert cloud.hosts_of(server) == {} and cloud.leftovers(server, "cell2") == []
+    assert cloud.hosts_of(server) == {} and cloud.cleanups(server, "cell2") == []
 
 
 def test_a_user_is_obeyed_in_the_middle_of_a_pause(cloud: Cloud) -> None:
@@ -90,7 +90,7 @@ def test_what_was_rolled_back_for_a_passing_reason_is_tried_once_more(cloud: Clo
     assert {(source, "Error"), (source, "Success")} <= set(events)
     assert list(cloud.allocations(server.id)) == [after.compute_host]
     assert cloud.reverted(server).status == "ACTIVE"
-    assert cloud.leftovers(server, "cell2") == []
+    assert cloud.cleanups(server, "cell2") == []
     assert len(cloud.attachments(server)) == 1
     assert cloud.allocations(first.migration_uuid) == {}
 
@@ -144,7 +144,7 @@ def test_any_failure_of_a_target_turns_to_the_next_alternate(
     assert list(cloud.allocations(server.id)) == [other]
     monkeypatch.undo()
     cloud.confirmed(server)
-    assert cloud.leftovers(server, "cell1") == []
+    assert cloud.cleanups(server, "cell1") == []
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed, MissedOrder
 from causeway.model.progress import OperationProgress
-from causeway.store.api import leftovers
+from causeway.store.api import cleanups
 
 FLAVOR = Flavor("1", "m1.tiny", vcpus=1, memory_mb=512, root_gb=1)
 
@@ -244,14 +244,14 @@ def test_what_is_left_on_hosts(cloud: Cloud) -> None:
     cell = cloud.parts.cells.mappings()[-1].uuid
     # A host that is not there: nobody carries it out.
     with cloud.parts.api_database.write() as connection:
-        leftovers.note_in(connection, "gone", cell, missed)
+        cleanups.note_in(connection, "gone", cell, missed)
     try:
         (left,) = json.loads(run(cloud, "move", "leftovers", "--json").output)
         assert (left["host"], left["server"], left["missed"]) == ("gone", uuid, "destroy_instance")
         table = run(cloud, "move", "leftovers").output
         assert "gone" in table and uuid in table
     finally:
-        leftovers.delete(cloud.parts.api_database, "gone", ["1"])
+        cleanups.delete(cloud.parts.api_database, "gone", ["1"])
 
 
 def test_who_can_not_be_asked(tmp_path: Any) -> None:

@@ -215,7 +215,7 @@ def test_giving_back_and_moving_again_with_the_same_migration(
     """One process moves, another gives back, the first one moves again: the source's must not get lost."""
     source, target = make_host(), make_host()
     server, migration = moved(client, source, target)
-    placement.client().give_back(server, migration)
+    placement.client().return_allocations(server, migration)
     client.get_allocations(server)
     client.claim_for_move(server, migration, {target: LARGE}, "project", "user", source_provider=source)
     assert truth(placement, migration) == {source: SMALL}
@@ -228,7 +228,7 @@ def test_a_move_on_the_same_host_holds_both(
     host = make_host()
     server, migration = moved(client, host, host)
     assert client.get_usages(host) == {"VCPU": 3, "MEMORY_MB": 320, "DISK_GB": 3}
-    client.drop_migration(migration)
+    client.release_migration(migration)
     assert truth(placement, server) == {host: LARGE}
 
 
@@ -248,13 +248,13 @@ def test_give_back(client: PlacementClient, placement: LocalPlacement, make_host
     server, migration = moved(client, source, target)
     giver = client if remembers else placement.client()
     giver.reset_calls()
-    giver.give_back(server, migration)
+    giver.return_allocations(server, migration)
     if remembers:
         assert giver.calls == {"POST /allocations": 1}
     assert truth(placement, server) == {source: SMALL}
     assert truth(placement, migration) == {}
     assert client.get_usages(target) == NOTHING
-    giver.give_back(server, migration)
+    giver.return_allocations(server, migration)
     assert truth(placement, server) == {source: SMALL}
 
 
@@ -262,7 +262,7 @@ def test_give_back_fits_even_if_the_source_was_filled_up(client: PlacementClient
     source, target = make_host(vcpus=2), make_host()
     server, migration = moved(client, source, target)
     claimed(client, source)
-    client.give_back(server, migration)
+    client.return_allocations(server, migration)
     assert client.get_usages(source)["VCPU"] == 2
 
 
@@ -272,9 +272,9 @@ def test_confirm_drops_what_the_migration_held(
     source, target = make_host(), make_host()
     server, migration = moved(client, source, target)
     client.reset_calls()
-    client.drop_migration(migration)
+    client.release_migration(migration)
     assert client.calls == {"DELETE /allocations/{consumer}": 1}
-    client.drop_migration(migration)
+    client.release_migration(migration)
     assert client.get_usages(source) == NOTHING
     assert truth(placement, server) == {target: LARGE}
 
@@ -308,7 +308,7 @@ def test_an_answer_that_is_lost(placement: LocalPlacement, make_host: MakeHost, 
     assert truth(placement, server) == {target: LARGE}
     assert truth(placement, migration) == {source: SMALL}
     lost.clear()
-    client.give_back(server, migration)
+    client.return_allocations(server, migration)
     assert truth(placement, server) == {source: SMALL}
     assert client.get_usages(target) == NOTHING
 
@@ -327,8 +327,8 @@ def test_answers_that_are_lost_again(placement: LocalPlacement, make_host: MakeH
     assert truth(placement, migration) == {source: SMALL}
     lost.clear()
     with pytest.raises(errors.ServiceFailed):
-        client.give_back(server, migration)
-    client.give_back(server, migration)
+        client.return_allocations(server, migration)
+    client.return_allocations(server, migration)
     assert truth(placement, server) == {source: SMALL}
     assert client.get_usages(target) == NOTHING
 

@@ -30,7 +30,7 @@ def test_a_server_is_moved_and_confirmed(cloud: Cloud) -> None:
     moved = cloud.resized(server)
     assert moved.compute_host.startswith("cell2")
     assert cloud.confirmed(server).status == "ACTIVE"
-    assert cloud.leftovers(server, "cell1") == []
+    assert cloud.cleanups(server, "cell1") == []
     resize, confirm = cloud.moves(server)
     assert (resize.state, confirm.state) == (SagaState.DONE, SagaState.DONE)
     steps = journal.steps(cloud.parts.api_database, resize.id)
@@ -44,7 +44,7 @@ def test_a_server_is_moved_and_reverted(cloud: Cloud) -> None:
     cloud.resized(server)
     after = cloud.reverted(server)
     assert (after.status, after.compute_host) == ("ACTIVE", before.compute_host)
-    assert cloud.leftovers(server, "cell2") == []
+    assert cloud.cleanups(server, "cell2") == []
 
 
 def test_a_move_that_fails_gives_the_server_back(cloud: Cloud) -> None:
@@ -57,7 +57,7 @@ def test_a_move_that_fails_gives_the_server_back(cloud: Cloud) -> None:
     cloud.settle()
     cloud.heal()
     assert (after.status, after.compute_host) == ("ACTIVE", before.compute_host)
-    assert cloud.leftovers(server, "cell2") == []
+    assert cloud.cleanups(server, "cell2") == []
 
 
 def test_many_servers_move_at_once(cloud: Cloud) -> None:

@@ -23,11 +23,11 @@ from tests.integration.real_services.configuration import PASSWORD  # noqa: E402
 from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing  # noqa: E402
 from tests.integration.real_services.services import NAMES  # noqa: E402
 
+from causeway.cli.demo.chapter import SIZES  # noqa: E402
 from causeway.cli.demo.client import ADMIN, Client  # noqa: E402
 from causeway.cli.demo.command import FAILURES, conclude  # noqa: E402
 from causeway.cli.demo.screen import Screen  # noqa: E402
 from causeway.cli.demo.story import Story  # noqa: E402
-from causeway.cli.demo.telling import SIZES  # noqa: E402
 from causeway.embedded.settings import StateDir  # noqa: E402
 from causeway.virt.lab.guest_image import build_guest_image  # noqa: E402
 from causeway.virt.lab.network import PingResult  # noqa: E402
@@ -101,7 +101,7 @@ def tell(cloud: GuestCloud, screen: Screen) -> None:
     integration = IntegrationCloud(cloud)
     integration.make_flavors(Client(screen, integration.state.clouds))
     image = build_guest_image(user_cache_path("causeway") / "guest-image").path
-    Story(integration, screen, (image, "qcow2")).tell()
+    Story(integration, screen, (image, "qcow2")).run()
     cloud.settle()
     disagreements = audit(cloud)
     screen.check("causeway audit finds nothing", not disagreements, disagreements or "")

@@ -14,10 +14,10 @@ from causeway.audit.checks import (
     attachments,
     bindings,
     disks,
+    files,
     guests,
     history,
     images,
-    leftovers,
     moves,
     owners,
     records,
@@ -28,7 +28,7 @@ from causeway.audit.fixes import ACTIONS
 from causeway.audit.snapshot import HostState, OpenEvent, Record, Snapshot, Standing
 from causeway.clients.placement.types import AllocationRequest
 from causeway.clients.volume import Attachment, Volume
-from causeway.model.audit import HostContents, LeftoverFile, Severity
+from causeway.model.audit import HostContents, OrphanedFile, Severity
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
@@ -249,11 +249,11 @@ def test_of_a_host_that_did_not_answer_nothing_is_said() -> None:
 
 
 def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
-    file = LeftoverFile(f"{SERVER}.part-of-{SERVER}", 1.0)
+    file = OrphanedFile(f"{SERVER}.part-of-{SERVER}", 1.0)
     for running, expected in (([], ["file.leftover"]), ([move()], [])):
         snapshot = cloud(record(), moves=running)
         snapshot.hosts["cell2-host1"].contents = HostContents(leftover_files=[file])
-        assert kinds(leftovers.files, snapshot) == expected
+        assert kinds(files.files, snapshot) == expected
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def test_an_offer_ends_when_the_disk_has_come(pair: Pair) -> None:
 
 def test_an_offer_made_again_is_the_same(pair: Pair) -> None:
     assert pair.offer(b"content") == pair.offer(b"something else")
-    pair.offers.withdraw_all(SERVER)
+    pair.offers.end_all(SERVER)
     assert pair.offer(b"something else").disks[0].size == len(b"something else")
 
 

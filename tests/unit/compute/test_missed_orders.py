@@ -93,7 +93,7 @@ def endpoint_of(driver: Driver) -> MissedOrdersEndpoint:
         name="host",
         driver=driver,
         lock=lambda _uuid: nullcontext(),
-        offers=SimpleNamespace(withdraw_all=lambda _uuid: None),
+        offers=SimpleNamespace(end_all=lambda _uuid: None),
     )
     endpoint._host = cast(Host, host)
     return endpoint

@@ -79,11 +79,11 @@ def test_a_host_that_is_back_is_told_of_again_until_that_is_heard(
     if forced_down:
         # It goes on reporting while an operator says that it is dead.
         cell._heard["host1"] = 1e12
-        cell._look_for_leftovers(admin_context(), report(), set(), True)
+        cell._report_returned_host(admin_context(), report(), set(), True)
         assert cloud.told == []
     for _again in range(2):
-        cell._look_for_leftovers(admin_context(), report(), set(), False)
+        cell._report_returned_host(admin_context(), report(), set(), False)
     cloud.failure = None
     for _again in range(2):
-        cell._look_for_leftovers(admin_context(), report(), set(), False)
+        cell._report_returned_host(admin_context(), report(), set(), False)
     assert cloud.told == ["host1"] * 3

@@ -53,4 +53,4 @@ def test_where_the_token_is(path: str, cookies: str | None, token: str | None) -
 
 @pytest.mark.parametrize("ending", list(Ending))
 def test_a_reason_fits_into_a_close(ending: Ending) -> None:
-    assert len(ending.told("11111111-2222-3333-4444-555555555555").encode()) <= 123
+    assert len(ending.sentence("11111111-2222-3333-4444-555555555555").encode()) <= 123

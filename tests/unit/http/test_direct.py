@@ -13,7 +13,7 @@ from oslo_context import context as oslo_context
 from requests.exceptions import ChunkedEncodingError
 from requests.structures import CaseInsensitiveDict
 
-from causeway.http.direct import DEADLINE, CallerGaveUp, DirectTransport
+from causeway.http.direct import DEADLINE, DeadlineOver, DirectTransport
 
 URL = "http://inside:80"
 PIECE = bytes(range(256)) * 4096
@@ -171,7 +171,7 @@ def test_the_caller_does_not_wait_longer_than_it_wants() -> None:
             done.set()
 
         assert not release.wait(environ[DEADLINE] - time.monotonic())
-        raise CallerGaveUp(rest)
+        raise DeadlineOver(rest)
 
     with pytest.raises(requests.ReadTimeout):
         session_of(application).put(f"{URL}/", data=iter((PIECE, PIECE)), timeout=(60, 0.05))

@@ -37,6 +37,6 @@ def test_an_image_that_is_no_copy_goes(status: str | None, goes: bool) -> None:
         move=SimpleNamespace(id=str(uuids.uuid4())),
         memory=SimpleNamespace(keeps_memory=False, carries_firmware=False, image_round=0, local_devices=[]),
     )
-    complete = images.drop_incomplete_images(run)
+    complete = images.delete_incomplete_images(run)
     assert bool(known.deleted) == goes
     assert bool(complete) == (status is not None and not goes)

@@ -138,5 +138,5 @@ def test_an_offer_that_is_withdrawn(tmp_path: Path, synced: list[str]) -> None:
     offers = DiskOffers(tmp_path)
     (tmp_path / f"{MOVE}.{SERVER}").mkdir()
     synced.clear()
-    offers.withdraw(MOVE)
+    offers.end(MOVE)
     assert str(tmp_path) in synced

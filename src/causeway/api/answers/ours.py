@@ -1,4 +1,4 @@
-"""What the Compute API has not: cells, operations, drains, audits, leftovers, candidates of moves."""
+"""What the Compute API has not: cells, operations, drains, audits, cleanups, candidates of moves."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ PLAN = shown_as("plan", _PLAN)
 SERVERS_OF_DRAIN = shown_as("servers", many(of_type(DrainServer)), {"servers_links": NEXT})
 
 AUDIT = shown_as("audit", _with(of_type(Report), is_clean=BOOLEAN))
-LEFTOVERS = shown_as(
+CLEANUPS = shown_as(
     "leftovers", many(record({"id": TEXT, "host": TEXT, "server": UUID, "missed": TEXT, "since": TIME}))
 )
 CANDIDATES = shown_as("move_candidates", of_type(MoveCandidates))

@@ -42,7 +42,7 @@ from causeway.model.states import TaskState, VmState
 from causeway.operations.build_run import BuildMemory
 from causeway.operations.requests import operation_of
 from causeway.parts import requesters
-from causeway.parts.requests import tell_conductor
+from causeway.parts.requests import notify_conductor
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
 from causeway.store.api import build_requests, groups, journal, keypairs, mappings
 from causeway.store.api import cells as cell_records
@@ -88,7 +88,7 @@ def create(request: ApiRequest) -> Response:
     plan = _plan(request, target)
     instances = _instances(request, plan)
     for build in [_write(request, plan, instance) for instance in instances]:
-        tell_conductor(request.services, request.context, build)
+        notify_conductor(request.services, request.context, build)
     if to_bool(plan.server.get("return_reservation_id", False)):
         return Response(202, {"reservation_id": instances[0].reservation_id})
     return _answer(request, plan, instances[0])

@@ -103,7 +103,7 @@ def _check_order(devices: list[BlockDevice]) -> None:
 
 def _check_sources(request: ApiRequest, disks: Disks, count: int) -> None:
     """What the devices are made from must be there and usable. What the root disk is made from counts as the server's image,
-    unless it was given one (imageRef): then that tells what the guest needs, whatever is on its disk."""
+    unless it was given one (imageRef): then that says what the guest needs, whatever is on its disk."""
     has_image = disks.image is not None
     for device in disks.devices:
         if device.volume_id is not None:
@@ -164,7 +164,7 @@ def _check_volume(request: ApiRequest, disks: Disks, device: BlockDevice, count:
 
 
 def _image_of_volume(metadata: dict[str, str]) -> ImageMeta:
-    """What a bootable volume tells of the image it was made from."""
+    """What a bootable volume says of the image it was made from."""
     number: Callable[[str], int] = lambda key: int(text) if (text := str(metadata.get(key, ""))).isdigit() else 0  # noqa: E731
     known = ("image_id", "image_name", "min_ram", "min_disk", "size", "checksum", "disk_format", "container_format")
     return ImageMeta(

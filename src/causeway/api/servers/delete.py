@@ -48,7 +48,7 @@ def _delete(request: ApiRequest, server_id: str, rule: str, *, may_wait: bool) -
         found = loading.load(request, server_id, rule, tags=False)
         loading.check_unlocked(request, found.instance)
         if found.cell_uuid is None:
-            if _forget(request.services.api, server_id):
+            if _delete_unbuilt(request.services.api, server_id):
                 run_waiting(request.services, server_id)
                 return
             continue
@@ -78,7 +78,7 @@ def _is_put_off(request: ApiRequest, instance: Instance, cell_uuid: str) -> bool
     return True
 
 
-def _forget(api: Database, server_id: str) -> bool:
+def _delete_unbuilt(api: Database, server_id: str) -> bool:
     """Deletes a server that has no cell; False if it has just got one. What was done to build it is undone."""
     with api.write() as connection:
         if not build_requests.delete_in(connection, server_id):

@@ -26,7 +26,7 @@ from causeway.store.listing import NEWEST_FIRST, SortKey
 from causeway.store.patterns import InvalidPattern, compile_pattern
 
 ALL_FILTERS = "os_compute_api:servers:allow_all_filters"
-# Filters for everybody, and since which minor version. The others are dropped unless policy allows all filters.
+# Filters for everybody, and since which minor version. The others are ignored unless policy allows all filters.
 _FOR_ALL: dict[str, int] = {
     "reservation_id": 1, "name": 1, "status": 1, "image": 1, "flavor": 1, "ip": 1, "changes-since": 1, "all_tenants": 1,
     "ip6": 5, "tags": 26, "tags-any": 26, "not-tags": 26, "not-tags-any": 26, "changes-before": 66, "locked": 73,
@@ -75,7 +75,7 @@ _OF_ADMINISTRATORS = ("host", "node")
 
 
 def wanted(request: ApiRequest) -> dict[str, str]:
-    """The filters that count for this caller; unknown ones and those of administrators are dropped silently."""
+    """The filters that count for this caller; unknown ones and those of administrators are ignored silently."""
     given = {name: values[-1] for name, values in request.query.items() if values and name not in _PAGING}
     for name in given:
         if name in INTERNAL_FILTERS or name.startswith("_"):
@@ -87,7 +87,7 @@ def wanted(request: ApiRequest) -> dict[str, str]:
 
 
 def is_plain(request: ApiRequest) -> bool:
-    """Whether nothing but all_tenants was asked for: only then the servers of down cells can be told of (2.69)."""
+    """Whether nothing but all_tenants was asked for: only then the servers of down cells can be listed (2.69)."""
     return not set(request.query) - {"all_tenants"}
 
 

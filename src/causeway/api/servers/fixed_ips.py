@@ -41,7 +41,7 @@ def _load(request: ApiRequest, server_id: str, rule: str, name: str) -> loading.
 
 
 def _show(request: ApiRequest, home: loading.Home) -> None:
-    """Not every network service is set up to tell of changes."""
+    """Not every network service is set up to notify of changes."""
     if home.instance.host:
         event = ExternalEvent(CHANGED, home.instance.uuid)
         hosts = [HostEvents(home.cell_uuid, home.instance.host, [event])]

@@ -11,7 +11,7 @@ RULE = "causeway:servers:hold"
 
 
 def check(request: ApiRequest, project_id: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Raises Forbidden if a hold is set, changed or unset by who may not, and BadRequest if it is no date."""
+    """Raises Forbidden if a hold is set, changed or unset by a caller who may not, and BadRequest if it is no date."""
     if before.get(PROPERTY) == after.get(PROPERTY):
         return
     request.authorize(RULE, {"project_id": project_id})

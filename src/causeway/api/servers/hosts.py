@@ -25,7 +25,7 @@ def service_of(request: ApiRequest, host: str, cell_uuid: str) -> Service | None
 def check_up(request: ApiRequest, host: str, cell_uuid: str | None = None, *, or_fenced: bool = False) -> Service:
     """The host's compute service. Raises ServiceDown unless it reports; a disabled one is fine (bug 1938326).
 
-    ``or_fenced``: one that an operator said to be dead is fine, too: it is gone on without.
+    ``or_fenced``: one that an operator said to be dead is fine, too: the operation continues without it.
     """
     home = cell_uuid or cell_records.cell_of_host(request.services.api, host)
     service = service_of(request, host, home)

@@ -75,7 +75,7 @@ def ask_with_image(
 ) -> str:
     """Asks for an operation that makes an image of the server; returns the image's id.
 
-    ``record``: what differs from the record of an image of the root disk. Whoever may not make the image is told so; then nothing
+    ``record``: what differs in the record of an image of the root disk. A caller who may not make it gets an error; then nothing
     has happened.
     """
     services, context, image_id = request.services, request.context, str(uuids.uuid4())
@@ -114,9 +114,9 @@ def _make(
 
 
 def properties(request: ApiRequest, instance: Instance) -> dict[str, Any]:
-    dropped = set(request.services.conf.non_inheritable_image_properties) | _OWN_NAMES
+    omitted = set(request.services.conf.non_inheritable_image_properties) | _OWN_NAMES
     inherited = instance.image_meta.properties if instance.image_meta else {}
-    kept = {key: value for key, value in inherited.items() if key not in dropped and not key.startswith(_OWN)}
+    kept = {key: value for key, value in inherited.items() if key not in omitted and not key.startswith(_OWN)}
     return kept | {
         "base_image_ref": instance.image_ref,
         "instance_uuid": instance.uuid,

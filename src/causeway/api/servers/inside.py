@@ -48,6 +48,6 @@ def change_password(request: ApiRequest, server_id: str) -> Response:
         raise errors.Conflict(f"The password of server {server_id} was not set: {failure.message}") from failure
     except errors.ServiceFailed:
         # Nobody may have heard of it.
-        loading.let_go(home)
+        loading.release(home)
         raise
     return Response(202)

@@ -69,7 +69,7 @@ def _query(request: ApiRequest, view: ServerView, detailed: bool) -> ServerQuery
         columns=view.columns() if detailed else frozenset(),
         tags=detailed and request.version >= (2, 26),
         volumes=detailed,
-        tells_of_down_cells=request.version >= (2, 69) and filters.is_plain(request),
+        lists_down_cells=request.version >= (2, 69) and filters.is_plain(request),
     )
 
 

@@ -1,4 +1,4 @@
-"""Action os-migrateLive, and what may be done to a live migration that goes on: force it, abort it.
+"""Action os-migrateLive, and what may be done to a running live migration: force it, abort it.
 
 Order of checks and codes: Compute API reference, "Live-Migrate Server", "Force Migration Complete Action", "Delete (Abort)
 Migration". What is accepted is carried out by `causeway.operations.live_migration`, and to another cell by a recipe of
@@ -47,8 +47,8 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
     block = wanted["block_migration"]
     block_migration = None if block == "auto" else to_bool(block)
     if leaves_cell:
-        _check_leaves(home, forced=forced, block_migration=block_migration)
-    is_told = request.version < _ASYNCHRONOUS
+        _check_across_cells(home, forced=forced, block_migration=block_migration)
+    is_synchronous = request.version < _ASYNCHRONOUS
     migration = live_requests.request_live_migration(
         request.services,
         request.context,
@@ -60,9 +60,9 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
         forced=forced,
         block_migration=block_migration,
         disk_over_commit=to_bool(wanted["disk_over_commit"]) if "disk_over_commit" in wanted else None,
-        event="conductor_migrate_server" if is_told else "conductor_live_migrate_instance",
+        event="conductor_migrate_server" if is_synchronous else "conductor_live_migrate_instance",
     )
-    if is_told:
+    if is_synchronous:
         _wait_for_checks(request, migration)
     return Response(202)
 
@@ -78,7 +78,7 @@ def _is_forced(request: ApiRequest, wanted: dict[str, object], host: str | None)
 
 
 def _check_target(request: ApiRequest, home: Home, host: str, *, may_leave_cell: bool) -> bool:
-    """Whether the host is in another cell; who may not leave the cell is not told what is outside it."""
+    """Whether the host is in another cell; who may not use other cells does not learn what is in them."""
     missing = errors.BadRequest(f"Compute host {host} could not be found.")
     try:
         cell_uuid = cell_records.cell_of_host(request.services.api, host)
@@ -91,7 +91,7 @@ def _check_target(request: ApiRequest, home: Home, host: str, *, may_leave_cell:
     return cell_uuid != home.cell_uuid
 
 
-def _check_leaves(home: Home, *, forced: bool, block_migration: bool | None) -> None:
+def _check_across_cells(home: Home, *, forced: bool, block_migration: bool | None) -> None:
     """Raises BadRequest for what can't be asked of a migration to another cell."""
     if forced:
         raise errors.BadRequest("A live migration to a host of another cell can't be forced.")
@@ -103,7 +103,7 @@ def _check_leaves(home: Home, *, forced: bool, block_migration: bool | None) -> 
 
 
 def _wait_for_checks(request: ApiRequest, migration: Migration) -> None:
-    """Before 2.34 a client is told what the checks of hosts find. Who waits for too long is answered that it was accepted."""
+    """Before 2.34 a client gets what the checks of hosts find. If they take too long, the answer is that it was accepted."""
     api = request.services.api
 
     def failure() -> errors.CausewayError | None:

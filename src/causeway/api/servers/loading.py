@@ -101,7 +101,7 @@ def load_anyones(request: ApiRequest, server_id: str, rule: str, action: str) ->
 
 
 def _cell_down(request: ApiRequest, server_id: str, rule: str, action: str) -> errors.CausewayError:
-    """For a server whose cell does not answer: what a caller who may see it, and may do that, is told."""
+    """The error for a caller who may see a server, and may do that, while its cell does not answer."""
     mapping = mappings.get(request.services.api, server_id)
     if mapping.queued_for_delete or (not request.context.is_admin and mapping.project_id != request.project_id):
         return errors.ServerNotFound(server_id)
@@ -220,8 +220,8 @@ def ask_for(request: ApiRequest, home: Home, action: ServerAction, recipe: str, 
     ask(request.services, request.context, home.instance, home.cell_uuid, action, recipe, memory, **options)
 
 
-def let_go(home: Home) -> None:
-    """Takes the task state back that `begin_action` set: the action ends before a conductor has heard of it."""
+def release(home: Home) -> None:
+    """Clears the task state that `begin_action` set: the action ends before a conductor has heard of it."""
     with suppress(errors.StateChanged, errors.ServerNotFound):
         instances.update(
             home.database,

@@ -7,7 +7,7 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.model.states import TaskState, VmState
 
-# States in which a hard reboot may break into what is going on.
+# States in which a hard reboot may interrupt the task.
 _HARD_TASKS = (
     None,
     TaskState.REBOOTING,

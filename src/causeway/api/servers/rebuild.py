@@ -156,7 +156,7 @@ def _changes(request: ApiRequest, home: Home, wanted: dict[str, Any]) -> dict[st
 
 
 def _key(request: ApiRequest, home: Home, name: str | None) -> dict[str, Any]:
-    """The owner's key pair of that name; null takes the key away."""
+    """The owner's key pair of that name; null deletes the key."""
     if name is None:
         return {"key_name": None, "keypairs": []}
     try:

@@ -162,7 +162,7 @@ def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed
     except errors.HostNotFound as missing:
         raise errors.BadRequest(missing.message) from missing
     if cell_uuid != home.cell_uuid and not cross_cell_allowed:
-        # Who may not leave the cell is not told what is outside it.
+        # Who may not use other cells does not learn what is in them.
         raise errors.BadRequest(f"Compute host {host} could not be found.")
     if cell_uuid == home.cell_uuid:
         return

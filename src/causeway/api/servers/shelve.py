@@ -99,7 +99,7 @@ def _check_target(
 ) -> str | None:
     """Where to may be said of a server that has no host; null as a zone unpins it (2.91). The cell of the host, if one is named.
 
-    Who may not leave the cell is not told what hosts other cells have.
+    Who may not use other cells does not learn what hosts they have.
     """
     instance, zone = home.instance, wanted.get("availability_zone")
     if instance.vm_state is not VmState.SHELVED_OFFLOADED:

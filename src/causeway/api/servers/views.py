@@ -222,7 +222,7 @@ class ServerView:
         shown["key_name"] = row["key_name"]
         shown["OS-SRV-USG:launched_at"] = _micros(row["launched_at"])
         shown["OS-SRV-USG:terminated_at"] = _micros(row["terminated_at"])
-        security_groups = _groups_of(vifs) if _tells_groups(row, vifs) else self._named(row["security_groups"])
+        security_groups = _groups_of(vifs) if _knows_groups(row, vifs) else self._named(row["security_groups"])
         if security_groups:
             shown["security_groups"] = security_groups
         shown["OS-EXT-STS:task_state"] = row["task_state"]
@@ -329,11 +329,11 @@ class ServerView:
 
 @lru_cache(4096)
 def host_id(project_id: str, host: str | None) -> str:
-    """Names a host to a project without telling which one it is."""
+    """Names a host to a project without revealing which one it is."""
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
 
 
-def _tells_groups(row: dict[str, Any], vifs: list[ShownVif]) -> bool:
+def _knows_groups(row: dict[str, Any], vifs: list[ShownVif]) -> bool:
     """Whether the record knows the ports' security groups: not before there are ports, nor if an older release wrote it."""
     if not vifs:
         return bool(row["vm_state"] != VmState.BUILDING)

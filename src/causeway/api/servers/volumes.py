@@ -119,7 +119,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
     volume_id = wanted["volumeId"]
     home = _take(request, server_id, "create", "attach_volume")
     if home.instance.vm_state is not VmState.SHELVED_OFFLOADED:
-        # The guest must be told: on a host that is down the volume would stay reserved.
+        # The guest must be asked: on a host that is down the volume would stay reserved.
         hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
     present = block_devices.of_instance(home.database, server_id)
     if any(device.volume_id == volume_id for device in present):

@@ -46,9 +46,7 @@ def _orphaned(attachment: Attachment, server: str, whose: str) -> Disagreement:
         server,
         f"Attachment {attachment.id} of volume {attachment.volume_id} ({attachment.status}) belongs to {whose}.",
         None if connected else Fix("delete_attachment", {"attachment_id": attachment.id}),
-        left="A host is connected through it: taking the volume away from under it could damage data."
-        if connected
-        else "",
+        left="A host is connected through it: detaching the volume under it could damage data." if connected else "",
     )
 
 

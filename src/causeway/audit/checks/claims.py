@@ -10,7 +10,7 @@ from causeway.model.audit import Disagreement, Fix, HostClaim, Severity
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import VmState
 
-UNTOLD = frozenset({VmState.BUILDING, VmState.ERROR, VmState.DELETED})
+UNDECIDED = frozenset({VmState.BUILDING, VmState.ERROR, VmState.DELETED})
 
 
 @dataclass
@@ -47,7 +47,7 @@ def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
             standing, home = snapshot.standing(uuid), snapshot.home(uuid)
             if standing is Standing.UNSEEN or (standing is Standing.LIVE and home is None):
                 continue
-            if home is not None and (not snapshot.is_quiet(home) or home.vm_state in UNTOLD):
+            if home is not None and (not snapshot.is_quiet(home) or home.vm_state in UNDECIDED):
                 continue
             unexplained = list(claims)
             for wanted in expected_of(snapshot, home, host.name) if home is not None else []:
@@ -84,7 +84,7 @@ def _orphan(host: HostState, claim: HostClaim, standing: Standing, home: Record 
 
 def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
     for home in snapshot.homes:
-        if not snapshot.is_quiet(home) or home.vm_state in UNTOLD:
+        if not snapshot.is_quiet(home) or home.vm_state in UNDECIDED:
             continue
         waiting = snapshot.waiting(home.uuid)
         for host in dict.fromkeys([home.host, waiting.source_host if waiting is not None else None]):

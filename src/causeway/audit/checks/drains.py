@@ -11,7 +11,7 @@ from causeway.model.drains import AT_REST, Drain, DrainServerState, DrainState, 
 
 # Conductors look every few seconds; another one acquires a lease that ran out within this long.
 TAKEOVER = timedelta(seconds=60)
-# What these closed stays closed: the host is empty, and is to be taken away.
+# What these closed stays closed: the host is empty, and is to be removed.
 _KEEP_CLOSED = frozenset({DrainState.DONE, *(state for state in DrainState if state not in AT_REST)})
 
 
@@ -27,7 +27,7 @@ def without_owner(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"drain {drain.id}",
                 None,
                 f"Drain {drain.name} is {_words(drain.state)}: no conductor has looked at it since {since:%Y-%m-%d %H:%M} UTC.",
-                left="Start a conductor whose [drains] interval is not 0, and look at its log: whichever looks goes on with it.",
+                left="Start a conductor whose [drains] interval is not 0, and look at its log: whichever looks continues it.",
             )
 
 
@@ -91,7 +91,7 @@ def servers(snapshot: Snapshot) -> Iterator[Disagreement]:
                 what,
                 row.instance_uuid,
                 f"The server is {_words(row.state)} in {name}: what became of that nobody has noted.",
-                left="`openstack server show` tells where it is, `causeway operation list` what works on it.",
+                left="`openstack server show` shows where it is, `causeway operation list` what works on it.",
             )
 
 

@@ -15,7 +15,7 @@ SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 UNFINISHED = ("queued", "saving", "importing")
 
 
-def leftover(snapshot: Snapshot) -> Iterator[Disagreement]:
+def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
     under_way = {move.migration_uuid for move in snapshot.moves if _is_active(snapshot, move.instance_uuid)}
     for image in snapshot.images or []:
         migration_uuid = image.properties.get("migration_uuid")

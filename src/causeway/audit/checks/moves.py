@@ -29,7 +29,7 @@ def stuck(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"move {move.id}",
                 move.instance_uuid,
                 f"The {move.recipe} of the server is stuck: {reason}",
-                left="It goes on by itself when the cause is gone; `causeway operation show` tells which step it is.",
+                left="It continues by itself when the cause is gone; `causeway operation show` shows which step it is.",
             )
 
 
@@ -97,7 +97,7 @@ def migrations_without_move(snapshot: Snapshot) -> Iterator[Disagreement]:
             f"migration {uuid}",
             migration.instance_uuid,
             f"Migration {uuid} is {migration.status}, but no move works on it.",
-            left="Which way it should end can't be told without a journal.",
+            left="Which way it should end is unknown without a journal.",
         )
 
 

@@ -21,7 +21,7 @@ def mappings_without_record(snapshot: Snapshot) -> Iterator[Disagreement]:
                     "mapping",
                     uuid,
                     "The server has a mapping without a cell, and no build request: it will never be built.",
-                    left="Whoever asked for it may be told first: delete it from the database.",
+                    left="Notify whoever asked for it first, if need be; then delete it from the database.",
                 )
         elif snapshot.home(uuid) is None:
             others = [snapshot.cell_name(record.cell_uuid) for record in snapshot.records.get(uuid, [])]

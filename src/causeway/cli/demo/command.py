@@ -12,11 +12,11 @@ import platformdirs
 from keystoneauth1.exceptions import ClientException
 from requests import RequestException
 
+from causeway.cli.demo.chapter import MoveFailed
 from causeway.cli.demo.client import CommandFailed
 from causeway.cli.demo.cloud import CloudFailed, DemoCloud
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.story import Story
-from causeway.cli.demo.telling import MoveFailed
 from causeway.cli.demo.watch import Timeout
 from causeway.embedded.settings import StateDir
 from causeway.errors import CausewayError
@@ -82,9 +82,9 @@ def _run(cloud: DemoCloud, screen: Screen, keep: bool) -> None:
     screen.heading(f"Causeway: two cells, two {'QEMU' if cloud.real else 'simulated'} hosts in each")
     image = _image(cloud, screen)
     cloud.start(screen)
-    Story(cloud, screen, image).tell()
+    Story(cloud, screen, image).run()
     if keep:
-        _tell_how_to_go_on(cloud, screen)
+        _explain_next_steps(cloud, screen)
         return
     screen.heading("The end")
     with screen.working("The cloud stops"):
@@ -117,9 +117,9 @@ def _image(cloud: DemoCloud, screen: Screen) -> tuple[Path, str]:
     return path, "raw"
 
 
-def _tell_how_to_go_on(cloud: DemoCloud, screen: Screen) -> None:
-    screen.heading("The cloud goes on running")
+def _explain_next_steps(cloud: DemoCloud, screen: Screen) -> None:
+    screen.heading("The cloud keeps running")
     assert cloud.process is not None
     screen.note(f"export OS_CLIENT_CONFIG_FILE={cloud.state.clouds} OS_CLOUD=causeway")
     screen.note("openstack server list")
-    screen.note(f"kill {cloud.process.pid}   # stops it; guests go on and are found again by the next run")
+    screen.note(f"kill {cloud.process.pid}   # stops it; guests keep running and are found again by the next run")

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from causeway.cli.demo.chapter import NETWORK, MoveFailed, Traveller, cell_of
 from causeway.cli.demo.client import ADMIN, execute
 from causeway.cli.demo.picture import pictures_of
 from causeway.cli.demo.rescuing import RescuingChapter
-from causeway.cli.demo.telling import NETWORK, MoveFailed, Traveller, cell_of
 from causeway.cli.demo.ticks import Tick
 from causeway.cli.demo.watch import TIMEOUT, Timeout
 
@@ -60,7 +60,7 @@ class EmptyingChapter(RescuingChapter):
             "--flavor",
             "gen1.small=gen2.small",
             "--reason",
-            "The hardware of cell1 is given back.",
+            "The hardware of cell1 is returned.",
         ]
         made = self._client.json("drain", "create", *words, DRAIN, cloud=ADMIN)
         check("with another flavor for it all can go", not made["plan_shortages"], made["plan_summary"])
@@ -89,10 +89,10 @@ class EmptyingChapter(RescuingChapter):
         screen.note(f"in {time.monotonic() - began:.0f} s, with {counts}")
         self._look_at_all(there, stuck, began)
         self._look_inside(there, ticks)
-        self._give_back(drain_id)
+        self._roll_back(drain_id)
 
     def _end_drains(self) -> None:
-        """Forgets those of earlier runs."""
+        """Deletes those of earlier runs."""
         for one in self._client.json("drain", "list", cloud=ADMIN):
             if one["Name"] == DRAIN:
                 self._client.run("drain", "delete", one["ID"], cloud=ADMIN)
@@ -183,10 +183,10 @@ class EmptyingChapter(RescuingChapter):
             elif (now.memory, now.disk, now.lines) != ("kept", "kept", now.n):
                 wrong.append(f"{server.name}: memory {now.memory}, disk {now.disk}, {now.lines} of {now.n} lines")
         if heard:
-            claim = "all of them went on as they were, with what they had in memory and on disk"
+            claim = "all of them continued as they were, with what they had in memory and on disk"
             self._screen.check(claim, not wrong, "; ".join(wrong) or f"{len(heard)} guests")
 
-    def _give_back(self, drain_id: str) -> None:
+    def _roll_back(self, drain_id: str) -> None:
         check, state = self._screen.check, self._cloud.state
         report = state.path / "drain.html"
         environment = os.environ | {"OS_CLIENT_CONFIG_FILE": str(state.clouds)}

@@ -106,7 +106,7 @@ class Traces:
 
 
 def _orphans(connection: sa.Connection) -> list[str]:
-    """SQLite tells; the servers among the databases allow none."""
+    """SQLite shows it; the servers among the databases allow none."""
     if connection.dialect.name != "sqlite":
         return []
     found = connection.execute(sa.text("pragma foreign_key_check")).fetchall()

@@ -6,19 +6,19 @@ import threading
 import time
 from typing import Any
 
+from causeway.cli.demo.chapter import Chapter, Traveller, cell_of, path_of
 from causeway.cli.demo.client import ADMIN
 from causeway.cli.demo.guest import GuestReport, last_report
-from causeway.cli.demo.telling import Telling, Traveller, cell_of, path_of
 from causeway.cli.demo.ticks import Tick, last_tick
 from causeway.cli.demo.watch import MICROVERSION, TIMEOUT, Timeout
 
-# Seconds. Nobody who talks with a guest gives it up for that; the table at the end has what it was. Guests are emulated, on
+# Seconds. No connection to a guest breaks for that; the table at the end has what it was. Guests are emulated, on
 # machines and disks that do much else, and one stands still while its disk is flushed; one whose hosts do not reach one another
 # stands still while its memory travels.
 LONGEST_SILENCE, LONGEST_STANDING_STILL = 20.0, 30.0
 
 
-class NeighbourChapter(Telling):
+class NeighbourChapter(Chapter):
     """Its part of the story."""
 
     def _neighbour(self, server: Traveller) -> str | None:
@@ -50,7 +50,7 @@ class NeighbourChapter(Telling):
             now = self._cloud.bytes_received(target)
             server.journeys[-1].received = now - received if now is not None and received is not None else None
         if tick is not None:
-            self._went_on(server, tick)
+            self._check_continued(server, tick)
         else:
             # The console of its new host may begin when it came.
             boot = last_report(self._said(server)).boot
@@ -59,14 +59,14 @@ class NeighbourChapter(Telling):
         for name in ("id", "addresses", "tags", "properties", "volumes_attached", "flavor"):
             check(f"same {name}", shown[name] == server.shown[name])
         newest = self._events(server)[0]["Action"]
-        check("its history went on", newest == "live-migration", newest)
+        check("its history continued", newest == "live-migration", newest)
         self._nothing_at(server, self._traces(server), left)
 
-    def _went_on(self, server: Traveller, before: Tick) -> None:
+    def _check_continued(self, server: Traveller, before: Tick) -> None:
         """The same boot, with all that it had in its memory and on its disk."""
         check, now = self._screen.check, self._tick(server, before)
         assert now is not None
-        check("its guest is the same boot, which went on", now.id == before.id and now.n > before.n, f"tick {now.n}")
+        check("its guest is the same boot, which continued", now.id == before.id and now.n > before.n, f"tick {now.n}")
         check("what was in its memory is there", now.memory == "kept", now.memory)
         check("what was on its disk is there", now.disk == "kept", now.disk)
         check("every line that it wrote meanwhile is on the disk", now.lines == now.n, f"{now.lines} lines")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from causeway.cli.demo.chapter import Traveller
 from causeway.cli.demo.neighbour import NeighbourChapter
 from causeway.cli.demo.picture import picture_of
 from causeway.cli.demo.serial_console import SerialConsole
-from causeway.cli.demo.telling import Traveller
 from causeway.console.cloud import serial_page
 
 # Where a boot loader of the demonstration's image reads what to boot.

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from causeway.cli.demo import ticks
+from causeway.cli.demo.chapter import NETWORK, Traveller, cell_of, path_of, short
 from causeway.cli.demo.client import ADMIN
 from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.emptying import EmptyingChapter
 from causeway.cli.demo.neighbour import LONGEST_SILENCE, LONGEST_STANDING_STILL
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.serial_console import can_type
-from causeway.cli.demo.telling import NETWORK, Traveller, cell_of, path_of, short
 from causeway.cli.demo.timeline import moves_of, seen_from_outside, timeline
 from causeway.cli.demo.watch import TIMEOUT
 from causeway.virt.lab.observer import PORT
@@ -25,7 +25,7 @@ TAGS, PROPERTIES = ["blue", "story"], {"purpose": "demo"}
 
 
 class Story(EmptyingChapter):
-    """Tells the story on a cloud that is ready."""
+    """Runs the story on a cloud that is ready."""
 
     def __init__(self, cloud: Cloud, screen: Screen, image: tuple[Path, str]) -> None:
         super().__init__(cloud, screen)
@@ -33,11 +33,11 @@ class Story(EmptyingChapter):
         self._gateway = ""
         self._running = ExitStack()
 
-    def tell(self) -> None:
+    def run(self) -> None:
         with self._running:
-            self._tell()
+            self._run()
 
-    def _tell(self) -> None:
+    def _run(self) -> None:
         first, second = Traveller("story-1", "story-data-1"), Traveller("story-2", "story-data-2")
         self._clean_up()
         self._screen.heading("1. An image, a network, flavors tied to cells, a key pair, a volume")
@@ -85,7 +85,7 @@ class Story(EmptyingChapter):
             self._screen.console.print(seen_from_outside(moves, travellers))
 
     def _clean_up(self) -> None:
-        """Takes away what an earlier run made."""
+        """Deletes what an earlier run made."""
         kinds: list[tuple[list[str], Any]] = [
             (["server", "delete", "--wait"], self._user.compute.servers()),
             (["volume", "delete"], self._user.block_storage.volumes()),
@@ -171,8 +171,8 @@ class Story(EmptyingChapter):
         self._answers(server, server.at_first)
         self._listen(server)
         if self._observer is not None:
-            told = f"CAUSEWAY-METADATA hostname={server.name}" in self._said(server)
-            check("it was told its name and its user data by the metadata service", told)
+            knows = f"CAUSEWAY-METADATA hostname={server.name}" in self._said(server)
+            check("it got its name and its user data from the metadata service", knows)
 
     def _ticking(self) -> list[str]:
         """Options of a server whose guest ticks, where somebody can hear that. It reads how from the metadata service."""
@@ -215,12 +215,12 @@ class Story(EmptyingChapter):
             f"{now.mac} {now.ip}",
         )
         self._answers(server, now)
-        self._tell_silence(server)
+        self._report_silence(server)
         for name in ("id", "name", "addresses", "tags", "properties", "key_name", "volumes_attached", "created"):
             check(f"same {name}", shown[name] == server.shown[name], short(shown[name]))
         actions = [event["Action"] for event in self._events(server)]
         kept = actions[-len(server.actions) :] == server.actions
-        check("its history came along and went on", kept and actions[0] == "resize", ", ".join(reversed(actions)))
+        check("its history came along and continued", kept and actions[0] == "resize", ", ".join(reversed(actions)))
 
     def _confirm(self, server: Traveller) -> None:
         left = server.shown["OS-EXT-SRV-ATTR:host"]
@@ -259,7 +259,7 @@ class Story(EmptyingChapter):
             f"{now.mac} {now.ip}",
         )
         self._answers(server, now)
-        self._tell_silence(server)
+        self._report_silence(server)
         for name in ("id", "addresses", "tags", "properties", "key_name", "volumes_attached", "flavor"):
             check(f"same {name}", shown[name] == server.shown[name], short(shown[name]))
         actions = [event["Action"] for event in self._events(server)]
@@ -278,7 +278,7 @@ class Story(EmptyingChapter):
         check("its records are in the other cell", bool(traces.records(cell_of(server.host))))
         self._nothing_at(server, traces, left)
 
-    def _tell_silence(self, server: Traveller) -> None:
+    def _report_silence(self, server: Traveller) -> None:
         silence = self._heard(server, server.left_at)
         if silence is not None:
             self._screen.note(f"outside nothing was heard of it for {silence:.1f} s, its boot included")

@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.table import Table
 
+from causeway.cli.demo.chapter import Traveller
 from causeway.cli.demo.client import execute
 from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.screen import Screen
-from causeway.cli.demo.telling import Traveller
 from causeway.model.operations import LIVE_ACROSS_CELLS, LIVE_MIGRATION
 from causeway.moves.recipes import RECIPES
 
@@ -20,11 +20,11 @@ BEFORE, MEANWHILE = {"CopyWhileRunning", "CopyInsideCell"}, {"PrepResizeAtSource
 
 
 def moves_of(cloud: Cloud, server: str, screen: Screen) -> list[dict[str, Any]]:
-    """What ``causeway operation show`` tells of a server's moves, live migrations among them."""
+    """What ``causeway operation show`` shows of a server's moves, live migrations among them."""
     words = ["causeway", "operation", "show", server, "--json", "--state-dir", str(cloud.state.path)]
     screen.command(words)
-    told: list[dict[str, Any]] = json.loads(execute(words, screen, dict(os.environ)))
-    return [each for each in told if each["recipe"] in {*RECIPES, LIVE_MIGRATION}]
+    found: list[dict[str, Any]] = json.loads(execute(words, screen, dict(os.environ)))
+    return [each for each in found if each["recipe"] in {*RECIPES, LIVE_MIGRATION}]
 
 
 def timeline(moves: dict[str, list[dict[str, Any]]]) -> Table:

@@ -63,7 +63,7 @@ def pause(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as
 @of_one_drain
 @json_option
 def resume(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
-    """Let a paused drain go on."""
+    """Resume a paused drain."""
     _act(wanted, {"resume": None}, state_dir, os_cloud, timeout, as_json)
 
 

@@ -87,7 +87,7 @@ _OPTIONS = [
         show_default=True,
         help="Which servers go first.",
     ),
-    click.option("--reason", help="What owners are told."),
+    click.option("--reason", help="The reason that owners see."),
 ]
 
 

@@ -5,13 +5,13 @@ Number of calls. Each costs the real Placement 10 to 20 ms, so:
 - a boot makes two: GET /allocation_candidates and PUT /allocations/{server};
 - a resize makes two: GET /allocation_candidates and one POST /allocations, which gives what the server holds to the
   migration *and* the target's resources to the server, atomically;
-- confirm makes one (`drop_migration`), revert one (`give_back`).
+- confirm makes one (`release_migration`), revert one (`return_allocations`).
 
 The writes name consumer generations. To know them without a GET before each write, the client remembers what it wrote
-(an AllocationRecord per consumer, the last ``MEMORY_SIZE`` ones), or is told by the caller. If another process wrote
+(an AllocationRecord per consumer, the last ``MEMORY_SIZE`` ones), or is given by the caller. If another process wrote
 meanwhile, Placement answers 409 "consumer generation conflict" and nothing has happened: the records are read (one GET
 per consumer) and the write is tried again with the truth. So a wrong guess costs two or three calls, never correctness.
-One thing a generation can't tell: a consumer that was deleted and made again counts from 1 again. A record from memory is
+One thing a generation does not show: a consumer that was deleted and made again counts from 1 again. A record from memory is
 therefore only used for a move if it is on the provider that the caller says the server is on.
 
 All changes are idempotent: repeated after a crash or a lost answer they find what is already there and succeed.
@@ -102,7 +102,7 @@ class PlacementClient(ProviderCalls):
 
     def get_allocations(self, consumer: str) -> AllocationRecord:
         """What a server or migration holds; an empty record if nothing."""
-        with translated("to tell what a server holds"):
+        with translated("to show what a server holds"):
             answer = self._http.call("GET", "/allocations/{consumer}", consumer=consumer)
         record = AllocationRecord(
             consumer_uuid=consumer,
@@ -199,7 +199,7 @@ class PlacementClient(ProviderCalls):
 
     def delete_allocations(self, consumer: str) -> None:
         """Whatever the consumer holds is free again; holding nothing is success."""
-        self._records.forget(consumer)
+        self._records.discard(consumer)
         try:
             with translated(f"to free what {consumer} holds"):
                 self._retry(lambda: self._http.call("DELETE", "/allocations/{consumer}", consumer=consumer))
@@ -238,7 +238,7 @@ class PlacementClient(ProviderCalls):
                 self._write(change)
             return change.after
 
-        # The server's record is always looked at before the migration's: if another process gives back in between, the
+        # The server's record is always looked at before the migration's: if another process returns allocations in between, the
         # server's generation is the one that no longer fits.
         def from_memory() -> AllocationRecord:
             held = source or self._records.get(server)
@@ -264,10 +264,12 @@ class PlacementClient(ProviderCalls):
         ):
             return self._with_truth(from_memory, from_truth, server, migration)
 
-    def give_back(self, server: str, migration: str, *, source_provider: str | None = None) -> AllocationRecord:
+    def return_allocations(
+        self, server: str, migration: str, *, source_provider: str | None = None
+    ) -> AllocationRecord:
         """What the migration holds goes back to the server, and what the server held at the target is free: one POST.
 
-        If the migration holds nothing, it was given back before, and the server keeps what it has; or the server had nothing
+        If the migration holds nothing, it was returned before, and the server keeps what it has; or the server had nothing
         when it left. So if ``source_provider`` (uuid of the compute node that it left) is given and the server holds nothing
         there, what it holds is the target's and is freed. Returns the server's record.
         """
@@ -285,7 +287,7 @@ class PlacementClient(ProviderCalls):
 
         def from_memory() -> AllocationRecord:
             given, held = self._records.get(migration), self._records.get(server)
-            # That nothing is there to be given back is never believed from memory.
+            # That there is nothing to return is never believed from memory.
             if given is None or given.is_empty:
                 given = self.get_allocations(migration)
             return write(held or self.get_allocations(server), given)
@@ -295,11 +297,11 @@ class PlacementClient(ProviderCalls):
 
         with translated(
             f"to give server {server} its resources back",
-            no_room=f"The resources of server {server} at its old host could not be given back: there is no room.",
+            no_room=f"The resources of server {server} at its old host could not be returned to it: there is no room.",
         ):
             return self._with_truth(from_memory, from_truth, server, migration)
 
-    def drop_migration(self, migration: str) -> None:
+    def release_migration(self, migration: str) -> None:
         """After confirm: what the migration held at the source is free. Idempotent."""
         self.delete_allocations(migration)
 
@@ -308,7 +310,7 @@ class PlacementClient(ProviderCalls):
 
         If the giver holds nothing and the taker something, it was moved before: success.
         """
-        return self.give_back(taker, giver)
+        return self.return_allocations(taker, giver)
 
     # Inside
 
@@ -327,11 +329,11 @@ class PlacementClient(ProviderCalls):
         except errors.ServiceFailed:
             # An answer that did not come leaves open what was written.
             for consumer in bodies:
-                self._records.forget(consumer)
+                self._records.discard(consumer)
             raise
         for change in changes:
             if change.after.is_empty:
-                self._records.forget(change.after.consumer_uuid)
+                self._records.discard(change.after.consumer_uuid)
             else:
                 self._records.put(change.after)
 
@@ -353,7 +355,7 @@ class PlacementClient(ProviderCalls):
             if not refusal.is_consumer_conflict:
                 raise
         for consumer in consumers:
-            self._records.forget(consumer)
+            self._records.discard(consumer)
         retrying = Retrying(
             stop=stop_after_attempt(ATTEMPTS - 1),
             wait=wait_random_exponential(multiplier=0.02, max=1.0),
@@ -404,7 +406,7 @@ class _Records:
             while len(self._records) > self._size:
                 self._records.popitem(last=False)
 
-    def forget(self, consumer: str) -> None:
+    def discard(self, consumer: str) -> None:
         with self._lock:
             self._records.pop(consumer, None)
 

@@ -1,4 +1,4 @@
-"""One HTTP call to Placement: counted, bounded in time, its refusals told apart."""
+"""One HTTP call to Placement: counted, bounded in time, its refusals distinguished."""
 
 from __future__ import annotations
 

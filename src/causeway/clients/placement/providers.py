@@ -130,14 +130,14 @@ class ProviderCalls:
             return set(self._http.call("GET", "/resource_providers/{uuid}/traits", uuid=uuid)["traits"])
 
     def set_traits(self, uuid: str, traits: set[str], *, owned: set[str] | None = None) -> bool:
-        """Makes these the provider's traits; ``owned``: only of these any are taken away (operators set traits too).
+        """Makes these the provider's traits; ``owned``: only of these any are removed (operators set traits too).
 
         True if something changed.
         """
         return self._change_traits(uuid, lambda now: traits | (now - owned if owned is not None else set()))
 
     def change_traits(self, uuid: str, *, add: set[str] | None = None, remove: set[str] | None = None) -> bool:
-        """Adds and takes away traits, keeps the others. True if something changed."""
+        """Adds and removes traits, keeps the others. True if something changed."""
         return self._change_traits(uuid, lambda now: (now | (add or set())) - (remove or set()))
 
     def _change_traits(self, uuid: str, compute: Callable[[set[str]], set[str]]) -> bool:

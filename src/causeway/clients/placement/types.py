@@ -178,7 +178,7 @@ class AllocationRecord:
     """What a consumer holds, and the generation that says how fresh that knowledge is.
 
     ``generation`` None: Placement does not know the consumer, which is the same as holding nothing. Placement gives a new
-    consumer generation 1 with its first write and adds 1 with every later one; it tells the number only in answers to
+    consumer generation 1 with its first write and adds 1 with every later one; it gives the number only in answers to
     GET. A record kept from our own writes is therefore a *guess* that is right unless somebody else wrote meanwhile, and
     a write made with it is safe: when the generation is wrong Placement refuses (409) and nothing has happened.
     """

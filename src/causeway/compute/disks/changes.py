@@ -11,7 +11,7 @@
 PACKED is for receivers that said that they know it (`CODINGS`).
 
 Each piece is checked when it arrives. Sender and receiver note the digest of every block that travelled, each of what it had
-itself in hand. If the lists are the same at the end, the receiver has each block that was sent, in its last state.
+itself. If the lists are the same at the end, the receiver has each block that was sent, in its last state.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Source(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-#: told of each piece of data how many bytes travelled, and how many of the disk these are
+#: gets, of each piece of data, how many bytes travelled, and how many of the disk these are
 Arrived = Callable[[int, int], None]
 
 
@@ -98,7 +98,7 @@ def stream(
 
     ``leads_to``: the place on the disk where these extents end, if others follow.
 
-    ``slow_down`` is told how many bytes are sent next, and returns when they may be. ``packer``: compresses what is sent.
+    ``slow_down`` gets how many bytes are sent next, and returns when they may be. ``packer``: compresses what is sent.
     """
     yield _HEADER.pack(_MAGIC, digests.size, digests.block)
     sent = 0

@@ -46,7 +46,7 @@ class _Disk:
 class _State:
     """``round``: the present one; ``whole``: the last one of which all is in; ``completed``: disks with the last changes.
 
-    Of a round that was given up some parts may be in: what changed since the one before has all of them again.
+    Of a round that was abandoned some parts may be in: what changed since the one before has all of them again.
     """
 
     round: int = 0

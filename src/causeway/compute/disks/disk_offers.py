@@ -5,8 +5,8 @@
     OFFERS/MOVE.SERVER/disk           a copy of a disk, as the driver exports it
     OFFERS/MOVE.SERVER/manifest.json  written last: names, sizes, digests, and the secret that opens them
 
-An offer is files only, so it outlives its process: a fetch that a restart broke off goes on where it was. It is there until
-the other host has its guest, at the latest until the move is confirmed or taken back; whoever has its secret may read it.
+An offer is files only, so it outlives its process: a fetch that a restart broke off continues where it was. It is there until
+the other host has its guest, at the latest until the move is confirmed or rolled back; whoever has its secret may read it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DiskOffers:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         durable.make_folder(directory, mode=0o700)
-        # What an earlier process withdrew stays so.
+        # What an earlier process ended stays so.
         durable.sync(directory)
 
     def make(
@@ -102,13 +102,13 @@ class DiskOffers:
             return None
         return folder / name
 
-    def withdraw(self, move_id: str) -> None:
+    def end(self, move_id: str) -> None:
         """Ends the offer for a move."""
         folder = self._folder(move_id)
         if folder is not None:
             _remove(folder)
 
-    def withdraw_all(self, instance_uuid: str) -> None:
+    def end_all(self, instance_uuid: str) -> None:
         """Ends every offer of a server's disks."""
         for folder in folders.of_server(self._directory, instance_uuid):
             _remove(folder)

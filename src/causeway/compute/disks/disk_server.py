@@ -6,7 +6,7 @@
 
   ``X-Accept-Codings: zstd``: pieces may come compressed.
 
-Each with ``Authorization: Bearer SECRET``, which the fetching host was told through the conductor.
+Each with ``Authorization: Bearer SECRET``, which the fetching host got through the conductor.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class DiskServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends what is being sent: who fetches goes on when the host is back."""
+        """Ends what is being sent: the fetching host continues when this one is back."""
         if self._server is not None:
             self._server.stop()
         if self._thread is not None:
@@ -84,7 +84,7 @@ class DiskServer:
     def _listening_somewhere(self) -> Any:
         port = None
         with suppress(durable.Torn):
-            # Without it another port does: who fetches is told the new one when the order comes again.
+            # Without it another port does: the fetching host gets the new one when the order comes again.
             port = durable.read(self._port_file, _port)
         if port is not None:
             try:
@@ -118,7 +118,7 @@ class DiskServer:
             return _refuse(start_response, "401 Unauthorized")
         move_id, name = match.groups()
         if environ["REQUEST_METHOD"] == "DELETE" and name is None:
-            self._offers.withdraw(move_id)
+            self._offers.end(move_id)
             start_response("204 No Content", [])
             return []
         path = self._offers.path(move_id, name) if name is not None else None
@@ -152,7 +152,7 @@ def _send(path: Path, wanted: str | None, start_response: StartResponse) -> Iter
     try:
         size = path.stat().st_size
     except FileNotFoundError:
-        # The offer was withdrawn this very moment.
+        # The offer ended this very moment.
         return _refuse(start_response, "404 Not Found")
     match = _RANGE.fullmatch(wanted or "")
     first = int(match[1]) if match else 0

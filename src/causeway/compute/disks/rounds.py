@@ -6,7 +6,7 @@
     ROUNDS/MOVE.SERVER/NAME.digests      the digests of all blocks of a disk that were sent so far
     ROUNDS/MOVE.SERVER/NAME.changes      what changed since the last round, read when the guest was off
 
-All are files, so a round outlives its process: who fetches a part goes on with the next one after a restart.
+All are files, so a round outlives its process: who fetches a part continues with the next one after a restart.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _DECODER = msgspec.json.Decoder(_Record)
 
 
 class Rounds:
-    """The rounds of one host. ``slow_down`` is told how many bytes are sent next, and returns when they may be.
+    """The rounds of one host. ``slow_down`` gets how many bytes are sent next, and returns when they may be.
 
     ``may_pack``: whether this host may compress what it sends.
     """

@@ -63,7 +63,7 @@ class BuildEndpoint:
             driver.delete_disks(instance.uuid)
             driver.delete_stashed_disks(instance.uuid)
             self._host.claims.release_all(instance.uuid)
-            self._host.offers.withdraw_all(instance.uuid)
+            self._host.offers.end_all(instance.uuid)
             self._host.rounds.discard_all(instance.uuid)
             self._host.copies.discard_all(instance.uuid)
             # Of an image that was on its way here when the host died.
@@ -75,7 +75,7 @@ class BuildEndpoint:
 
 @contextmanager
 def claimed(host: Host, instance: Instance) -> Iterator[Instance]:
-    """The server with what was claimed for it, which is given up again if the block fails."""
+    """The server with what was claimed for it, which is released if the block fails."""
     claims = host.claims
     held_before = claims.holds(instance.uuid)
     claims.claim(instance, None)

@@ -23,7 +23,7 @@ class DevicesEndpoint:
         with host.lock(instance.uuid), ExitStack() as undo:
             with guest.connected_volumes(host, context, [block_device]) as (connected,):
                 host.driver.attach_volume(instance.uuid, connected)
-                # Whoever asked takes the attachment away if the volume service does not hear that the guest has it.
+                # Whoever asked deletes the attachment if the volume service does not hear that the guest has it.
                 undo.callback(host.driver.detach_volume, instance.uuid, connected)
             undo.pop_all()
         return connected

@@ -90,8 +90,8 @@ def connected_volumes(
 ) -> Iterator[list[BlockDevice]]:
     """The volumes with connection info for this host.
 
-    Attachments without connection info are told of this host first, and completed when the block ends well: then the
-    guest has opened them. A data volume that does not exist any more is left out: no attempt would ever bring it back.
+    Attachments without connection info are updated with this host first, and completed when the block ends well: then the
+    guest has opened them. A data volume that does not exist any more is left out: no attempt would ever find it.
     """
     connected: list[BlockDevice] = []
     fresh: list[str] = []
@@ -169,7 +169,7 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
     for vif in instance.network_info:
         try:
             if host.network.activate_binding(context, vif.id, host.name).must_be_alone:
-                host.network.leave_alone(context, vif.id, host.name)
+                host.network.delete_other_bindings(context, vif.id, host.name)
                 alone.add(vif.id)
         except errors.NotFound:
             _bind_anew(host, context, instance, vif)
@@ -203,7 +203,7 @@ def owner_of(instance: Instance) -> str:
 
 
 def bind_port(host: Host, context: RequestContext, instance: Instance, vif: Vif) -> None:
-    """Binds a port to this host; the network service is told who gives what the port asks for: providers, a device."""
+    """Binds a port to this host; the network service gets what serves the port's requests: providers, a device."""
     here = _of_this_host(instance, vif)
     profile = {**port_devices.with_device(vif.profile, None), **here} if here else None
     host.network.bind_port(context, vif.id, host.name, instance.uuid, owner_of(instance), profile)

@@ -42,7 +42,7 @@ def rebuild(
 ) -> GuestOutcome:
     """Makes the guest anew, from the image ``snapshot_id`` or the server's own.
 
-    ``progress`` is told of the image's download, if it is not on the host yet.
+    ``progress`` reports the image's download, if it is not on the host yet.
     """
     with (
         host.lock(instance.uuid),

@@ -1,7 +1,7 @@
 """Rescue: a guest boots a disk of an image, and has its own disks beside it.
 
 The server's own disks are only ever given to the guest or not: nothing here writes or deletes them. What a guest boots is decided
-by who orders it, or by the server's record when it is started otherwise (`of_record`), never by what lies on the host.
+by the order, or by the server's record when it is started otherwise (`of_record`), never by what lies on the host.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from causeway.virt.driver import ROOT_DISK, Progress
 from causeway.virt.warm import DiskReader
 
 _ROUND = 1
-# Who sends nothing for a while is given up by image services, and by what is before them, and a guest may need long to shut down:
+# Image services and proxies abandon a client that sends nothing, and a guest may need long to shut down:
 # so much is kept back, and sent bit by bit meanwhile.
 _KEPT_BYTES, _BIT = 4 << 20, 32 << 10
 _SECONDS_BETWEEN_BITS = 1.0

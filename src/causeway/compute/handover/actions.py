@@ -163,7 +163,7 @@ def restore_from_stashed_disks(
 ) -> GuestOutcome:
     """Makes the guest again from its stashed disks, with its ports and volumes."""
     with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
-        host.offers.withdraw_all(instance.uuid)
+        host.offers.end_all(instance.uuid)
         host.rounds.discard_all(instance.uuid)
         facts = host.driver.inspect(instance.uuid)
         vifs = guest.take_over_ports(host, context, instance)
@@ -223,7 +223,7 @@ def destroy_and_release_claim(
 def delete_stashed_disks(host: Host, token: MoveToken, instance: Instance) -> None:
     """Deletes the stashed disks, their offers and their claims: the server stays where it was moved to, for good."""
     with host.lock(instance.uuid):
-        host.offers.withdraw_all(instance.uuid)
+        host.offers.end_all(instance.uuid)
         host.driver.delete_stashed_disks(instance.uuid)
         host.claims.release_others(instance.uuid, token.migration_uuid)
 

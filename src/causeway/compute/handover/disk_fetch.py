@@ -1,7 +1,7 @@
 """Fetches disks that another host offers (`disk_server`), and checks that they are what was offered.
 
 A connection that breaks, or a source that restarts, costs nothing but time: the rest is asked for. Whoever sends nothing for
-``disk_transfer_patience`` seconds is given up.
+``disk_transfer_patience`` seconds is abandoned.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def fetch(
     progress: Callable[[int], None],
     patience: float | None = None,
 ) -> None:
-    """Puts an offered disk into ``path``; ``progress`` is told how many bytes of it have come.
+    """Puts an offered disk into ``path``; ``progress`` gets how many bytes of it have come.
 
     Raises DiskTransferFailed if the source does not offer it (any more), DiskTransferBroken if it sends nothing, or something
     else. What ``progress`` raises ends the transfer, too.
@@ -96,14 +96,14 @@ def fetch(
 
 
 def release(offer: DiskOffer) -> None:
-    """Tells the source that its disks have come; that it is told is only to free its room early."""
+    """Notifies the source that its disks have come; this only frees its room early."""
     try:
         injector.reach("disk.release.before")
         with requests.Session() as session:
             session.trust_env = False
             session.delete(offer.url, headers={"Authorization": f"Bearer {offer.token}"}, timeout=TIMEOUT)
     except (requests.RequestException, errors.OperationFailed) as failure:
-        LOG.info("The source was not told that its disks have come: %s", type(failure).__name__)
+        LOG.info("The source could not be notified that its disks have come: %s", type(failure).__name__)
 
 
 def _receive_all(

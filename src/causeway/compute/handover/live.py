@@ -189,7 +189,7 @@ class LiveEndpoint:
             if host.driver.presence(instance.uuid) is not Presence.ABSENT or facts.has_disks:
                 raise errors.ClaimRefused(
                     f"The chosen host holds a guest or disks of server {instance.uuid} already.",
-                    details=f"host {host.name}; `causeway audit` tells what they are",
+                    details=f"host {host.name}; `causeway audit` shows what they are",
                 )
             host.driver.check_live_target(source)
             _check_room(host, source)
@@ -293,7 +293,7 @@ def _check_room(host: Host, source: LiveSource) -> None:
 
 
 class _Progress:
-    """Tells the conductor how far a migration has come, and ends one that takes too long, or that nobody wants any more."""
+    """Reports to the conductor how far a migration has come, and ends one that takes too long, or that nobody wants any more."""
 
     def __init__(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> None:
         self._host, self._context, self._instance = host, context, instance
@@ -320,7 +320,7 @@ class _Progress:
             rate = self._host.conductor.report_live_progress(self._context, token=self._token, progress=progress)
             self._go_by(rate or 0.0)
         except errors.TakenOver:
-            # Whoever took the operation over joins the migration, which goes on without reports.
+            # Whoever took the operation over joins the migration, which continues without reports.
             pause = float("inf")
         except (errors.Cancelled, errors.StateChanged):
             raise
@@ -338,7 +338,7 @@ class _Progress:
             self._rate = rate
         except errors.GuestFailed as failure:
             # The next report tries it again.
-            LOG.info("Guest %s goes on at its old rate: %s %s", self._instance.uuid, failure.message, failure.details)
+            LOG.info("Guest %s keeps its old rate: %s %s", self._instance.uuid, failure.message, failure.details)
 
     def _mind_the_time(self, progress: LiveProgress) -> None:
         local = self._host.conf.libvirt

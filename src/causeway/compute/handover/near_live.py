@@ -1,6 +1,6 @@
 """A host's part in a near-live migration: the guest's memory is saved, sent with its disks, and woken at the other host.
 
-The guest stands still meanwhile, but it does not boot. It goes on at its target only behind the pivot of the migration, and
+The guest stands still meanwhile, but it does not boot. It resumes at its target only behind the pivot of the migration, and
 until then it can be woken at its source from what was saved there: memory and disks of the same moment. One that its user has
 suspended was saved before, and is woken nowhere: it is off at both ends, its memory beside its disks.
 """
@@ -116,7 +116,7 @@ class NearLiveEndpoint:
             facts = host.driver.inspect(instance.uuid)
             is_complete = host.driver.saved_memory(instance.uuid) is not None
             if facts.power_state in _LIVING and not is_complete:
-                # It has gone on already: this is the server's guest, and the only one.
+                # It was resumed already: this is the server's guest, and the only one.
                 return actions.found_running(host, context, instance, block_devices)
             if not is_complete and (facts.power_state is not None or facts.has_disks):
                 # An attempt before was broken off; what it connected is connected still.
@@ -141,14 +141,14 @@ class NearLiveEndpoint:
         is_paused: bool,
         is_suspended: bool = False,
     ) -> GuestFacts:
-        """Behind the pivot. ``is_paused``: by its user, who may have it go on. ``is_suspended``: it is only looked at.
+        """Behind the pivot. ``is_paused``: by its user, who may unpause it. ``is_suspended``: it is only looked at.
 
         Raises CopyNotUsable if a suspended guest has not all that it needs to be resumed.
         """
         with self._host.lock(instance.uuid):
             if is_suspended:
                 return _look_at_suspended(self._host, instance, block_devices)
-            return _go_on(self._host, context, instance, block_devices, is_paused=is_paused)
+            return _resume_guest(self._host, context, instance, block_devices, is_paused=is_paused)
 
     @fenced
     def wake_guest_at_source(
@@ -161,13 +161,13 @@ class NearLiveEndpoint:
         is_paused: bool,
         is_suspended: bool = False,
     ) -> GuestOutcome:
-        """The guest goes on where it was saved. If there is no memory (it was not saved, or crashed meanwhile), it boots.
+        """Resumes the guest where it was saved. If there is no memory (it was not saved, or crashed meanwhile), it boots.
 
         ``is_suspended``: it is off, and has its memory, as before.
         """
         host, uuid = self._host, instance.uuid
         with host.lock(uuid):
-            host.offers.withdraw_all(uuid)
+            host.offers.end_all(uuid)
             host.rounds.discard_all(uuid)
             facts = host.driver.inspect(uuid)
             memory = host.driver.saved_memory(uuid, stashed=not facts.has_disks)
@@ -186,7 +186,7 @@ class NearLiveEndpoint:
                     # It never left, or has been woken by an attempt before.
                     outcome = actions.found_running(host, context, instance, block_devices)
                 if not is_suspended:
-                    facts = _go_on(host, context, instance, block_devices, is_paused=is_paused)
+                    facts = _resume_guest(host, context, instance, block_devices, is_paused=is_paused)
                     outcome.power_state = facts.power_state or PowerState.SHUTDOWN
                 return outcome
         return actions.restore_from_stashed_disks(host, context, instance, block_devices, power_on=not is_suspended)
@@ -247,7 +247,7 @@ def _look_at_suspended(host: Host, instance: Instance, block_devices: list[Block
     return facts
 
 
-def _go_on(
+def _resume_guest(
     host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice], *, is_paused: bool
 ) -> GuestFacts:
     driver, uuid = host.driver, instance.uuid

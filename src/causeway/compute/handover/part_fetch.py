@@ -43,7 +43,7 @@ def open_part(
 
 
 def _ask(host: Host, session: requests.Session, url: str) -> requests.Response:
-    """A source that restarts is waited for, as long as it takes to tell it from one that can't be reached at all."""
+    """A source that restarts is waited for, until it must be one that can't be reached at all."""
     end = time.monotonic() + CONNECT
     while True:
         try:

@@ -24,7 +24,7 @@ def _end_offer(
 ) -> None:
     """The disks have come, and that is written down: they will not be fetched again."""
     if source_host == endpoint.host.name:
-        endpoint.host.offers.withdraw_all(instance.uuid)
+        endpoint.host.offers.end_all(instance.uuid)
     elif offer.disks:
         disk_fetch.release(offer)
 
@@ -57,7 +57,7 @@ class ResizeEndpoint:
             if not same_host and (facts.power_state is not None or facts.has_disks):
                 raise errors.ClaimRefused(
                     f"The chosen host holds a guest or disks of server {instance.uuid} already.",
-                    details=f"host {host.name}; `causeway audit` tells what they are",
+                    details=f"host {host.name}; `causeway audit` shows what they are",
                 )
             if not same_host:
                 actions.check_volumes(host, block_devices)

@@ -41,6 +41,6 @@ class RoundProgress:
         self._report(self._travelled, self._travelled + left)
 
     def downloaded(self, done: int, total: int) -> None:
-        """So much of the image that is the present part. Told in bytes of the disks: what others brought is not known here."""
+        """So much of the image that is the present part. In bytes of the disks: what others brought is not known here."""
         share = (self._end - self._place) * done // total if total else 0
         self._report(self._place + share, self._copied.size)

@@ -38,7 +38,7 @@ class SnapshotResizeEndpoint:
             if facts.power_state is not None or facts.has_disks:
                 raise errors.ClaimRefused(
                     f"The chosen host holds a guest or disks of server {instance.uuid} already.",
-                    details=f"host {host.name}; `causeway audit` tells what they are",
+                    details=f"host {host.name}; `causeway audit` shows what they are",
                 )
             actions.check_volumes(host, block_devices)
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)

@@ -1,6 +1,6 @@
 """A host, and what it knows by itself: claims, whose orders it follows (`fence`), who waits for ports (`vif_events`).
 
-`transfer_progress` tells others how far it has come with bytes.
+`transfer_progress` reports how many bytes have come.
 """
 
 from causeway.compute.host.host import Host

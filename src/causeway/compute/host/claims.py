@@ -2,10 +2,10 @@
 
 A claim belongs to a server and to the migration that brought it here (none: it was built here). A server that is being
 moved has one on either host, or two on one host; each ends by itself: the source's with confirm, the target's with revert,
-both with the server. The claims of a server are one file, written before anybody is told of them: who asks again after a
+both with the server. The claims of a server are one file, written before anybody learns of them: who asks again after a
 crash gets the same answer. Servers that ask for nothing of the kind have none.
 
-Of one server the claim is made under the host's lock, so that two that race for the last CPU are told apart here.
+Of one server the claim is made under the host's lock, so that two that race for the last CPU are decided here.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Claims:
         with self._lock:
             self._torn.discard(instance_uuid)
             if instance_uuid not in self._claims:
-                # Nothing to write: else the file that is written tells the next start that this was done.
+                # Nothing to write: else the file that is written shows the next start that this was done.
                 self._delete_torn(instance_uuid)
         LOG.warning("What server %s holds on host %s is claimed again, as its record says", instance_uuid, self._host)
 
@@ -314,7 +314,7 @@ class Claims:
         self._write(instance.uuid, [*self._claims.get(instance.uuid, []), claim])
         return claim
 
-    # what others are told
+    # what others are shown
 
     def listed(self) -> list[HostClaim]:
         with self._lock:

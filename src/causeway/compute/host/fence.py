@@ -4,7 +4,7 @@ For each move the highest epoch seen is kept, and what was asked for and done. A
 conductor that lost the move, and is refused. An order that is being carried out already is joined; one that was carried out
 is answered with the outcome that was recorded. So no step takes effect twice, however often it is asked for.
 
-An order can also come too late: it was sent, its sender gave up waiting, had its effects undone, and then it arrives, of the
+An order can also come too late: it was sent, its sender stopped waiting, had its effects undone, and then it arrives, of the
 same epoch. No move does again what it has undone on a host, so what `UNDONE_BY` names is refused for good after that.
 
 But for what `DONE_ANEW` names: there who takes an operation over begins anew, on the same host too. What was done and undone in
@@ -179,13 +179,13 @@ class Fence:
         try:
             return durable.read(path, _DECODER.decode) or _Record()
         except durable.Torn:
-            # For as long as there is a record of this move, late orders are told apart by asking.
+            # For as long as there is a record of this move, late orders are recognised by asking.
             record = _Record(torn=True)
             self._write(path, record)
             return record
 
     def _undone(self, token: MoveToken) -> errors.ClaimRefused:
-        return errors.ClaimRefused(f"Move {token.move_id} has given up host {self.host} already.")
+        return errors.ClaimRefused(f"Move {token.move_id} has abandoned host {self.host} already.")
 
     def _write(self, path: Path, record: _Record) -> None:
         # Outcomes say how volumes are connected, and with which secrets.

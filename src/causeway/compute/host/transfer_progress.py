@@ -34,7 +34,7 @@ class TransferProgress:
 
     ``is_shown`` False: it is only asked whether the transfer is wanted; another host of the move shows how far it has come.
 
-    ``is_joined``: whoever takes the operation over joins the transfer, which goes on without reports.
+    ``is_joined``: whoever takes the operation over joins the transfer, which continues without reports.
 
     ``heeds_rate`` False: it goes as fast as it can, because a guest waits for it.
     """

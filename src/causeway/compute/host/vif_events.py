@@ -2,7 +2,7 @@
 
 The network service plugs a port, and says so, as soon as its binding is active; often before a guest is there, and never
 twice. So whoever binds ports opens a watch *first*, and events that come early are kept by it. What it said while the API, a
-queue or a database was away nobody heard: whoever waits for long asks for himself.
+queue or a database was unavailable nobody heard: whoever waits for long asks on its own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Watch:
         """A context whose end waits until every port was plugged.
 
         ``timeout`` in seconds, 0 waits for nothing. ``look`` says which ports are plugged now. Raises VifPluggingFailed if a
-        port was not plugged in time, or could not be; if that is not ``fatal``, the guest goes on without it.
+        port was not plugged in time, or could not be; if that is not ``fatal``, the guest continues without it.
         """
         yield
         wanted = set(ports)

@@ -8,17 +8,17 @@ import time
 from causeway import errors
 from causeway.compute.host import Host
 from causeway.context import RequestContext
-from causeway.model.audit import HostContents, LeftoverFile
+from causeway.model.audit import HostContents, OrphanedFile
 
 # A snapshot that a move received, or a download that is not complete: never an image in use.
-LEFTOVER = re.compile(r"^(\.[^/]+\.partial|[0-9a-f-]{36}\.part-of-[0-9a-f-]{36})$")
+ORPHANED = re.compile(r"^(\.[^/]+\.partial|[0-9a-f-]{36}\.part-of-[0-9a-f-]{36})$")
 
 # The disks of a server that are offered to other hosts, are read while its guest runs, or are put together here; its rescue disk.
 OF_SERVERS = re.compile(r"^(offers|rounds|copies|rescue)\.part-of-([0-9a-f-]{36})$")
 
 
 class InventoryEndpoint:
-    """RPC: lists what is there; removes what was left over."""
+    """RPC: lists what is there; deletes what is orphaned."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -35,14 +35,14 @@ class InventoryEndpoint:
         contents.rescue_disks = [uuid for uuid in contents.disks if driver.has_rescue_disk(uuid)]
         # While the disks themselves are kept for a move, so may be what is offered of them.
         for uuid in self._host.offers.servers() - set(contents.stashed):
-            contents.leftover_files.append(LeftoverFile(f"offers.part-of-{uuid}", 0.0))
+            contents.leftover_files.append(OrphanedFile(f"offers.part-of-{uuid}", 0.0))
         for kind, servers in (("rounds", self._host.rounds.servers()), ("copies", self._host.copies.servers())):
-            contents.leftover_files += [LeftoverFile(f"{kind}.part-of-{uuid}", 0.0) for uuid in sorted(servers)]
+            contents.leftover_files += [OrphanedFile(f"{kind}.part-of-{uuid}", 0.0) for uuid in sorted(servers)]
         now = time.time()
         for path in self._host.image_cache.directory.iterdir():
-            if LEFTOVER.match(path.name):
+            if ORPHANED.match(path.name):
                 try:
-                    contents.leftover_files.append(LeftoverFile(path.name, max(0.0, now - path.stat().st_mtime)))
+                    contents.leftover_files.append(OrphanedFile(path.name, max(0.0, now - path.stat().st_mtime)))
                 except FileNotFoundError:
                     # Somebody ended his work with it this very moment.
                     continue
@@ -56,7 +56,7 @@ class InventoryEndpoint:
         if (match := OF_SERVERS.match(name)) is not None:
             kind, uuid = match.groups()
             if kind == "offers":
-                self._host.offers.withdraw_all(uuid)
+                self._host.offers.end_all(uuid)
             elif kind == "rounds":
                 self._host.rounds.discard_all(uuid)
             elif kind == "copies":
@@ -65,8 +65,8 @@ class InventoryEndpoint:
                 with self._host.lock(uuid):
                     self._host.driver.delete_rescue_disk(uuid)
             return
-        if not LEFTOVER.match(name):
-            raise errors.BadRequest(f"{name!r} is not the name of a leftover of a transfer.")
+        if not ORPHANED.match(name):
+            raise errors.BadRequest(f"{name!r} is not the name of an orphaned file of a transfer.")
         self._host.image_cache.path(name).unlink(missing_ok=True)
 
     def remove_leftover_disks(self, context: RequestContext, *, instance_uuid: str, stashed: bool) -> None:  # noqa: ARG002

@@ -1,7 +1,7 @@
 """What this host missed while it was dead: it is carried out before the host takes orders, or anything is started on it.
 
-Servers that were here may have gone on elsewhere meanwhile. Their guests that still run here are destroyed, and what was kept
-for moves that have ended goes. The conductors know what is to be done (`causeway.parts.leftovers`) and have looked where
+Servers that were here may run elsewhere by now. Their guests that still run here are destroyed, and what was kept
+for moves that have ended goes. The conductors know what is to be done (`causeway.parts.cleanups`) and have looked where
 the servers live.
 """
 
@@ -86,19 +86,19 @@ class MissedOrdersEndpoint:
             self._snapshot_resize.confirm_snapshot_based_resize_at_source(context, token=token, instance=instance)
         elif what is Missed.CONFIRM_SAME_CELL:
             self._resize.confirm_resize(context, token=token, instance=instance)
-        elif what is Missed.DROP_CROSS_CELL:
+        elif what is Missed.UNDO_CROSS_CELL:
             self._snapshot_resize.drop_move_at_dest(context, token=token, instance=instance, block_devices=devices)
-        elif what is Missed.DROP_SAME_CELL:
+        elif what is Missed.UNDO_SAME_CELL:
             self._resize.revert_resize(
                 context, token=token, instance=instance, block_devices=devices, source_host=order.source_host or ""
             )
         elif what is Missed.DISCARD_COPIES:
             self._warm.discard_copies(context, token=token, instance=instance)
-        elif what is Missed.DROP_LIVE:
+        elif what is Missed.UNDO_LIVE:
             self._live.rollback_live_migration_at_destination(
                 context, token=token, instance=instance, block_devices=devices
             )
-        elif what is Missed.LEAVE_LIVE:
+        elif what is Missed.DELETE_LIVE_SOURCE:
             self._live.post_live_migration_at_source(context, token=token, instance=instance, block_devices=devices)
         else:
             self._claims.drop_move_claim(context, token=token, instance_uuid=instance.uuid)
@@ -113,7 +113,7 @@ class MissedOrdersEndpoint:
     def _restore_disks(self, uuid: str) -> None:
         driver = self._host.driver
         with self._host.lock(uuid):
-            self._host.offers.withdraw_all(uuid)
+            self._host.offers.end_all(uuid)
             facts = driver.inspect(uuid)
             if facts.power_state is None and not facts.has_disks:
                 driver.restore_stashed_disks(uuid)

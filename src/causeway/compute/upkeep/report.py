@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 # What a host lacks for live migrations changes seldom, and finding it out takes seconds.
 _READINESS_SECONDS = 600.0
 # Raised when a compute learns something that conductors must know of before they rely on it.
-# What a host says of itself, and takes back: others set traits, too.
+# What a host says of itself, and unsets: others set traits, too.
 _OF_HYPERVISOR = {
     os_traits.COMPUTE_SAME_HOST_COLD_MIGRATE,
     *(
@@ -94,7 +94,7 @@ class Reporter:
         self._try("claim again what servers hold", self.restore_claims)
         self._thread.start()
         if self._host.driver.supports_live_migration:
-            # Nobody waits for its end: the hypervisor that it asks may take its time, or be away.
+            # Nobody waits for its end: the hypervisor that it asks may take its time, or not answer.
             self._looking.start()
 
     def stop(self) -> None:
@@ -116,7 +116,7 @@ class Reporter:
                 return
 
     def _find_lacks(self) -> None:
-        """Told with the next report, and in the log when it is new."""
+        """Sent with the next report, and in the log when it is new."""
         before, self._lacks = self._lacks or [], self._host.driver.live_migration_lacks()
         for lack in self._lacks:
             if lack not in before:
@@ -136,7 +136,7 @@ class Reporter:
         return found[0].uuid if found else None
 
     def report_provider(self) -> None:
-        """Tells Placement what the host has. Traits that others set (disabled, custom ones) are left alone."""
+        """Reports to Placement what the host has. Traits that others set (disabled, custom ones) are left alone."""
         conf, facts = self._host.conf, self._host.driver.host_facts()
         self._placement.ensure_provider(self._uuid, facts.hypervisor_hostname)
         self._placement.set_inventory(
@@ -163,7 +163,7 @@ class Reporter:
             if not self._placement.get_usages(self._uuid).get(disk):
                 return {}
             LOG.warning(
-                "Host %s has shared storage, but servers hold %s of its own provider: it goes on telling Placement of its"
+                "Host %s has shared storage, but servers hold %s of its own provider: it keeps reporting to Placement its"
                 " disk. Move these servers away and back, then restart this service.",
                 self._host.name,
                 disk,
@@ -194,7 +194,7 @@ class Reporter:
         return found
 
     def _claims_changed(self) -> None:
-        """The scheduler sees it with the next request; if the conductor can't be told now, with the next report."""
+        """The scheduler sees it with the next request; if the conductor can't be reached now, with the next report."""
         self._try("report its claims", self.report_alive)
 
     def restore_claims(self) -> None:
@@ -212,7 +212,7 @@ class Reporter:
                 LOG.error("Host %s can't restore what server %s holds: %s", host.name, uuid, failure)
 
     def report_alive(self) -> None:
-        """Tells the cell's conductor. One after the other: no report overtakes a newer one."""
+        """Reports to the cell's conductor. One after the other: no report overtakes a newer one."""
         with self._reporting:
             self._host.conductor.report_host(admin_context(), report=self._report())
 

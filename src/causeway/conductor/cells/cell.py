@@ -30,7 +30,7 @@ class CellEndpoint:
     """RPC, on the cell's queue: reports of hosts and of transfers.
 
     ``database`` gives the cell's database. ``cell_uuid`` is None where it is not known: hosts' names are unique anyway.
-    ``remind``: seconds after which the cloud is told again of a host that it may not have heard of; None if it is told for sure.
+    ``remind``: seconds after which a host is reported to the cloud again; None if reports always arrive.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class CellEndpoint:
         self._cloud = cloud
         self._cell_uuid = cell_uuid
         self._remind = remind
-        # host -> when the cloud was told of it
+        # host -> when it was reported to the cloud
         self._known: dict[str, float] = {}
         # host -> when its guests were last compared with servers that are stopped
         self._looked: dict[str, float] = {}
@@ -75,20 +75,20 @@ class CellEndpoint:
         looks = self._looks_for_running(report.host)
         for instance in there:
             self._sync_power(context, database, instance, report, looks=looks)
-        self._look_for_leftovers(context, report, {instance.uuid for instance in there}, service.forced_down)
+        self._report_returned_host(context, report, {instance.uuid for instance in there}, service.forced_down)
         return not service.disabled
 
     def _map(self, context: RequestContext, host: str) -> None:
-        told, now = self._known.get(host), time.monotonic()
-        if told is None or (self._remind is not None and now - told > self._remind):
+        mapped_at, now = self._known.get(host), time.monotonic()
+        if mapped_at is None or (self._remind is not None and now - mapped_at > self._remind):
             self._cloud.map_host(context, host=host)
             self._known[host] = now
 
-    def _look_for_leftovers(
+    def _report_returned_host(
         self, context: RequestContext, report: HostReport, there: set[str], forced_down: bool
     ) -> None:
         """A host that was unreachable, or forced down, or that has guests of servers that are not there, may hold what was
-        evacuated from it or went on without it. The cloud is told until it has heard it."""
+        evacuated from it or continued without it. Reports it to the cloud until one report has arrived."""
         last, now = self._heard.get(report.host), time.monotonic()
         was_unreachable = last is None or now - last > self._conf.service_down_time
         was_forced_down = report.host in self._forced_down and not forced_down
@@ -105,14 +105,14 @@ class CellEndpoint:
             self._forced_down.discard(report.host)
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """What a host that starts is to do first. Raises RpcTimeout or DatabaseFailed if nobody can tell and it matters."""
+        """What a host that starts is to do first. Raises RpcTimeout or DatabaseFailed if it is unknown and matters."""
         service = next(iter(hosts.list_services(self._database(), host=host, binary="nova-compute")), None)
         if service is None:
             return []
         try:
             return self._cloud.missed_orders(context, host=host)
         except (errors.RpcTimeout, errors.DatabaseFailed):
-            # It was away for a moment only, and nobody said that it is dead: nothing went on without it.
+            # It was unreachable for a moment only, and nobody said that it is dead: nothing continued without it.
             if hosts.is_up(service, utcnow(), self._conf.service_down_time):
                 return []
             raise

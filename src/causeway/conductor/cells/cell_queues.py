@@ -29,7 +29,7 @@ from causeway.rpc.server import RpcServer
 LOG = logging.getLogger(__name__)
 
 THREADS = 16
-# Seconds that one look waits for the queues and databases of cells; those that are away go on alone.
+# Seconds that one look waits for the queues and databases of cells; unreachable ones continue alone.
 PATIENCE = 10.0
 
 
@@ -77,7 +77,7 @@ class CellQueues:
         self._services.by_cell("Listening to the queue").each(work, PATIENCE)
 
     def _listen(self, cell: CellMapping) -> None:
-        """Does not return while the queue is away."""
+        """Does not return while the queue is unreachable."""
         LOG.info("Listening to cell %s", cell.name)
         key, servers = (cell.uuid, cell.transport_url), self._servers_of(cell)
         with self._lock:

@@ -16,11 +16,11 @@ from causeway.model.migration import EVACUATION
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import MoveToken
 from causeway.model.states import MigrationStatus, TaskState, VmState
-from causeway.parts import leftovers
+from causeway.parts import cleanups
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import cells as cell_records
-from causeway.store.api import leftovers as leftover_records
+from causeway.store.api import cleanups as cleanup_records
 from causeway.store.api import migrations, ordered_moves
 from causeway.store.cell import hosts, instances
 from causeway.virt.live import LiveProgress
@@ -35,10 +35,10 @@ class CloudRecords(Protocol):
         """Notes in which cell a host is. Raises Conflict, if it can say so at once, if another cell has one of this name."""
 
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
-        """A host was unreachable, or has guests of servers that are not there: what went on without it is removed there."""
+        """A host was unreachable, or has guests of servers that are not there: what continued without it is cleaned up there."""
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """What a host is to do before anything else: what it was not told while it was dead."""
+        """What a host is to do before anything else: the orders that it missed while it was dead."""
 
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
         """They are done."""
@@ -74,13 +74,13 @@ class CloudEndpoint:
         cell_records.map_host(self._services.api, host, self._cell_uuid)
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:  # noqa: ARG002
-        return leftovers.due(self._services, host)
+        return cleanups.due(self._services, host)
 
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:  # noqa: ARG002
-        leftover_records.delete(self._services.api, host, ids)
+        cleanup_records.delete(self._services.api, host, ids)
 
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
-        if leftover_records.any_on(self._services.api, host) or migrations.search(
+        if cleanup_records.any_on(self._services.api, host) or migrations.search(
             self._services.api,
             source_compute=host,
             migration_type=EVACUATION,

@@ -61,7 +61,7 @@ class Transfers:
         """Notes how far the transfer of the step that runs has come; nothing, if it has ended, or is another owner's by now.
 
         Returns the server's uuid. Raises Cancelled, StateChanged (it is to be deleted) or TakenOver if nobody wants the
-        transfer any more; DatabaseFailed if that can't be told.
+        transfer any more; DatabaseFailed if that is unknown.
         """
         move = ordered_moves.wanted(self._moves.get(token.move_id), token)
         at_hand = ordered_moves.attempt_of(move, token)

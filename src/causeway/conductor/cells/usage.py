@@ -1,7 +1,7 @@
 """What of a host is used, by the records of its cell: as Placement has it, also while servers move.
 
 A server that moves uses both of its hosts: the source with its old flavor and the target with the new one, from the moment
-the target is prepared until confirm or revert. Each cell's records tell what is used of its own hosts.
+the target is prepared until confirm or revert. Each cell's records show what is used of its own hosts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MB_PER_GB = 1024
 def note_usage(node: ComputeNode, records: Iterable[Instance], cell_uuid: str | None) -> None:
     """Sets the node's used VCPUs, memory and disk. ``records``: the servers on it, and those that move.
 
-    Without ``cell_uuid`` hosts are told apart by their names alone, which are unique over all cells.
+    Without ``cell_uuid`` hosts are distinguished by their names alone, which are unique over all cells.
     """
     node.vcpus_used = node.memory_mb_used = node.local_gb_used = 0
     for record in records:

@@ -14,7 +14,7 @@ from causeway.model import operations
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.operations.requests import discard_prepared
-from causeway.parts.acceptance import drop_if_refused
+from causeway.parts.acceptance import delete_if_refused
 from causeway.parts.by_cell import ByCell
 from causeway.parts.requests import context_of, run_waiting
 from causeway.parts.services import ConductorServices
@@ -76,7 +76,7 @@ class MoveCallers:
                 context = context_of(move)
                 discard = partial(discard_prepared, self._services, context, move)
                 # Its API died before it accepted the request, or could not; one that is only slow begins again.
-                if drop_if_refused(self._services.api, self._services.cells, move, discard):
+                if delete_if_refused(self._services.api, self._services.cells, move, discard):
                     LOG.info("Operation %s was never accepted: server %s is as it was", move.id, move.instance_uuid)
                     self.saga_ended(context, move)
                 else:

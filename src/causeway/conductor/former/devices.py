@@ -1,6 +1,6 @@
 """Attaches and detaches that the former release asks for, or has left: they become operations of the journal.
 
-It kept them in a table of their cell. What it left is taken back: an attach by detaching what the server may have of it.
+It kept them in a table of their cell. What it left unfinished is undone: an attach by detaching what the server may have of it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class FormerDevicesEndpoint:
 
 
 def adopt(services: ConductorServices, requests: RequestServices, database: Database, change: DeviceChange) -> None:
-    """Takes back, or carries out, what a conductor of the former release left in the middle."""
+    """Undoes, or completes, what a conductor of the former release left in the middle."""
     if not device_changes.is_left(database, change):
         return
     LOG.warning("Server %s was left in %s by an older release: it is settled", change.instance_uuid, change.what)

@@ -42,7 +42,7 @@ class AutoConfirm:
 
     def __init__(self) -> None:
         #: migrations that wait for their hosts: it was logged why
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def __call__(self, services: ConductorServices, conductor: ConductorClient) -> None:
         waiting = migrations.search(
@@ -50,7 +50,7 @@ class AutoConfirm:
             statuses=[MigrationStatus.FINISHED],
             changes_before=utcnow() - timedelta(seconds=services.conf.resize_confirm_window),
         )
-        self._told &= {migration.uuid for migration in waiting}
+        self._logged &= {migration.uuid for migration in waiting}
         if not waiting:
             return
         homes = mappings.cells_of(services.api, [migration.instance_uuid for migration in waiting])
@@ -80,8 +80,8 @@ class AutoConfirm:
             return
         obstacle = obstacle_to(services, migration)
         if obstacle is None:
-            self._told.discard(migration.uuid)
+            self._logged.discard(migration.uuid)
             request_confirm(Requests(services.conf, services.api, services.cells, conductor), admin_context(), instance)
-        elif migration.uuid not in self._told:
-            self._told.add(migration.uuid)
+        elif migration.uuid not in self._logged:
+            self._logged.add(migration.uuid)
             LOG.warning("Migration %s waits to be confirmed by itself: %s", migration.uuid, obstacle)

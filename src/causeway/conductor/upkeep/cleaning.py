@@ -14,7 +14,7 @@ from causeway.model.migration import EVACUATION
 from causeway.model.states import MigrationStatus
 from causeway.parts.liveness import BINARY
 from causeway.parts.services import ConductorServices
-from causeway.store.api import leftovers
+from causeway.store.api import cleanups
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow
 
@@ -22,7 +22,7 @@ from causeway.store.database import utcnow
 def look(services: ConductorServices) -> None:
     """Has each of them asked, on a thread of its own: neither a host nor a cell that hangs holds up another."""
     waiting: dict[str, set[str]] = defaultdict(set)
-    for host, cell_uuid in leftovers.hosts(services.api, evacuation=EVACUATION, evacuated=MigrationStatus.DONE):
+    for host, cell_uuid in cleanups.hosts(services.api, evacuation=EVACUATION, evacuated=MigrationStatus.DONE):
         waiting[cell_uuid].add(host)
     work = {cell_uuid: partial(_look_in, services, cell_uuid, of_cell) for cell_uuid, of_cell in waiting.items()}
     services.by_cell("Looking for hosts to clean").each(work, services.cells.timeout)

@@ -9,7 +9,7 @@ from causeway import errors
 from causeway.context import RequestContext, admin_context
 from causeway.model.migration import EVACUATION, Migration
 from causeway.model.states import MigrationStatus, PowerState
-from causeway.parts import leftovers
+from causeway.parts import cleanups
 from causeway.parts.services import ConductorServices
 from causeway.store.api import migrations
 from causeway.store.cell import instances
@@ -26,7 +26,7 @@ class EvacuatedEndpoint:
     def clean_evacuated(self, context: RequestContext, *, host: str) -> None:  # noqa: ARG002
         services, ours = self._services, admin_context()
         try:
-            leftovers.clean(services, ours, host)
+            cleanups.clean(services, ours, host)
         except errors.CausewayError as failure:
             LOG.warning("What is left on %s stays: %s %s", host, failure.message, failure.details)
         for migration in migrations.search(

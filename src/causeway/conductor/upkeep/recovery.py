@@ -6,7 +6,7 @@ operations (`causeway.conductor.former`).
 Nothing is written down for this while work goes well. Every conductor notes from time to time that it lives; when one finds
 a server whose task has not changed for `recovery_interval`, it asks all that live whether they work on it. If none does,
 and none is silent, it is taken up. Who was only thought to be dead finds that out before it does harm: a task can be ended
-only by who has it.
+only by its owner.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What goes on behind the requests, on threads of its own."""
+"""What happens behind the requests, on threads of its own."""

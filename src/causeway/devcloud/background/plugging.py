@@ -1,4 +1,4 @@
-"""Ports that become ACTIVE, and the events that tell Compute so.
+"""Ports that become ACTIVE, and the events that notify Compute.
 
 A port is to be plugged when its active binding is on a known host, it is administratively up and belongs to a device.
 One background thread does it, as early as it can: Compute has to be ready for `network-vif-plugged` before it asks for
@@ -65,7 +65,7 @@ class Plugger:
         self._thread.start()
 
     def resume(self) -> None:
-        """Goes on with the ports that waited to be plugged when devcloud was last stopped."""
+        """Continues with the ports that waited to be plugged when devcloud was last stopped."""
         with self._store.transaction() as session:
             waiting = [(row.id, self.signature(row)) for row in session.scalars(select(Port)) if row.status != "ACTIVE"]
         for port_id, wanted in waiting:
@@ -194,9 +194,9 @@ class Plugger:
         self._token = None
         names = ", ".join(f"{event['name']} of {event['tag']}" for event in events)
         if final or attempt >= len(RETRY_PAUSES):
-            LOG.warning("Compute was not told about %s: %s", names, failure)
+            LOG.warning("Compute was not notified of %s: %s", names, failure)
             return
-        LOG.info("telling Compute about %s failed and is tried again: %s", names, failure)
+        LOG.info("notifying Compute of %s failed and is tried again: %s", names, failure)
         self._post_later(events, attempt + 1)
 
     def _target(self) -> tuple[str, str]:

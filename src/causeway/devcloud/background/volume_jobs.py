@@ -23,7 +23,7 @@ class VolumeJobs:
             # The work that these waited for ended with the process that did it.
             for volume in session.scalars(select(Volume).where(Volume.status.in_(("creating", "downloading")))):
                 volume.status = "error"
-            # Not snapshots that Compute makes: it goes on, and says what became of them.
+            # Not snapshots that Compute makes: it continues, and says what became of them.
             ours = Snapshot.id.not_in(select(SnapshotProgress.snapshot_id))
             for snapshot in session.scalars(select(Snapshot).where(Snapshot.status == "creating", ours)):
                 snapshot.status = "error"

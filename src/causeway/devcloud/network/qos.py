@@ -137,7 +137,7 @@ def _association(session: Session, resource_id: str) -> QosAssociation | None:
 
 
 def associate(call: Call, resource_id: str, policy_id: Any) -> None:
-    """Gives a port or network a policy; None takes it away."""
+    """Gives a port or network a policy; None removes it."""
     present = _association(call.session, resource_id)
     if present is not None:
         call.session.delete(present)

@@ -1,4 +1,4 @@
-"""Volumes that are moved: what Compute is told to swap, and says when it has done so.
+"""Volumes that are moved: what Compute is asked to swap, and says when it has done so.
 
 There is nothing to move a volume to here. Who wants a move (tests) makes the new volume and sets both migration statuses, as
 administrators may: ``migrating`` of the old one, ``target:ID`` of the new one.

@@ -83,7 +83,7 @@ def delete(call: Call, snapshot_id: str, **_: str) -> None:
 
 
 # What Compute may say of a snapshot in these states.
-TOLD = {"creating": ("creating", "available", "error"), "deleting": ("deleting", "error_deleting")}
+REPORTED = {"creating": ("creating", "available", "error"), "deleting": ("deleting", "error_deleting")}
 
 
 def act(call: Call, snapshot_id: str, **_: str) -> None:
@@ -93,7 +93,7 @@ def act(call: Call, snapshot_id: str, **_: str) -> None:
     if len(body) != 1 or not isinstance(given, dict) or not isinstance(given.get("status"), str):
         raise bad_request(f"There is no such action: {', '.join(body) or 'none given'}")
     status = given["status"]
-    if "os-update_snapshot_status" in body and status not in TOLD.get(row.status, ()):
+    if "os-update_snapshot_status" in body and status not in REPORTED.get(row.status, ()):
         raise bad_request(f"Provided snapshot status {status} not allowed for snapshot with status {row.status}.")
     row.status, row.updated_at = status, now()
     if given.get("progress") or status == "creating":

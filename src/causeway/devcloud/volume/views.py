@@ -132,7 +132,7 @@ def connection_info(call: Call, row: Attachment) -> Json:
 
 def snapshot(call: Call, row: Snapshot) -> Json:
     progress = call.session.get(SnapshotProgress, row.id)
-    told = progress.progress if progress is not None else "0%"
+    percent = progress.progress if progress is not None else "0%"
     body: Json = {
         "id": row.id,
         "name": row.name,
@@ -143,7 +143,7 @@ def snapshot(call: Call, row: Snapshot) -> Json:
         "created_at": row.created_at,
         "updated_at": row.updated_at,
         "metadata": row.properties,
-        "os-extended-snapshot-attributes:progress": "100%" if row.status == "available" else told,
+        "os-extended-snapshot-attributes:progress": "100%" if row.status == "available" else percent,
         "os-extended-snapshot-attributes:project_id": row.project_id,
     }
     if call.microversion >= (3, 14):

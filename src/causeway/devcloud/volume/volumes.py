@@ -133,7 +133,7 @@ def _source(call: Call, given: Json, row: Volume) -> tuple[Path | None, str, int
 
 
 def of_image(call: Call, image_id: str, row: Volume) -> tuple[Path, str, int]:
-    """`_source` for an image, which the volume's row tells of."""
+    """`_source` for an image, which the volume's row describes."""
     image = call.session.get(Image, image_id)
     if image is None or not may_see_image(call.caller, image):
         raise bad_request(f"Invalid image identifier or unable to access requested image: {image_id}")

@@ -132,7 +132,7 @@ def show_target_again(run: Run, *, stashed: bool = True) -> None:
         facts = _inspect(run, run.source_computes, life)
         if facts.has_stashed_disks if stashed else facts.has_disks:
             raise
-        LOG.warning("Move %s goes on: its source has nothing of the server any more", run.move.id)
+        LOG.warning("Move %s continues: its source has nothing of the server any more", run.move.id)
 
 
 def show_source_again(run: Run) -> None:
@@ -146,7 +146,7 @@ def show_source_again(run: Run) -> None:
         facts = _inspect(run, run.target_computes, life)
         if facts.has_disks or facts.power_state is not None:
             raise
-        LOG.warning("Move %s goes on: its target has nothing of the server any more", run.move.id)
+        LOG.warning("Move %s continues: its target has nothing of the server any more", run.move.id)
 
 
 def _inspect(run: Run, computes: ComputeClient, life: HostLife) -> GuestFacts:
@@ -154,7 +154,7 @@ def _inspect(run: Run, computes: ComputeClient, life: HostLife) -> GuestFacts:
 
 
 def require_way_back(run: Run) -> None:
-    """Before a move that is undone has its target drop the server: raises unless the source can have its guest back.
+    """Called before an undo has the target delete the server: raises unless the guest can be restored at the source.
 
     Raises HostDown if the source is down, CopyNotUsable if what the target has may be the only copy.
     """
@@ -173,7 +173,7 @@ def require_way_back(run: Run) -> None:
             return
     raise errors.CopyNotUsable(
         "The host that the server came from is dead, and its new one may have the only copy of its disks, which is kept.",
-        details=f"{life.explained()}; {target.explained()}. Bring one of them back, or delete the server.",
+        details=f"{life.explained()}; {target.explained()}. Start one of them, or delete the server.",
     )
 
 
@@ -212,7 +212,7 @@ def _show(
 def _look(
     run: Run, computes: ComputeClient, host: str, devices: list[BlockDevice], *, stashed: bool, what: str
 ) -> PowerState | None:
-    """What a compute of an older version can tell."""
+    """What a compute of an older version can report."""
     facts = computes.inspect_instance(run.context, host, instance_uuid=run.uuid)
     if stashed:
         is_there = facts.has_stashed_disks or not has_local_disks(devices)

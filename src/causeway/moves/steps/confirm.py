@@ -16,7 +16,7 @@ from causeway.moves.steps.records import require_authority
 from causeway.store.api import migrations
 from causeway.store.cell import copies, instances
 
-# The fields of a server that tell of a move, when it has ended.
+# The fields of a server that describe a move; cleared when it has ended.
 NOT_MOVED: dict[str, None] = dict.fromkeys(("old_flavor", "new_flavor", "old_vm_state", "migration_context"))
 
 
@@ -38,7 +38,7 @@ class ConfirmResizeAtSource(Step):
             # Time has passed since `CheckTarget`.
             self._look_again(run)
         memory = run.memory
-        self._tell(run)
+        self._notify_start(run)
         with run.event(self.event, memory.source_host):
             self._clean(run)
         for port_id in memory.port_ids if not memory.is_same_host else ():
@@ -46,10 +46,10 @@ class ConfirmResizeAtSource(Step):
         for pair in memory.attachments:
             if pair.source is not None:
                 run.services.volumes.delete_attachment(run.context, pair.source)
-        run.services.placement.drop_migration(run.move.migration_uuid)
+        run.services.placement.release_migration(run.move.migration_uuid)
         run.keep_records(run.memory.target_cell)
 
-    def _tell(self, run: Run) -> None:
+    def _notify_start(self, run: Run) -> None:
         if run.services.notifier.is_enabled:
             run.services.notifier.instance_action(
                 run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
@@ -62,9 +62,9 @@ class ConfirmResizeAtSource(Step):
     missed: ClassVar[Missed] = Missed.CONFIRM_CROSS_CELL
 
     def _clean(self, run: Run) -> None:
-        clean_source(run, self.missed, run.target_instance(), lambda: self._forget(run))
+        clean_source(run, self.missed, run.target_instance(), lambda: self._delete_stash(run))
 
-    def _forget(self, run: Run) -> None:
+    def _delete_stash(self, run: Run) -> None:
         run.source_computes.confirm_snapshot_based_resize_at_source(
             run.context, run.memory.source_host, token=run.token(self.name), instance=run.target_instance()
         )

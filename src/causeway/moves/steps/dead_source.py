@@ -20,7 +20,7 @@ from causeway.moves.run import Run
 from causeway.store.cell import actions, block_devices, instances
 
 
-def go_on_without_source(run: Run) -> None:
+def restore_records_only(run: Run) -> None:
     """Records and services around are as if the guest had come back; the guest itself is not there. May be repeated."""
     memory = run.memory
     memory.source_is_dead = True

@@ -12,7 +12,7 @@ from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.moves import dead_hosts
-from causeway.moves.notices import told
+from causeway.moves.notices import notified
 from causeway.moves.port_resources import at_target
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
@@ -48,11 +48,11 @@ class FinishResizeAtDest(Step):
     makes = frozenset({Thing.DISKS, Thing.GUEST, Thing.IMAGE})
     event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
     notice: ClassVar[str] = "resize_finish"
-    #: the server's task meanwhile, and its states then, for those who are told
+    #: the server's task meanwhile, and its states then, for notifications
     coming: ClassVar[TaskState] = TaskState.RESIZE_FINISH
     becomes: ClassVar[dict[str, Any]] = {"vm_state": VmState.RESIZED, "task_state": None}
     #: what the target is noted to have missed if it is dead
-    missed: ClassVar[Missed] = Missed.DROP_CROSS_CELL
+    missed: ClassVar[Missed] = Missed.UNDO_CROSS_CELL
     migration_status: ClassVar[MigrationStatus | None] = MigrationStatus.POST_MIGRATING
     has_guest_off = True
 
@@ -68,7 +68,7 @@ class FinishResizeAtDest(Step):
             **place_after_handing_over(run),
         )
         with (
-            told(
+            notified(
                 run,
                 self.notice,
                 memory.dest_host,
@@ -118,7 +118,7 @@ class FinishResizeAtDest(Step):
             offer=run.memory.offer,
         )
 
-    def _drop(self, run: Run) -> None:
+    def _destroy_at_target(self, run: Run) -> None:
         run.target_computes.drop_move_at_dest(
             run.context,
             run.memory.dest_host,
@@ -132,7 +132,7 @@ class FinishResizeAtDest(Step):
         require_way_back(run)
         # The source may only have its guest back when there is none at the target.
         devices = target_devices(run, run.source_devices())
-        dead_hosts.clean_target(run, self.missed, run.source_instance(), devices, lambda: self._drop(run))
+        dead_hosts.clean_target(run, self.missed, run.source_instance(), devices, lambda: self._destroy_at_target(run))
         for _device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.target is not None:

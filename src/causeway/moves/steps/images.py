@@ -84,7 +84,7 @@ def delete_images(run: Run) -> None:
         run.services.images.delete(run.context, image_id)
 
 
-def drop_incomplete_images(run: Run) -> list[str]:
+def delete_incomplete_images(run: Run) -> list[str]:
     """Deletes those that are no copy of a disk; returns the complete ones, which may be the only copies."""
     images, complete = run.services.images, []
     for image_id in image_ids_of(run):

@@ -23,7 +23,7 @@ from causeway.model.things import Thing
 from causeway.moves import reach
 from causeway.moves.dead_hosts import answering, at_target
 from causeway.moves.hardware import asking
-from causeway.moves.notices import told
+from causeway.moves.notices import notified
 from causeway.moves.port_resources import at_target as with_profiles
 from causeway.moves.recipe import NEAR_LIVE_VERSION, Step
 from causeway.moves.run import Run
@@ -36,7 +36,7 @@ from causeway.parts import devices as device_records
 from causeway.parts.followers import follower_of
 from causeway.parts.live_queue import run_queued
 from causeway.parts.live_transfer import GuestGoes, Journey, Side, done_or_noted, failure_of
-from causeway.parts.live_volumes import as_there, attached_there, drop_strays
+from causeway.parts.live_volumes import as_there, attached_there, delete_orphaned_attachments
 from causeway.sagas.journal import Write
 from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import instances
@@ -66,7 +66,7 @@ class PrepareOtherHostLive(PrepareOtherHost):
                 block_migration=None,
             )
 
-    def _told(self, run: Run) -> AbstractContextManager[None]:  # noqa: ARG002 - when it is made ready
+    def _notified(self, run: Run) -> AbstractContextManager[None]:  # noqa: ARG002 - when it is made ready
         return nullcontext()
 
     def _reserve_volumes(self, run: Run) -> None:
@@ -112,11 +112,11 @@ class PrepareTarget(Step):
         if memory.live_source is None:
             raise RuntimeError("the source was not asked")
         if run.is_repeated:
-            drop_strays(run, run.source_devices())
+            delete_orphaned_attachments(run, run.source_devices())
         memory.live_devices = [self._attach(run, device, id) for device, id in volumes(run.source_devices())]
         with (
             run.event("compute_pre_live_migration", host),
-            told(run, "live_migration_pre", host, run.source_instance()),
+            notified(run, "live_migration_pre", host, run.source_instance()),
             answering(run, at_target),
         ):
             try:
@@ -144,25 +144,25 @@ class PrepareTarget(Step):
 
     def undo(self, run: Run) -> None:
         memory = run.memory
-        with told(run, "live_migration_rollback", memory.source_host, run.source_instance()):
+        with notified(run, "live_migration_rollback", memory.source_host, run.source_instance()):
             self._clear(run)
             for pair in memory.attachments:
                 if pair.target is not None:
                     run.services.volumes.delete_attachment(run.context, pair.target)
                     pair.target = None
-            drop_strays(run, run.source_devices())
+            delete_orphaned_attachments(run, run.source_devices())
 
     def _clear(self, run: Run) -> None:
         """Nobody resumes what a target that is down may have: it goes when the host is back."""
         host, token, instance, devices = run.memory.dest_host, run.token(self.name), _there(run), _devices_there(run)
 
         def clear() -> None:
-            with told(run, "live_migration_rollback_dest", host, instance):
+            with notified(run, "live_migration_rollback_dest", host, instance):
                 run.target_computes.rollback_live_migration_at_destination(
                     run.context, host, token=token, instance=instance, block_devices=devices
                 )
 
-        done_or_noted(run, _target(run), Missed.DROP_LIVE, instance, devices, token, clear)
+        done_or_noted(run, _target(run), Missed.UNDO_LIVE, instance, devices, token, clear)
 
 
 class MigrateGuest(GuestGoes[Run]):
@@ -191,7 +191,7 @@ class SwitchBehindPivot(SwitchInstanceMapping):
         return mappings.get(run.services.api, run.uuid).cell_uuid == run.memory.target_cell
 
     def _commit(self, run: Run, switch: Write) -> None:
-        # Only what is different can be told apart from what was written before, if an answer is lost.
+        # If an answer is lost, only a value that differs shows whether it was written.
         run.memory.is_switched = True
         try:
             run.save(also=switch)
@@ -217,7 +217,7 @@ class ArriveAtTarget(Step):
             _notify_post(run, "start", instance)
         with (
             run.event("compute_post_live_migration_at_destination", host),
-            told(run, "live_migration_post_dest", host, instance),
+            notified(run, "live_migration_post_dest", host, instance),
             answering(run, at_target),
         ):
             memory.guest = guest = run.target_computes.post_live_migration_at_destination(
@@ -240,15 +240,15 @@ class ArriveAtTarget(Step):
 
 
 class LeaveSourceCellLive(ConfirmResizeAtSource):
-    """Nothing of the server stays at its source. One that is down keeps it waiting for nothing: it is told when it is back."""
+    """Deletes all of the server at its source. If the source is down, the order is noted and sent when it is up again."""
 
     name = "LeaveSourceCell"
     pivots = False
     event = "compute_post_live_migration"
-    missed = Missed.LEAVE_LIVE
+    missed = Missed.DELETE_LIVE_SOURCE
 
-    def _tell(self, run: Run) -> None:
-        """Who listens was told when the guest arrived."""
+    def _notify_start(self, run: Run) -> None:
+        """Nothing to send: listeners were notified when the guest arrived."""
 
     def _look_again(self, run: Run) -> None:
         show_target_again(run, stashed=False)
@@ -261,12 +261,12 @@ class LeaveSourceCellLive(ConfirmResizeAtSource):
             run.source_devices(),
         )
 
-        def leave() -> None:
+        def delete_guest() -> None:
             run.source_computes.post_live_migration_at_source(
                 run.context, host, token=token, instance=instance, block_devices=devices
             )
 
-        done_or_noted(run, _source(run), self.missed, instance, devices, token, leave)
+        done_or_noted(run, _source(run), self.missed, instance, devices, token, delete_guest)
 
 
 class EndLiveMigration(EndNearLiveMigration):

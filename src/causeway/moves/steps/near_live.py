@@ -1,7 +1,7 @@
 """Near-live migration: a server goes to another cell, and its guest does not boot.
 
 Its disks are copied while it runs; then it stands still while its memory and the last changes travel. At the target it is woken,
-still standing, before the pivot, and goes on behind it: so it never runs at two places, and undoing loses nothing. There is no
+still standing, before the pivot, and resumes behind it: so it never runs at two places, and undoing loses nothing. There is no
 VERIFY_RESIZE. What the source keeps goes when the target has shown the guest.
 
 A guest that is suspended stays so: what was saved when it was suspended travels with its disks, and its next resume wakes it.
@@ -23,7 +23,7 @@ from causeway.model.states import MigrationStatus, PowerState, TaskState, VmStat
 from causeway.moves import reach
 from causeway.moves.dead_hosts import answering, at_target
 from causeway.moves.hardware import asking
-from causeway.moves.notices import told
+from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import NOT_MOVED, ConfirmResizeAtSource
@@ -83,8 +83,8 @@ class PrepareOtherHost(PrepResizeAtDest):
                 run.context, memory.source_host, instance=run.source_instance()
             )
 
-    def _told(self, run: Run) -> AbstractContextManager[None]:
-        return told(run, "live_migration_pre", run.memory.dest_host, run.source_instance())
+    def _notified(self, run: Run) -> AbstractContextManager[None]:
+        return notified(run, "live_migration_pre", run.memory.dest_host, run.source_instance())
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
         if run.memory.live_source is None:
@@ -98,7 +98,7 @@ class PrepareOtherHost(PrepResizeAtDest):
 class SaveGuest(PrepResizeAtSource):
     """The guest stands still: its memory and the last changes of its disks go into temporary images, or are offered.
 
-    Undone, it goes on at its source, from the same memory and disks.
+    Undone, it resumes at its source, from the same memory and disks.
     """
 
     name = "SaveGuest"
@@ -126,7 +126,7 @@ class SaveGuest(PrepResizeAtSource):
             since=run.memory.received_round,
         )
 
-    def _bring_back(self, run: Run) -> GuestOutcome:
+    def _restore_guest(self, run: Run) -> GuestOutcome:
         return run.source_computes.wake_guest_at_source(
             run.context,
             run.memory.source_host,
@@ -173,7 +173,7 @@ class ShowAtTarget(ShowTarget):
 
 
 class LetGuestGoOn(Step):
-    """The guest goes on at its target; one that its user has suspended is shown to be there."""
+    """Resumes the guest at its target; a guest that its user has suspended is only looked at."""
 
     name = "LetGuestGoOn"
     reads = frozenset(
@@ -224,8 +224,8 @@ class LeaveSourceCell(ConfirmResizeAtSource):
     event = "compute_post_live_migration"
     missed = Missed.CONFIRM_CROSS_CELL
 
-    def _tell(self, run: Run) -> None:
-        """Who listens was told when the guest left."""
+    def _notify_start(self, run: Run) -> None:
+        """Nothing to send: listeners were notified when the guest left."""
 
 
 class EndNearLiveMigration(Step):

@@ -20,14 +20,14 @@ from causeway.model.states import MigrationStatus, PowerState, TaskState
 from causeway.model.things import Thing
 from causeway.moves import hardware
 from causeway.moves.dead_hosts import answering, at_source, at_target
-from causeway.moves.notices import told
+from causeway.moves.notices import notified
 from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.moves.steps.dead_source import go_on_without_source
+from causeway.moves.steps.dead_source import restore_records_only
 from causeway.moves.steps.direct import is_direct
-from causeway.moves.steps.images import KEPT, drop_incomplete_images, image_ids_of, make_images
-from causeway.moves.steps.reservations import drop_strays, reserve_once
+from causeway.moves.steps.images import KEPT, delete_incomplete_images, image_ids_of, make_images
+from causeway.moves.steps.reservations import delete_orphaned_attachments, reserve_once
 from causeway.moves.steps.select import note_destination
 from causeway.parts import groups, liveness
 from causeway.parts.port_devices import at_host
@@ -93,7 +93,7 @@ class PrepResizeAtDest(Step):
         instances.update(run.source_database, run.uuid, expected_task=memory.tasks, **written)
         run.keep_records(memory.source_cell, **written)
         if memory.is_cross_cell and (memory.bound_hosts or hardware.promises(context)):
-            # The target's cell tells its hosts what they hold for the server, and counts what it takes of them.
+            # The target's cell reports to its hosts what they hold for the server, and counts what it uses of them.
             instances.change_copy(run.target_database, run.uuid, run.move.id, migration_context=context)
 
     def _ask_source(self, run: Run) -> None:
@@ -105,7 +105,7 @@ class PrepResizeAtDest(Step):
         while True:
             asked = False
             try:
-                with run.event(self.event, run.memory.dest_host), self._told(run):
+                with run.event(self.event, run.memory.dest_host), self._notified(run):
                     if again:
                         self._find_what_is_there(run)
                     groups.claim_host(run.services, run.memory.group, run.uuid, run.memory.dest_host)
@@ -127,15 +127,15 @@ class PrepResizeAtDest(Step):
             again = False
             run.refresh()
 
-    def _told(self, run: Run) -> AbstractContextManager[None]:
-        return _told_of_preparing(run)
+    def _notified(self, run: Run) -> AbstractContextManager[None]:
+        return _notified_of_preparing(run)
 
     def _find_what_is_there(self, run: Run) -> None:
         """What an attempt before left, whose end nobody knows."""
         memory = run.memory
         for host in memory.bound_hosts:
-            self._leave(run, host)
-            hardware.drop_claim_if_there(run, host, self.name)
+            self._delete_bindings(run, host)
+            hardware.release_claim_if_there(run, host, self.name)
         self._claim(run, memory.destination)
 
     def _make_reservations(self, run: Run, target: Selection) -> None:
@@ -189,9 +189,9 @@ class PrepResizeAtDest(Step):
             memory.selection = alternate
             memory.bound_hosts.append(former)
             run.save(also=lambda connection: note_destination(connection, run))
-            self._leave(run, former)
+            self._delete_bindings(run, former)
             # What failed there may have been done all the same, and only its answer lost.
-            hardware.drop_claim_if_there(run, former, self.name)
+            hardware.release_claim_if_there(run, former, self.name)
             return True
         return False
 
@@ -201,7 +201,7 @@ class PrepResizeAtDest(Step):
             run.uuid, target.allocation_request.allocations, instance.project_id, instance.user_id
         )
 
-    def _leave(self, run: Run, host: str) -> None:
+    def _delete_bindings(self, run: Run, host: str) -> None:
         if host == run.memory.source_host:
             return
         for vif in run.source_instance().network_info:
@@ -210,28 +210,28 @@ class PrepResizeAtDest(Step):
     def undo(self, run: Run) -> None:
         # Nothing was written down before the bindings were made: they can only be for the present choice, or former ones.
         for host in dict.fromkeys([run.memory.dest_host, *run.memory.bound_hosts]):
-            self._leave(run, host)
-            hardware.drop_claim(run, host, self.name)
+            self._delete_bindings(run, host)
+            hardware.release_claim(run, host, self.name)
         for pair in run.memory.attachments:
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
                 pair.target = None
         if volumes(run.source_devices()):
-            drop_strays(run, {device.attachment_id for device in run.source_devices()})
+            delete_orphaned_attachments(run, {device.attachment_id for device in run.source_devices()})
         clear_stash(run)
         groups.release(run.services, run.memory.group, run.uuid)
 
 
 @contextmanager
-def _told_of_preparing(run: Run) -> Iterator[None]:
+def _notified_of_preparing(run: Run) -> Iterator[None]:
     memory, instance = run.memory, run.source_instance()
     run.services.notifier.instance_exists(run.context, instance, host=memory.dest_host)
-    with told(run, "resize_prep", memory.dest_host, instance, new_flavor=memory.new_flavor, failing="resize"):
+    with notified(run, "resize_prep", memory.dest_host, instance, new_flavor=memory.new_flavor, failing="resize"):
         yield
 
 
 def clear_stash(run: Run) -> None:
-    """The source's record forgets the move; events go to its own host only again."""
+    """Clears the move from the source's record; events go to its own host only, as before."""
     instances.update(
         run.source_database,
         run.uuid,
@@ -312,7 +312,7 @@ class PrepResizeAtSource(Step):
         migrated: dict[str, Any] = {"task_state": self.left, "power_state": self._power_state_left(run)}
         migrated |= place_after_handing_over(run)
         with (
-            told(run, self.notice, memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
+            notified(run, self.notice, memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
             run.event(self.event, memory.source_host),
             answering(run, at_source),
         ):
@@ -355,7 +355,7 @@ class PrepResizeAtSource(Step):
         run.save()
 
     def _hand_over(self, run: Run) -> SourceOutcome:
-        """Has the source let go of the guest and send its disks. Raises WarmCopyImpossible if it must be all of them."""
+        """Has the source shut the guest off and send its disks. Raises WarmCopyImpossible if it must be all of them."""
         direct = is_direct(run)
         return run.source_computes.prep_snapshot_based_resize_at_source(
             run.context,
@@ -370,7 +370,7 @@ class PrepResizeAtSource(Step):
         )
 
     def _swap_attachment(self, run: Run, device: BlockDevice, volume_id: str) -> None:
-        """The source lets go of the volume and reserves it anew, to be there for a revert."""
+        """Has the source disconnect the volume, and reserves it anew for a revert."""
         pair = run.memory.pair(volume_id)
         if pair.source is None:
             pair.source = reserve_once(run, volume_id, run.source_devices())
@@ -390,10 +390,10 @@ class PrepResizeAtSource(Step):
         if at_source(run).is_fenced:
             # What was sent of its disks stays in the temporary images: it may be the only copy.
             self._note_copies(run, self._complete_copies(run))
-            go_on_without_source(run)
+            restore_records_only(run)
             return
         with run.event(self.undo_event, memory.source_host), answering(run, at_source):
-            guest = self._bring_back(run)
+            guest = self._restore_guest(run)
         # It may have been fenced when this was tried before.
         memory.source_is_dead = False
         with run.source_database.write() as connection:
@@ -405,9 +405,9 @@ class PrepResizeAtSource(Step):
                     connection_info=device.connection_info,
                 )
             instances.update_in(connection, run.uuid, power_state=guest.power_state, network_info=guest.network_info)
-        self._drop_copies(run)
+        self._end_copies(run)
 
-    def _bring_back(self, run: Run) -> GuestOutcome:
+    def _restore_guest(self, run: Run) -> GuestOutcome:
         return run.source_computes.restore_at_source(
             run.context,
             run.memory.source_host,
@@ -419,7 +419,7 @@ class PrepResizeAtSource(Step):
 
     def _complete_copies(self, run: Run) -> list[str]:
         """The images to which the source sent all that a disk has; the others go."""
-        return drop_incomplete_images(run)
+        return delete_incomplete_images(run)
 
     def _note_copies(self, run: Run, image_ids: list[str]) -> None:
         if image_ids:
@@ -428,10 +428,10 @@ class PrepResizeAtSource(Step):
                 kept = [*known.get(KEPT, "").split(), *image_ids]
                 instances.update_in(connection, run.uuid, system_metadata=known | {KEPT: " ".join(dict.fromkeys(kept))})
 
-    def _drop_copies(self, run: Run) -> None:
+    def _end_copies(self, run: Run) -> None:
         for image_id in image_ids_of(run):
             run.services.images.delete(run.context, image_id)
-        # The source withdraws what it offered when its guest comes back.
+        # The source ends its offer when its guest is restored.
         run.memory.offer = None
 
 

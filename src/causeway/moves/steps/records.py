@@ -72,7 +72,7 @@ def task_after(present: TaskState | None, following: TaskState | None) -> TaskSt
 
 
 def as_moved(run: Run, instance: Instance) -> Instance:
-    """The server's record once it is on its target, waiting for confirm or revert (or, with its memory, to go on)."""
+    """The server's record once it is on its target, waiting for confirm or revert (or, with its memory, to be resumed)."""
     memory = run.memory
     guest = memory.guest
     assert guest is not None, "the guest is made before its record says so"

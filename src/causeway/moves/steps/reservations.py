@@ -14,7 +14,7 @@ from causeway.moves.run import Run
 
 def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
     """The id of an attachment, not connected, of a volume to the server: one that is not ``known``, or a new one."""
-    for found in strays(run, known):
+    for found in orphaned_attachments(run, known):
         if found.volume_id == volume_id:
             return found.id
     return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
@@ -29,19 +29,19 @@ def reserve_once(run: Run, volume_id: str, devices: list[BlockDevice]) -> str:
     return reserve(run, volume_id, {device.attachment_id for device in devices} | written)
 
 
-def drop_strays(
+def delete_orphaned_attachments(
     run: Run, known: set[str | None], of_volumes: set[str] | None = None, *, connected_too: bool = False
 ) -> None:
     """Ends every reservation for the server that is not ``known``. Connected ones are somebody's work and stay.
 
     ``of_volumes``: of these volumes only. ``connected_too``: the move connects what it makes at once.
     """
-    for found in strays(run, known, connected_too=connected_too):
+    for found in orphaned_attachments(run, known, connected_too=connected_too):
         if of_volumes is None or found.volume_id in of_volumes:
             run.unguarded.volumes.delete_attachment(run.context, found.id)
 
 
-def strays(run: Run, known: set[str | None], *, connected_too: bool = False) -> list[Attachment]:
+def orphaned_attachments(run: Run, known: set[str | None], *, connected_too: bool = False) -> list[Attachment]:
     # As the service itself: a token shows only what is in its own project, and an administrator moves other projects' too.
     ours = admin_context(request_id=run.context.request_id)
     found = run.unguarded.volumes.list_attachments(ours, instance_uuid=run.uuid)

@@ -25,11 +25,11 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.check import show_source_again
 from causeway.moves.steps.confirm import NOT_MOVED
-from causeway.moves.steps.dead_source import add_fault_in, go_on_without_source
+from causeway.moves.steps.dead_source import add_fault_in, restore_records_only
 from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.prepare import volumes
 from causeway.moves.steps.records import change_in_place, last_read, require_authority, task_after
-from causeway.moves.steps.reservations import drop_strays, reserve
+from causeway.moves.steps.reservations import delete_orphaned_attachments, reserve
 from causeway.sagas.journal import Write
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import journal, mappings
@@ -97,7 +97,7 @@ def release_volumes(run: Run, devices: list[BlockDevice]) -> None:
             run.services.volumes.delete_attachment(run.context, pair.source)
             pair.source = None
     if volumes(devices):
-        drop_strays(run, before | _known(run, devices))
+        delete_orphaned_attachments(run, before | _known(run, devices))
 
 
 def _known(run: Run, devices: list[BlockDevice]) -> set[str | None]:
@@ -195,7 +195,7 @@ class RevertResizeAtDest(Step):
     )
     event: ClassVar[str] = "compute_revert_snapshot_based_resize_at_dest"
     #: what the target is noted to have missed if it is dead
-    missed: ClassVar[Missed] = Missed.DROP_CROSS_CELL
+    missed: ClassVar[Missed] = Missed.UNDO_CROSS_CELL
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
@@ -210,9 +210,9 @@ class RevertResizeAtDest(Step):
             # Time has passed since `CheckSource`.
             self._show_again(run)
         if run.services.notifier.is_enabled:
-            self._tell(run, instances.get(run.target_database, run.uuid))
+            self._notify_start(run, instances.get(run.target_database, run.uuid))
         with run.event(self.event, run.memory.dest_host):
-            clean_target(run, self.missed, instance, devices, lambda: self._drop(run, instance, devices))
+            clean_target(run, self.missed, instance, devices, lambda: self._destroy_at_target(run, instance, devices))
         for pair in run.memory.attachments:
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
@@ -221,13 +221,13 @@ class RevertResizeAtDest(Step):
         if run.source_instance().task_state is not TaskState.DELETING:
             show_source_again(run)
 
-    def _tell(self, run: Run, instance: Instance) -> None:
+    def _notify_start(self, run: Run, instance: Instance) -> None:
         """Across cells the conductor speaks first, inside one the target."""
         notifier = run.services.notifier
         notifier.instance_action(run.context, instance, "resize_revert", "start", host=run.services.host)
         notifier.instance_exists(run.context, instance, host=run.memory.dest_host)
 
-    def _drop(self, run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
+    def _destroy_at_target(self, run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
         run.target_computes.drop_move_at_dest(
             run.context,
             run.memory.dest_host,
@@ -309,12 +309,12 @@ class FinishRevertResizeAtSource(Step):
         source = recent_life(run, memory.source_host, at_source)
         raise_if_down(source)
         if source.is_fenced:
-            go_on_without_source(run)
+            restore_records_only(run)
             for vif in run.source_instance().network_info if not memory.is_same_host else ():
                 run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
             return
         with run.event(self.event, memory.source_host), answering(run, at_source):
-            memory.guest = self._bring_back(run)
+            memory.guest = self._restore_guest(run)
         # It may have been fenced when this was tried before.
         memory.source_is_dead = False
         with run.source_database.write() as connection:
@@ -323,7 +323,7 @@ class FinishRevertResizeAtSource(Step):
         for vif in memory.guest.network_info if not memory.is_same_host else ():
             run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
 
-    def _bring_back(self, run: Run) -> GuestOutcome:
+    def _restore_guest(self, run: Run) -> GuestOutcome:
         return run.source_computes.restore_at_source(
             run.context,
             run.memory.source_host,
@@ -341,7 +341,9 @@ class ReturnAllocations(Step):
     reads = frozenset({"old_vm_state", "runs_in_error", "source_node"})
 
     def do(self, run: Run) -> None:
-        run.services.placement.give_back(run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node)
+        run.services.placement.return_allocations(
+            run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node
+        )
 
 
 class FinishRevert(Step):

@@ -57,15 +57,15 @@ class ResizeInstance(PrepResizeAtSource):
             since=run.memory.received_round,
         )
 
-    def _bring_back(self, run: Run) -> GuestOutcome:
-        return bring_back(run, self.name)
+    def _restore_guest(self, run: Run) -> GuestOutcome:
+        return restart_from_stash(run, self.name)
 
     def _complete_copies(self, run: Run) -> list[str]:  # noqa: ARG002
         """There are none: nothing goes through the image service."""
         return []
 
-    def _drop_copies(self, run: Run) -> None:
-        # The source withdraws what it offered when its guest comes back.
+    def _end_copies(self, run: Run) -> None:
+        # The source ends its offer when its guest is restored.
         run.memory.offer = None
 
 
@@ -74,7 +74,7 @@ class FinishResize(FinishResizeAtDest):
 
     name = "FinishResize"
     event = "compute_finish_resize"
-    missed = Missed.DROP_SAME_CELL
+    missed = Missed.UNDO_SAME_CELL
 
     def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
         memory = run.memory
@@ -89,7 +89,7 @@ class FinishResize(FinishResizeAtDest):
             power_on=memory.was_running,
         )
 
-    def _drop(self, run: Run) -> None:
+    def _destroy_at_target(self, run: Run) -> None:
         run.target_computes.revert_resize(
             run.context,
             run.memory.dest_host,
@@ -110,7 +110,7 @@ class ConfirmResize(ConfirmResizeAtSource):
     event = "compute_confirm_resize"
     missed = Missed.CONFIRM_SAME_CELL
 
-    def _forget(self, run: Run) -> None:
+    def _delete_stash(self, run: Run) -> None:
         run.source_computes.confirm_resize(
             run.context, run.memory.source_host, token=run.token(self.name), instance=run.target_instance()
         )
@@ -133,9 +133,9 @@ class RevertResize(RevertResizeAtDest):
         }
     )
     event = "compute_revert_resize"
-    missed = Missed.DROP_SAME_CELL
+    missed = Missed.UNDO_SAME_CELL
 
-    def _tell(self, run: Run, instance: Instance) -> None:
+    def _notify_start(self, run: Run, instance: Instance) -> None:
         notifier, memory = run.services.notifier, run.memory
         notifier.instance_exists(run.context, instance, host=memory.dest_host)
         notifier.instance_action(
@@ -147,7 +147,7 @@ class RevertResize(RevertResizeAtDest):
             block_devices=run.target_devices(),
         )
 
-    def _drop(self, run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
+    def _destroy_at_target(self, run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
         run.target_computes.revert_resize(
             run.context,
             run.memory.dest_host,
@@ -164,11 +164,11 @@ class FinishRevertResize(FinishRevertResizeAtSource):
     name = "FinishRevertResize"
     event = "compute_finish_revert_resize"
 
-    def _bring_back(self, run: Run) -> GuestOutcome:
-        return bring_back(run, self.name)
+    def _restore_guest(self, run: Run) -> GuestOutcome:
+        return restart_from_stash(run, self.name)
 
 
-def bring_back(run: Run, step: str) -> GuestOutcome:
+def restart_from_stash(run: Run, step: str) -> GuestOutcome:
     return run.source_computes.finish_revert_resize(
         run.context,
         run.memory.source_host,

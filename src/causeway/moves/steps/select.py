@@ -1,4 +1,4 @@
-"""Where to: the scheduler chooses a host, and Placement is told in the same call."""
+"""Chooses the target: the scheduler picks a host and claims it in Placement in the same call."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class SelectDestination(Step):
             )
         result = results[0]
         memory.selection, memory.alternates = result.selected, result.alternates
-        # A scheduler of the release before tells of every host.
+        # A scheduler of the release before reports every host.
         run.move.explanation = msgspec.to_builtins(result.explanation.in_short())
         run.move.recipe = self._becomes(run)
         run.with_next_save(lambda connection: note_destination(connection, run))
@@ -82,11 +82,13 @@ class SelectDestination(Step):
         check_no_shrink(run)
 
     def _becomes(self, run: Run) -> str:
-        """The recipe to go on with."""
+        """The recipe to continue with."""
         return "cross_cell_resize" if run.memory.is_cross_cell else "same_cell_resize"
 
     def undo(self, run: Run) -> None:
-        run.services.placement.give_back(run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node)
+        run.services.placement.return_allocations(
+            run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node
+        )
 
 
 def note_destination(connection: sa.Connection, run: Run) -> None:

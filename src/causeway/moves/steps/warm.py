@@ -79,7 +79,7 @@ class CopyWhileRunning(Step):
             )
 
     def _held_for(self, run: Run) -> float:
-        """Seconds. Who takes a held move over goes on with its next round."""
+        """Seconds. Whoever takes over a held move continues with its next round."""
         until = run.memory.held_until
         return (until - utcnow()).total_seconds() if until is not None else 0.0
 
@@ -96,16 +96,16 @@ class CopyWhileRunning(Step):
             self._copy(run, warm)
         except errors.WarmCopyImpossible as failure:
             # Perhaps its user shut the guest down: what changed since the last round is known all the same.
-            self._leave_the_rest(run, warm, failure)
+            self._copy_rest_while_off(run, warm, failure)
         except (errors.GuestFailed, errors.DiskTransferFailed) as failure:
             if failure.passing and not failure.few_tries:
                 raise
             warm.received = None
-            self._leave_the_rest(run, warm, failure)
+            self._copy_rest_while_off(run, warm, failure)
         run.in_round(warm.rounds or None)
         run.transferred(warm.sent or None)
 
-    def _leave_the_rest(self, run: Run, warm: WarmCopy, failure: errors.CausewayError) -> None:
+    def _copy_rest_while_off(self, run: Run, warm: WarmCopy, failure: errors.CausewayError) -> None:
         LOG.info("Move %s copies the rest of the disks while the guest is off: %s", run.move.id, failure.message)
         warm.ended = failure.message
         _delete_images(run, warm)
@@ -219,7 +219,7 @@ class CopyWhileRunning(Step):
             return
         _delete_images(run, warm)
         if at_source(run).is_fenced:
-            # What the target has may be all that can be had of the disks: it stays, and the audit tells of it.
+            # What the target has may be the last copy of the disks: it stays, and the audit reports it.
             LOG.warning("Host %s keeps what it has of the disks of server %s", memory.dest_host, run.uuid)
             memory.warm = None
             return

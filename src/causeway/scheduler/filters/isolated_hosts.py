@@ -8,7 +8,7 @@ from causeway.scheduler.host_state import HostState
 
 
 class IsolatedHostsFilter(HostFilter):
-    """``isolated_images`` run on ``isolated_hosts`` only, and (unless told otherwise) nothing else runs there."""
+    """``isolated_images`` run on ``isolated_hosts`` only, and (unless configured otherwise) nothing else runs there."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:
         hosts, images = self.options.isolated_hosts, self.options.isolated_images

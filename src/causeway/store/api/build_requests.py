@@ -116,7 +116,7 @@ def save_instance(database: Database, instance: Instance) -> bool:
 def take_over_in(connection: sa.Connection, request: BuildRequest) -> bool:
     """Takes a build request from a conductor of the previous release: that one can't end it any more.
 
-    False: another was quicker, or it has been built. To that release its time of creation tells who has it.
+    False: another was quicker, or it has been built. That release sees by the time of creation who has it.
     """
     unchanged = (TABLE.c.instance_uuid == request.instance_uuid, TABLE.c.created_at == request.created_at)
     return bool(connection.execute(TABLE.update().where(*unchanged).values(created_at=utcnow())).rowcount)

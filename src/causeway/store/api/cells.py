@@ -31,7 +31,7 @@ def save_cell(database: Database, cell: CellMapping) -> None:
 
 
 def delete_empty_cell(database: Database, cell: CellMapping) -> None:
-    """Forgets a cell, and the mappings of its hosts and of its deleted servers. Raises Conflict if it has servers.
+    """Deletes a cell, and the mappings of its hosts and of its deleted servers. Raises Conflict if it has servers.
 
     From here on no host is mapped to it, not even one that reports just now.
     """

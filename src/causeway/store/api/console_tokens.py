@@ -1,4 +1,4 @@
-"""Tokens that open consoles. Only hashes of them are kept; when they expire is told by the database's clock."""
+"""Tokens that open consoles. Only hashes of them are kept; they expire by the database's clock."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def acquire(database: Database, drain_id: str, owner: str, lease: float) -> Drai
             DRAINS.update()
             .where(DRAINS.c.id == drain_id, DRAINS.c.state.not_in(_AT_REST), free)
             .values(
-                # Its owner goes on with the epoch that it has.
+                # Its owner continues with the epoch that it has.
                 epoch=sa.case((DRAINS.c.owner == owner, DRAINS.c.epoch), else_=DRAINS.c.epoch + 1),
                 owner=owner,
                 lease_until=utc_now(lease),
@@ -203,7 +203,7 @@ def change(database: Database, drain: Drain, **changes: Any) -> None:
 
 
 def advance(database: Database, drain: Drain, state: DrainState, **changes: Any) -> None:
-    """Its owner brings a drain to another state; one that nobody works on any more is let go.
+    """Its owner brings a drain to another state; the lease of one that needs no more work is released.
 
     Raises TakenOver if it has another owner by now, or another state than its owner knows: it has to be looked at again.
     """

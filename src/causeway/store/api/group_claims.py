@@ -2,7 +2,7 @@
 
 Who wants a host for a member writes a claim, in one transaction under a lock of the group. So claims have an order that all
 see alike: of two that race, the later one sees the earlier one, and gives way. A claim goes when the server's record says
-where it is, or when the attempt is given up. What a conductor wrote that was stopped just then goes when it is too old to be
+where it is, or when the attempt is abandoned. What a conductor wrote that was stopped just then goes when it is too old to be
 of use: records name the host long before.
 """
 

@@ -1,4 +1,4 @@
-"""The journal of operations: who has them in hand, and how they are found.
+"""The journal of operations: who owns them, and how they are found.
 
 What their owners write is in `causeway.store.api.recording`, who still wants them in `causeway.store.api.wanted_moves`.
 """
@@ -89,7 +89,7 @@ def acquire(
     former: Set[str] = frozenset(),
     by_first_write: bool = False,
 ) -> Operation | None:
-    """Takes an operation into hand for ``lease`` seconds and raises its epoch, which fences off whoever had it before.
+    """Acquires an operation for ``lease`` seconds and raises its epoch, which fences off former owners.
 
     None if it has ended, or another owner's lease still runs, or an earlier operation of the same server has not ended (see
     `waiting`). One that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
@@ -138,7 +138,7 @@ def waiting(database: Database, instance_uuid: str) -> list[Operation]:
 
 
 def renew(database: Database, owner: str, operation_ids: list[str], lease: float) -> None:
-    """Keeps operations in hand for another ``lease`` seconds; those that were taken over stay so."""
+    """Renews the leases of operations for ``lease`` seconds; those that were taken over stay so."""
     if operation_ids:
         with database.write() as connection:
             connection.execute(
@@ -151,10 +151,10 @@ def renew(database: Database, owner: str, operation_ids: list[str], lease: float
 def abandoned(
     database: Database, mine: Set[str], lease: float, *, in_hand: Set[str] = frozenset(), knowledge: str
 ) -> list[Operation]:
-    """Moves in nobody's hand: their lease ran out, their pause is over, or they were let go; and those of ``mine``.
+    """Moves that have no owner: their lease ran out or was released, or their pause is over; and those of ``mine``.
 
     Not among them: what is ``in_hand``; what was requested less than a ``lease`` (seconds) ago, which is left to whoever is
-    told of it; what waits for the end of an earlier operation; what was parked by somebody with the caller's ``knowledge``, or
+    notified; what waits for the end of an earlier operation; what was parked by somebody with the caller's ``knowledge``, or
     is in a state that only a newer release knows. One statement; another one if there are any.
     """
     not_begun = MOVES.c.state.in_([SagaState.REQUESTED.value, *_NOT_ACCEPTED])
@@ -176,7 +176,7 @@ def abandoned(
 
 
 def park(database: Database, operation: Operation, parked: str) -> None:
-    """Lets an operation go that the caller's release can't run. ``parked``: what it knows (see `abandoned`), and why."""
+    """Releases an operation that the caller's release can't run. ``parked``: what it knows (see `abandoned`), and why."""
     state = operation.state if operation.state is SagaState.REQUESTED else SagaState.STUCK
     with database.write() as connection:
         connection.execute(

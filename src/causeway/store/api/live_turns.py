@@ -1,4 +1,4 @@
-"""How many live migrations leave a host at the same time: who has begun is told by the status of the migrations."""
+"""How many live migrations leave a host at the same time: the status of a migration shows whether it has begun."""
 
 from __future__ import annotations
 

@@ -56,10 +56,10 @@ def ordered(database: Database, move_ids: Collection[str]) -> dict[str, sa.Row[A
 
 def wanted(move: sa.Row[Any] | None, token: MoveToken) -> sa.Row[Any]:
     """The move, as it was found. Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the
-    transfer any more that goes on under the token.
+    transfer any more that runs under the token.
     """
     if move is None or move.epoch > token.epoch or move.state != SagaState.RUNNING.value:
-        raise errors.TakenOver(f"The transfer of move {token.move_id} goes on elsewhere, or is over.")
+        raise errors.TakenOver(f"The transfer of move {token.move_id} runs elsewhere, or is over.")
     refuse_unwanted(move)
     return move
 

@@ -36,7 +36,7 @@ _RECORD_MOVE = (
         MOVES.c.id == sa.bindparam("of_operation"),
         MOVES.c.epoch == sa.bindparam("of_epoch"),
         sa.or_(*(MOVES.c.state == sa.bindparam(name) for name in _STATES_BEFORE)),
-        # A pivot that took effect, and whose answer was lost, is not taken back: whoever thinks so has to look again.
+        # A pivot that took effect, and whose answer was lost, is not undone: whoever thinks so has to look again.
         sa.or_(MOVES.c.pivoted.is_(False), MOVES.c.pivoted == sa.bindparam("is_pivoted")),
     )
     .values(lease_until=utc_now(seconds("for_seconds")))

@@ -1,4 +1,4 @@
-"""Whether somebody wants an operation to go on: it may be cancelled, taken over, or its server deleted."""
+"""Whether an operation is to continue: it may be cancelled, taken over, or its server deleted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from causeway.store.api.journal import MOVES
 from causeway.store.api_tables import InstanceMappings
 from causeway.store.database import Database
 
-# A server that waits for confirm or revert is deleted by confirming it: these go on, and what deletes it.
-GO_ON_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert", DELETE)
+# A server that waits for confirm or revert is deleted by confirming it: these continue, and what deletes it.
+CONTINUE_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert", DELETE)
 CANCELLED = "It was cancelled on request."
 _NAMES = ("id", "instance_uuid", "recipe", "epoch", "state", "pivoted", "cancel_requested", "step", "at_hand")
 OPERATIONS = sa.select(*(MOVES.c[name] for name in _NAMES), InstanceMappings.queued_for_delete).select_from(
@@ -36,7 +36,7 @@ def refuse_unwanted(operation: sa.Row[Any]) -> None:
     """``operation``: a row of `OPERATIONS`. Raises Cancelled, or StateChanged: its server is to be deleted."""
     if operation.pivoted:
         return
-    if operation.queued_for_delete and operation.recipe not in GO_ON_WHILE_DELETED:
+    if operation.queued_for_delete and operation.recipe not in CONTINUE_WHILE_DELETED:
         raise errors.StateChanged(
             f"Server {operation.instance_uuid} is to be deleted: what works on it goes no further."
         )

@@ -119,7 +119,7 @@ def _read_in(connection: sa.Connection, uuid: str, *, with_history: bool = True)
 def close_and_read(database: Database, uuid: str, move_id: str) -> Bundle:
     """The whole of a server, read by a move for the last time: nobody else writes to it any more. Raises ServerNotFound.
 
-    One transaction: what others wrote before it is in the bundle, and who comes later is told that the row is closed.
+    One transaction: what others wrote before it is in the bundle, and later writers get the error that the row is closed.
     """
     with database.write() as connection:
         instances.close_in(connection, uuid, move_id)

@@ -2,7 +2,7 @@
 
 A move between cells reads a server's row for the last time, and closes it to all other writers in the same transaction
 (``closed_by``): what was written before goes along, and who comes later gets `RecordsClosed`, asks the mapping again and writes
-where the server lives (`causeway.store.servers`). Every function here that changes a row heeds that, but for those that end it.
+where the server lives (`causeway.store.servers`). Every function here that changes a row respects that, but those that end it.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def busy_since(database: Database, before: datetime) -> list[Instance]:
 
 
 def take_up(database: Database, instance: Instance) -> bool:
-    """Of several who found a server with an abandoned task one may go on with it; False: another was quicker."""
+    """Of several that found a server with an abandoned task one may continue it; False: another was quicker."""
     unchanged = (TABLE.c.uuid == instance.uuid, TABLE.c.task_state == instance.task_state)
     since = TABLE.c.updated_at.is_not_distinct_from(instance.updated_at)
     with database.write() as connection:

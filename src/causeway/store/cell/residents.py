@@ -1,4 +1,4 @@
-"""The servers of a cell, as many of them at once are looked at who are to be moved away: only what tells how and where to."""
+"""The servers of a cell that a drain moves, read many at once: only what decides how and where to."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _DEVICE_COLUMNS = (
 @dataclass
 class Resident:
     """A server that is not deleted. ``vnic_types`` of its ports; ``port_devices``: the devices of their host that these need.
-    ``devices`` (block devices) have only what tells where their bytes are.
+    ``devices`` (block devices) have only what says where their bytes are.
     """
 
     uuid: str

@@ -54,7 +54,7 @@ class Authority:
             durable.write(folder / "ca-cert.pem", certificate.public_bytes(serialization.Encoding.PEM))
             for link, file in (("cacert", "ca-cert"), ("clientcert", "client-cert"), ("clientkey", "client-key")):
                 (folder / f"{link}.pem").symlink_to(f"{file}.pem")
-            # Last: it tells that the others are there.
+            # Last: it shows that the others are there.
             durable.write(folder / "server-cert.pem", signed.public_bytes(serialization.Encoding.PEM))
 
     def _own(self) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:

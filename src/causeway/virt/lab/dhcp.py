@@ -1,7 +1,7 @@
 """One DHCP server (dnsmasq) for each network, in a namespace of its own, as the field's DHCP agent has it.
 
-It answers only ports that it knows. A new port is read by SIGHUP; a port that went away or changed restarts the server,
-which then forgets its lease: it keeps none on disk.
+It answers only ports that it knows. A new port is read by SIGHUP; a port that was deleted or changed restarts the server,
+which then discards its lease: it keeps none on disk.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DhcpServer:
         (self.state_dir / "settings").write_text(settings)
 
     def stop(self) -> None:
-        """Ends the server and takes its namespace away; neither needs to be there."""
+        """Ends the server and deletes its namespace; neither needs to be there."""
         self._stop_process()
         if self.namespace in namespaces():
             if "dhcp0" in links(self.namespace):
@@ -86,7 +86,7 @@ class DhcpServer:
         port = f"dh{self.network_id[:11]}"
         ip_batch(
             [
-                # Both ends go at once; a namespace that was deleted lets go of its end only some time later.
+                # Both ends go at once; a namespace that was deleted releases its end only some time later.
                 *([f"link delete {port}"] if port in links(bridge_namespace) else []),
                 f"link add {port} mtu {mtu} type veth peer name dhcp0 mtu {mtu} netns {self.namespace}",
                 f"link set {port} master {bridge} up",

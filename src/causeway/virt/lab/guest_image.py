@@ -1,6 +1,6 @@
 """Builds the small image `demo`: Debian's cloud kernel, busybox and the scripts beside this file.
 
-It boots as any cloud image does (MBR, one ext4 partition, extlinux) and tells on its serial console what it sees; the
+It boots as any cloud image does (MBR, one ext4 partition, extlinux) and prints on its serial console what it sees; the
 lines are described in `guest_init.sh`. The build needs neither root rights nor loop devices: the boot loader is installed
 by a virtual machine that runs for some seconds.
 """

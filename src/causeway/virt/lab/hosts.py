@@ -10,7 +10,7 @@
 
 All that a host keeps is in ``root_dir/hosts/NAME``; only the network namespaces and one symbolic link in /run/causeway are
 elsewhere (a Unix socket's path may have 107 characters, a state directory's more), and their names come from ``root_dir``,
-so that several labs can live on one machine. Hosts are no children of the control plane: they and their guests go on
+so that several labs can live on one machine. Hosts are no children of the control plane: they and their guests continue
 when it ends, and `Lab.start` finds them again.
 """
 
@@ -45,7 +45,7 @@ _LIBVIRT_FOLDERS = ("/run/libvirt", "/var/lib/libvirt", "/var/cache/libvirt", "/
 _START_SECONDS = 15.0
 _STOP_SECONDS = 15.0
 
-# No root rights are given up (there is no account to give them to in a container), no cgroups, no security driver.
+# Root rights stay (a container has no other account), no cgroups, no security driver.
 _QEMU_CONF = """user = "root"
 group = "root"
 dynamic_ownership = 0
@@ -99,7 +99,7 @@ class LibvirtEndpoint:
 
 
 class Lab:
-    """The hosts and the network of one lab. Needs root; `missing` tells what else."""
+    """The hosts and the network of one lab. Needs root; `missing` says what else."""
 
     def __init__(self, root_dir: Path) -> None:
         self.root_dir = root_dir.resolve()
@@ -126,7 +126,7 @@ class Lab:
         return {host: self._endpoint(host, addresses[host], len(hosts)) for host in hosts}
 
     def stop(self, *, keep_guests: bool) -> None:
-        """Lets go of everything (``keep_guests``: the hosts go on), or ends hosts, guests and networks. Disks stay."""
+        """Closes everything (``keep_guests``: the hosts keep running), or ends hosts, guests and networks. Disks stay."""
         if keep_guests:
             return
         for folder in self._host_folders():

@@ -125,7 +125,7 @@ class LabNetwork:
                     self._add_host(host, numbers[host])
 
     def stop(self) -> None:
-        """Takes everything away: DHCP servers, overlays, namespaces."""
+        """Deletes everything: DHCP servers, overlays, namespaces."""
         with self._lock:
             self.sync(NetworkTopology())
             for name in namespaces():
@@ -138,7 +138,7 @@ class LabNetwork:
             self._ensure_overlay(self.namespace(host), "underlay0", network_id, segmentation_id, mtu)
 
     def sync(self, topology: NetworkTopology) -> None:
-        """Makes DHCP servers as the topology says; networks that it does not have are taken away everywhere."""
+        """Makes DHCP servers as the topology says; networks that it does not have are deleted everywhere."""
         wanted = {network.id: network for network in topology.networks}
         with self._lock:
             there = namespaces()
@@ -176,7 +176,7 @@ class LabNetwork:
 
     @contextmanager
     def hypervisors_apart(self, host: str) -> Iterator[None]:
-        """As behind a firewall: the host's hypervisor reaches no other one. What guests send goes on."""
+        """As behind a firewall: the host's hypervisor reaches no other one. What guests send still passes."""
         words = ("ip", "-n", self.namespace(host), "rule")
         rule = ("ipproto", "tcp", "dport", str(_TLS_PORT), "prohibit")
         run(*words, "add", *rule)

@@ -1,4 +1,4 @@
-"""Somebody outside the guests who hears them tick: a guest can't tell for how long it was silent, its clock may stand still.
+"""Hears guests tick from outside: a guest does not know for how long it was silent, its clock may stand still.
 
 Guests send datagrams to the network's DHCP server, in whose namespace he listens.
 """

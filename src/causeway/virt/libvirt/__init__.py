@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 def _choose_native_threads() -> None:
-    """os-brick and os-vif wait through oslo.service, which takes eventlet unless told otherwise before they are loaded."""
+    """os-brick and os-vif wait through oslo.service, which takes eventlet unless set otherwise before they are loaded."""
     try:
         from oslo_service import backend
         from oslo_service.backend import exceptions

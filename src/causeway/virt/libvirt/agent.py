@@ -93,7 +93,7 @@ class Agent:
         return ""
 
     def try_to_thaw(self, uuid: str, tries: int = 1) -> bool:
-        """What was frozen here, and was not thawed, goes on. False: it may not, and is tried again the next time."""
+        """Thaws what was frozen here and was not thawed. False: it failed, and is tried again the next time."""
 
         def thaw(hypervisor: Any) -> None:
             domain = power.find(hypervisor, uuid)

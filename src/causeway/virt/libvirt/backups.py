@@ -2,7 +2,7 @@
 
 QEMU does it (a backup job in push mode): it copies the disk, and before the guest overwrites what is not copied yet, that first.
 The copy has everything in it, whatever images the disk stands on. A guest has one such job at a time; one that lost its caller
-goes on by itself, so who begins another one ends it first.
+continues by itself, so who begins another one ends it first.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from causeway.errors import GuestFailed
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import target_of_file
 
-# Seconds between two looks at a job of whose end libvirt has told nothing.
+# Seconds between two looks at a job whose end libvirt has not reported.
 _LOOK_EVERY = 5.0
-# Seconds for QEMU to let go of a copy that is given up.
+# Seconds for QEMU to close a copy that is abandoned.
 _ABORT_SECONDS = 30.0
 
 
@@ -46,7 +46,7 @@ def copy_while_it_runs(connection: Connection, uuid: str, disk: Path, copy: Path
 
 def _wait(connection: Connection, uuid: str, ended: threading.Event, seconds: float) -> bool:
     """Until the guest has no backup job; False if it still has one when the time is over."""
-    end, what = time.monotonic() + seconds, f"tell of the copy of guest {uuid}"
+    end, what = time.monotonic() + seconds, f"describe the copy of guest {uuid}"
     while connection.call(what, lambda hypervisor: _target_of_job(hypervisor, uuid), again=True) is not None:
         left = end - time.monotonic()
         if left <= 0:
@@ -119,7 +119,7 @@ def _target_of_job(hypervisor: Any, uuid: str) -> Path | None:
 
 def _has_succeeded(hypervisor: Any, uuid: str, disk: Path) -> bool:
     domain = hypervisor.lookupByUUIDString(uuid)
-    # Whoever asks about a disk has to wait until libvirt has done with the job: from then on QEMU has let go of the copy.
+    # Whoever asks about a disk has to wait until libvirt has done with the job: from then on QEMU has closed the copy.
     domain.blockInfo(str(disk))
     stats = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)
     return bool(stats.get(libvirt.VIR_DOMAIN_JOB_SUCCESS))

@@ -1,8 +1,8 @@
-"""Swaps of volumes: QEMU copies one disk of a running guest to another, and the guest goes on on that one (`virt.volume_jobs`).
+"""Swaps of volumes: QEMU copies one disk of a running guest to another, and the guest continues on that one (`virt.volume_jobs`).
 
 QEMU mirrors the disk: it copies all of it, and from then on a write of the guest ends when both disks have it (synchronous
 writes). Until the switch the old disk has everything, and so has the new one from the moment in which the copy is complete.
-Which of them a guest uses that lives is in its definition. For one that is off, a file tells whether the switch was begun:
+Which of them a guest uses that lives is in its definition. For one that is off, a file says whether the switch was begun:
 libvirt may have died before it wrote the new definition down, and the guest may have written to the new disk alone by then.
 """
 
@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 
 # Seconds between two looks at a copy.
 _LOOK_EVERY = 0.5
-# Seconds for QEMU to complete what is on its way to the disks, and to let go of one of them.
+# Seconds for QEMU to complete what is on its way to the disks, and to close one of them.
 _SWITCH_SECONDS = 300.0
 _FLAGS = (
     libvirt.VIR_DOMAIN_BLOCK_COPY_REUSE_EXT
@@ -114,7 +114,7 @@ class BlockCopies:
         return True
 
     def end(self, uuid: str, serial: str, kept: Path) -> None:
-        """No copy goes on; nothing is written down any more. Raises GuestFailed if a guest that lives uses another disk."""
+        """Ends every copy and its record. Raises GuestFailed if a guest that lives uses another disk."""
 
         def end(hypervisor: Any) -> None:
             domain = power.find(hypervisor, uuid)
@@ -137,18 +137,18 @@ class BlockCopies:
             domain = power.find(hypervisor, uuid)
             return None if domain is None else _seen(domain, serial)
 
-        return self._connection.call(f"tell of volume {serial} of guest {uuid}", look, again=True)
+        return self._connection.call(f"describe volume {serial} of guest {uuid}", look, again=True)
 
     def _done(self, uuid: str, target: str) -> tuple[int, int]:
         def ask(hypervisor: Any) -> dict[str, int]:
             found: dict[str, int] = hypervisor.lookupByUUIDString(uuid).blockJobInfo(target, 0)
             return found
 
-        job = self._connection.call(f"tell of the copy of {target} of guest {uuid}", ask, again=True)
+        job = self._connection.call(f"describe the copy of {target} of guest {uuid}", ask, again=True)
         return job.get("cur", 0), job.get("end", 0)
 
     def _try_to_end(self, uuid: str, serial: str) -> None:
-        """For a copy that failed: its own failure is what is told."""
+        """For a copy that failed: reports its own failure."""
 
         def end(hypervisor: Any) -> None:
             domain = power.find(hypervisor, uuid)

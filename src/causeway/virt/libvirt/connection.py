@@ -17,7 +17,7 @@ from causeway.virt.libvirt.hypervisor_events import EVENT_LOOP, GuestEvents
 _T = TypeVar("_T")
 
 _WORKERS = 16
-# libvirtd that does not answer 3 times, 5 s apart, is given up; calls that hang then fail.
+# libvirtd that does not answer 3 times, 5 s apart, is disconnected; calls that hang then fail.
 _KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT = 5, 3
 # A libvirtd that is being restarted is back after this, or it is down.
 _CONNECT_SECONDS = 10.0
@@ -77,7 +77,7 @@ class Connection:
         return call.answer()
 
     def begin_aside(self, function: Callable[[Any], _T]) -> AsideCall[_T]:
-        """The same, not waited for: ``ended`` of what is returned tells when it is through. It keeps no process alive."""
+        """Starts the same call and does not wait: ``ended`` of the result is set when it is over. It keeps no process alive."""
         call = AsideCall(self._uri, function)
         call.start()
         return call
@@ -89,7 +89,7 @@ class Connection:
         except libvirt.libvirtError:
             if not _is_lost(connection):
                 raise
-            self._drop(connection)
+            self._discard(connection)
             if not again:
                 raise
         return function(self._connected())
@@ -113,7 +113,7 @@ class Connection:
         self.events.register(connection)
         return connection
 
-    def _drop(self, connection: Any) -> None:
+    def _discard(self, connection: Any) -> None:
         with self._lock:
             if self._open is connection:
                 self._open = None
@@ -162,5 +162,5 @@ def _close(connection: Any) -> None:
     try:
         connection.close()
     except libvirt.libvirtError:
-        # It was lost already; there is nothing more to let go of.
+        # It was lost already; there is nothing more to close.
         return

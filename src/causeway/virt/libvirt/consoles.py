@@ -78,7 +78,7 @@ def listener(connection: Connection, settings: ConsoleSettings, uuid: str, kind:
         domain = power.find(hypervisor, uuid)
         return None if domain is None or power.power_state_of(domain) in power.OFF else str(domain.XMLDesc())
 
-    xml = connection.call(f"tell the consoles of guest {uuid}", look, again=True)
+    xml = connection.call(f"list the consoles of guest {uuid}", look, again=True)
     if xml is None:
         raise GuestFailed(f"The guest of server {uuid} does not run.")
     if kind is ConsoleType.NOVNC:

@@ -60,10 +60,10 @@ def _asked(connection: Connection, uuid: str, paths: list[Path], volume_ids: lis
             try:
                 domain.blockInfo(str(path))
             except libvirt.libvirtError as error:
-                found.append(f"the hypervisor can't tell of {path}: {error}")
+                found.append(f"the hypervisor can't describe {path}: {error}")
         return True, found
 
-    return connection.call(f"tell of the disks of guest {uuid}", ask, again=True)
+    return connection.call(f"describe the disks of guest {uuid}", ask, again=True)
 
 
 def _of_disk(path: Path, size: int, check_within: float | None) -> list[str]:

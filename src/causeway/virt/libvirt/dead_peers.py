@@ -2,7 +2,7 @@
 
 QEMU copies disks to the target of a migration over connections without keep-alive. When the target dies hard just after it had
 received a request, and before it answered, nothing is left to be sent, so TCP never finds out; and QEMU, which waits for the
-answer before it lets the guest go on, stands still for good, and its guest with it (seen with QEMU 7.2). Neither QEMU nor libvirt
+answer before it resumes the guest, stands still for good, and its guest with it (seen with QEMU 7.2). Neither QEMU nor libvirt
 has a setting for that. So keep-alive is switched on from here, on QEMU's own sockets: see pidfd_getfd(2).
 """
 
@@ -30,7 +30,7 @@ class PeersOf:
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid
         self._pids: list[int] = []
-        self._is_told = False
+        self._is_logged = False
 
     def watch(self) -> int:
         """Switches keep-alive on for all TCP connections that there are by now; says how many. Done already: nothing changes.
@@ -44,13 +44,13 @@ class PeersOf:
             # It ended right now.
             self._pids = []
         except OSError as failure:
-            if not self._is_told:
+            if not self._is_logged:
                 LOG.warning(
                     "The connections of guest %s are not watched, so its migration may hang if the target dies: %s",
                     self._uuid,
                     failure,
                 )
-            self._is_told = True
+            self._is_logged = True
         return 0
 
 

@@ -12,7 +12,7 @@ from causeway.errors import GuestFailed
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 
-# A guest that is booting does not hear that it should let go of a device: it is asked again.
+# A guest that is booting does not hear that it should release a device: it is asked again.
 _ASK_AGAIN_SECONDS = 5.0
 
 # The XML of a device within a guest's XML, if it has it.
@@ -34,7 +34,7 @@ def guests_with(connection: Connection, find_device: Finder) -> set[str]:
                     raise
         return found
 
-    return connection.call("tell which guests have a device", look, again=True)
+    return connection.call("find which guests have a device", look, again=True)
 
 
 def asked(connection: Connection, uuid: str, look: Finder) -> str | None:
@@ -66,7 +66,7 @@ def attach(connection: Connection, uuid: str, device: str, find_device: Finder) 
 
 
 def detach(connection: Connection, uuid: str, find_device: Finder, *, what: str, timeout: float) -> None:
-    """Takes a device from the guest and waits until it let go. Raises `GuestFailed` if it does not in ``timeout`` s."""
+    """Detaches a device from the guest and waits until it is released. Raises `GuestFailed` if it does not in ``timeout`` s."""
     end = time.monotonic() + timeout
     with connection.events.device_answered(uuid) as answered:
         while True:
@@ -79,13 +79,13 @@ def detach(connection: Connection, uuid: str, find_device: Finder, *, what: str,
             left = end - time.monotonic()
             if left <= 0:
                 raise GuestFailed(
-                    f"The guest of server {uuid} did not let go of {what} within {timeout:.0f} s; stop the server first."
+                    f"The guest of server {uuid} did not release {what} within {timeout:.0f} s; stop the server first."
                 )
             answered.wait(min(left, _ASK_AGAIN_SECONDS))
 
 
 def _take(hypervisor: Any, uuid: str, find_device: Finder) -> bool:
-    """Whether the running guest still had the device, and was asked to let go of it."""
+    """Whether the running guest still had the device, and was asked to release it."""
     domain = power.find(hypervisor, uuid)
     if domain is None:
         return False
@@ -97,7 +97,7 @@ def _take(hypervisor: Any, uuid: str, find_device: Finder) -> bool:
     try:
         domain.detachDeviceFlags(device, libvirt.VIR_DOMAIN_AFFECT_LIVE)
     except libvirt.libvirtError as error:
-        # It is on its way out, or out: the next look tells.
+        # It is on its way out, or out: the next look shows it.
         if error.get_error_code() not in (libvirt.VIR_ERR_OPERATION_FAILED, libvirt.VIR_ERR_DEVICE_MISSING):
             raise
     return True

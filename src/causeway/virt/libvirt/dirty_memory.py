@@ -1,6 +1,6 @@
 """Which guests must stand still while their memory is copied, because the hypervisor misses what they write to it.
 
-QEMU before 9.0 misses writes of emulated guests: when it begins a round, it forgets to tell their processors that each page is
+QEMU before 9.0 misses writes of emulated guests: when it begins a round, it does not notify their processors that each page is
 to be reported anew (`cpu_physical_memory_sync_dirty_bitmap`; mended upstream in March 2024: "physmem: Fix migration dirty
 bitmap coherency with TCG memory access"; not in Debian 12). What was written later to a page that had been sent is not sent
 again, and the guest's kernel crashes at the target. KVM counts in the kernel, and is not concerned.

@@ -1,4 +1,4 @@
-"""Reading a disk block by block over NBD, and telling what its base image has, too; and writing one."""
+"""Reading a disk block by block over NBD, and saying what its base image has, too; and writing one."""
 
 from __future__ import annotations
 

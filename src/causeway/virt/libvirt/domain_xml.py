@@ -119,7 +119,7 @@ def domain_xml(guest: GuestHardware) -> str:
     if any(_bus(disk) == "scsi" for disk in guest.disks):
         ET.SubElement(devices, "controller", type="scsi", model=guest.devices.scsi_model or "virtio-scsi")
     if guest.config_drive is not None:
-        # A CD drive, so that the names of the disks in the guest are those the user was told.
+        # A CD drive, so that the names of the disks in the guest are those the user was shown.
         cd = ET.SubElement(devices, "disk", type="file", device="cdrom")
         ET.SubElement(cd, "driver", name="qemu", type="raw")
         ET.SubElement(cd, "source", file=str(guest.config_drive))

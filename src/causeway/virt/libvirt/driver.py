@@ -78,7 +78,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     ``virt_type``: ``kvm``, ``qemu`` (emulation), or ``auto``: KVM if it really works. ``network_agent``: what makes bridges
     ready on this host; None if the network service has an agent of its own. ``call_timeout``: for one call of libvirt;
-    ``disk_timeout``: for reading or writing a whole root disk; ``detach_timeout``: for a guest to let go of a device.
+    ``disk_timeout``: for reading or writing a whole root disk; ``detach_timeout``: for a guest to release a device.
     """
 
     supports_migrate_to_same_host = False
@@ -409,7 +409,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         """Connects, plugs, defines and starts; each side effect's undoing goes to ``undo``."""
         uuid = spec.instance.uuid
         # It boots: what was saved of an earlier life must not come back to disks that have changed.
-        saved_memory.forget(self._disks, uuid)
+        saved_memory.discard(self._disks, uuid)
         xml = self._make_ready(spec, undo)
         if not spec.power_on:
             power.define(self._connection, uuid, xml)

@@ -1,4 +1,4 @@
-"""The part of the libvirt driver that gives volumes to guests, takes them away, and has guests change from one to another."""
+"""The part of the libvirt driver that attaches volumes to guests, detaches them, and has guests change from one to another."""
 
 from __future__ import annotations
 

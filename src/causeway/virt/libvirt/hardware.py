@@ -59,8 +59,8 @@ def _number_functions(element: ET.Element, by_address: dict[str, PciDevice]) -> 
 
 
 def _note_parent(device: PciDevice, physical: PciDevice) -> None:
-    told = {"parent_ifname": "ifname", "pf_mac_address": "mac_address", "card_serial_number": "card_serial_number"}
-    for name, of_parent in told.items():
+    copied = {"parent_ifname": "ifname", "pf_mac_address": "mac_address", "card_serial_number": "card_serial_number"}
+    for name, of_parent in copied.items():
         if of_parent in physical.extra_info:
             device.extra_info.setdefault(name, physical.extra_info[of_parent])
 

@@ -110,7 +110,7 @@ def _of_processor(hypervisor: Any, described: ET.Element, virt_type: str) -> set
             None, _ARCHITECTURE, None, virt_type, wanted, libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES
         )
     except libvirt.libvirtError as failure:
-        LOG.warning("The hypervisor does not tell the flags of its processor: %s", failure)
+        LOG.warning("The hypervisor does not report the flags of its processor: %s", failure)
         return set()
     found = ET.fromstring(whole).iterfind("feature")
     names = {str(feature.get("name")) for feature in found if feature.get("policy") in (None, "require", "force")}

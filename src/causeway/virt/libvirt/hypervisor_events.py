@@ -1,4 +1,4 @@
-"""What libvirt tells by itself: its event loop, and waiting for something to happen to a guest.
+"""What libvirt reports by itself: its event loop, and waiting for something to happen to a guest.
 
 libvirt has one event loop in a process. It runs in one thread, "libvirt-events", as long as somebody uses it.
 """
@@ -81,7 +81,7 @@ class GuestEvents:
 
     @contextmanager
     def device_answered(self, uuid: str) -> Iterator[threading.Event]:
-        """Set when the guest lets go of a device, or refuses to."""
+        """Set when the guest releases a device, or refuses to."""
         with self._watch(uuid, "device") as event:
             yield event
 

@@ -2,7 +2,7 @@
 
 An emulated guest may have to stand still while its memory travels (`dirty_memory`), not while its disks do.
 
-A migration is libvirtd's, not its caller's: it goes on when the caller dies, so who asks for one that is under way joins it.
+A migration is libvirtd's, not its caller's: it continues when the caller dies, so who asks for one that is under way joins it.
 Calls that take long, or may hang when the network dies, have connections of their own (`Connection.call_aside`).
 """
 
@@ -30,16 +30,16 @@ LOG = logging.getLogger(__name__)
 
 # Seconds between two looks at a migration.
 _LOOK_EVERY = 1.0
-# A look that takes longer is given up; the next one is made.
+# A look that takes longer is abandoned; the next one is made.
 _LOOK_SECONDS = 10.0
 # QEMU hears nothing while it waits for a network that died: as long as TCP does, at most.
 _ABORT_SECONDS = 180.0
-# A hypervisor that says nothing for so long, of a migration whose call is over, is given up.
+# A hypervisor that says nothing for so long, of a migration whose call is over, is abandoned.
 _SILENT_SECONDS = 180.0
-# One whose call goes on is given up, too, when nothing can be waiting for the network any more: TCP gives up after 924 s.
+# One whose call is still running is abandoned, too, when nothing can wait for the network any more: TCP ends after 924 s.
 _STUCK_SECONDS = 1000.0
-# Between the end of a migration and the moment when libvirt at the source forgets the guest.
-_FORGET_SECONDS = 15.0
+# Between the end of a migration and the moment when libvirt at the source undefines the guest.
+_UNDEFINE_SECONDS = 15.0
 # MiB/s; more than any network.
 _UNLIMITED = 1_000_000
 _MIB = 1024**2
@@ -80,7 +80,7 @@ class LiveMigrations:
             return None if domain is None else arrival_of(domain)
 
         try:
-            return self._connection.call_aside(f"tell how guest {uuid} came", ask, timeout=_LOOK_SECONDS)
+            return self._connection.call_aside(f"find how guest {uuid} came", ask, timeout=_LOOK_SECONDS)
         except GuestFailed as failure:
             # Only figures are missing.
             LOG.info("Nobody knows how much came of guest %s: %s %s", uuid, failure.message, failure.details)
@@ -102,7 +102,7 @@ class LiveMigrations:
                             what, lambda hypervisor: _abort(hypervisor, uuid), timeout=_LOOK_SECONDS
                         )
                 except GuestFailed as failure:
-                    # It does not answer, or it ended right then: the next look tells.
+                    # It does not answer, or it ended right then: the next look shows it.
                     LOG.info("Aborting the live migration of guest %s: %s %s", uuid, failure.message, failure.details)
                 if past:
                     raise GuestFailed(f"The guest of server {uuid} runs at the target; its migration can't be aborted.")
@@ -152,7 +152,7 @@ class LiveMigrations:
                 "Guest %s will stand still while its memory travels: this QEMU emulates it, and is before 9.0", uuid
             )
         if presence.of_domain(domain) is Presence.PAUSED or not runs_on:
-            # It has nothing to go on with; libvirt refuses.
+            # It has nothing to continue with; libvirt refuses.
             options = replace(options, post_copy=False)
         domain.migrateSetMaxDowntime(self.settings.downtime)
         flags = flags_of(disks, has_volumes(source), options, runs_on=runs_on)
@@ -231,11 +231,11 @@ class LiveMigrations:
             domain = power.find(hypervisor, uuid)
             return None if domain is None else presence.was_handed_over(domain)
 
-        end = time.monotonic() + _FORGET_SECONDS
+        end = time.monotonic() + _UNDEFINE_SECONDS
         what = f"say where guest {uuid} is"
         with self._connection.events.stopped(uuid) as stopped:
-            while (leaves := self._connection.call(what, look, again=True)) is not None:
-                if not leaves or time.monotonic() >= end:
+            while (is_leaving := self._connection.call(what, look, again=True)) is not None:
+                if not is_leaving or time.monotonic() >= end:
                     raise GuestFailed(
                         f"The live migration of server {uuid} was broken off.",
                         details=f"the hypervisor at the source shows the guest {self.presence(uuid)}",
@@ -253,7 +253,7 @@ class LiveMigrations:
             stands_still = presence.of_domain(domain) is Presence.PAUSED_FOR_MIGRATION
             return progress_of(stats, post_copy=_is_post_copy(domain), stands_still=stands_still)
 
-        return self._connection.call_aside(f"tell of the live migration of guest {uuid}", look, timeout=_LOOK_SECONDS)
+        return self._connection.call_aside(f"describe the live migration of guest {uuid}", look, timeout=_LOOK_SECONDS)
 
 
 def flags_of(disks: list[str], volumes: bool, options: LiveOptions, *, runs_on: bool = True) -> int:
@@ -281,7 +281,7 @@ def flags_of(disks: list[str], volumes: bool, options: LiveOptions, *, runs_on: 
 
 
 def migration_of(domain: Any) -> dict[str, Any] | None:
-    """What libvirt tells of the guest's migration to another host; None: none is under way."""
+    """What libvirt reports of the guest's migration to another host; None: none is under way."""
     try:
         stats: dict[str, Any] = domain.jobStats()
     except libvirt.libvirtError as error:
@@ -365,7 +365,7 @@ def _force(hypervisor: Any, uuid: str, *, post_copy: bool) -> None:
             domain.migrateStartPostCopy()
         except libvirt.libvirtError as error:
             # Not begun so that it could be done, or the memory does not travel yet.
-            LOG.info("Guest %s can't go on at the target by post-copy: %s", uuid, error)
+            LOG.info("Guest %s can't continue at the target by post-copy: %s", uuid, error)
         else:
             return
     domain.suspend()

@@ -1,4 +1,4 @@
-"""What a host lacks for live migrations: found out before a guest needs it, and told with what to do."""
+"""What a host lacks for live migrations: found out before a guest needs it, and reported with what to do."""
 
 from __future__ import annotations
 

@@ -142,6 +142,8 @@ def _check_machine(hypervisor: Any, virt_type: str, details: dict[str, Any]) -> 
     try:
         compared = hypervisor.compareHypervisorCPU(None, arch, machine, virt_type, cpu, 0)
     except libvirt.libvirtError as error:
-        raise ClaimRefused("The host can't tell whether its processor suits the guest.", details=str(error)) from error
+        raise ClaimRefused(
+            "The host could not check whether its processor suits the guest.", details=str(error)
+        ) from error
     if compared not in (libvirt.VIR_CPU_COMPARE_IDENTICAL, libvirt.VIR_CPU_COMPARE_SUPERSET):
         raise ClaimRefused("The host's processor lacks what the server's guest was started with.", details=str(cpu))

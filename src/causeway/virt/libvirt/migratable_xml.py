@@ -1,4 +1,4 @@
-"""What a guest is told to be at the target of a live migration: what it is, with the target's paths, bridges and CPUs.
+"""The definition of a guest at the target of a live migration: what it is, with the target's paths, bridges and CPUs.
 
 The running guest's own XML says what the guest sees, down to the addresses of its devices: that must stay. The target says how it
 would define the guest (`domain_xml`): of that comes what the guest does not see. Pure functions.

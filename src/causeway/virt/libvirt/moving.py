@@ -170,7 +170,7 @@ class MovingGuests(Driver, ABC):
         return xml
 
     def go_on(self, uuid: str, *, is_paused: bool) -> None:
-        saved_memory.go_on(self._connection, self._disks, uuid, is_paused=is_paused)
+        saved_memory.resume_woken(self._connection, self._disks, uuid, is_paused=is_paused)
 
     def define_suspended(self, spec: GuestSpec) -> None:
         uuid = spec.instance.uuid

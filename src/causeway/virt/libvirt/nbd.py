@@ -15,8 +15,8 @@ from types import TracebackType
 
 from causeway.errors import GuestFailed
 
-# Bytes that one request reads or writes at most, and of a disk whose extents one request tells.
-LARGEST, TOLD_AT_ONCE = 32 << 20, 1 << 30
+# Bytes that one request reads or writes at most, and of a disk whose extents one request gets.
+LARGEST, BYTES_AT_ONCE = 32 << 20, 1 << 30
 # The contexts and flags of the protocol and of QEMU.
 ALLOCATION = "base:allocation"
 HOLE, READS_ZEROS = 1, 2
@@ -43,7 +43,7 @@ class NbdClient:
     """A connection to one export. Raises `GuestFailed` for whatever the server refuses, or if it does not answer."""
 
     def __init__(self, path: Path, export: str, contexts: tuple[str, ...] = (), *, timeout: float = 60.0) -> None:
-        """``path``: a unix socket; ``contexts``: what `extents` is to tell of. ``timeout``: seconds for each answer."""
+        """``path``: a unix socket; ``contexts``: what `extents` is asked for. ``timeout``: seconds for each answer."""
         self._where = f"{export} at {path}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
@@ -69,11 +69,11 @@ class NbdClient:
         self.close()
 
     def close(self) -> None:
-        """Tells the server; what was written and not flushed may be lost."""
+        """Disconnects; what was written and not flushed may be lost."""
         try:
             self._socket.sendall(struct.pack(">IHHQQI", _REQUEST_MAGIC, 0, _CMD_DISC, 0, 0, 0))
         except OSError:
-            # It is gone, which is what it was to be told.
+            # It is gone already.
             return
         finally:
             self._socket.close()
@@ -86,10 +86,10 @@ class NbdClient:
             raise self._failed(f"the server does not know {context}")
         at, pending = 0, None
         while at < self.size:
-            told = self._block_status(context, at, min(TOLD_AT_ONCE, self.size - at))
-            if not told:
-                raise self._failed(f"the server tells nothing of {context} at {at}")
-            for length, flags in told:
+            extents = self._block_status(context, at, min(BYTES_AT_ONCE, self.size - at))
+            if not extents:
+                raise self._failed(f"the server says nothing of {context} at {at}")
+            for length, flags in extents:
                 if pending is not None and pending.flags == flags:
                     pending = Extent(pending.offset, pending.length + length, flags)
                 else:
@@ -143,18 +143,18 @@ class NbdClient:
                 self.size = struct.unpack(">Q", data[2:10])[0]
 
     def _ask_option(self, option: int, data: bytes) -> list[bytes]:
-        """What the server tells before it agrees."""
+        """What the server sends before it agrees."""
         self._socket.sendall(struct.pack(">QII", _OPTION_MAGIC, option, len(data)) + data)
-        told: list[bytes] = []
+        extents: list[bytes] = []
         while True:
             magic, _option, kind, length = struct.unpack(">QIII", self._exactly(20))
             content = self._exactly(length)
             if magic != _OPTION_REPLY_MAGIC or kind & _REP_ERROR:
                 raise self._failed(f"option {option} was refused: {content.decode(errors='replace') or kind}")
             if kind == _REP_ACK:
-                return told
+                return extents
             if kind in (_REP_INFO, _REP_META_CONTEXT):
-                told.append(content)
+                extents.append(content)
 
     # requests and answers: one at a time
 
@@ -206,12 +206,12 @@ class NbdClient:
 
     def _block_status(self, context: str, offset: int, length: int) -> list[tuple[int, int]]:
         self._request(_CMD_BLOCK_STATUS, offset, length)
-        told: list[tuple[int, int]] = []
+        extents: list[tuple[int, int]] = []
         for kind, size in self._answers():
             content = self._exactly(size)
             if kind == _REPLY_BLOCK_STATUS and struct.unpack(">I", content[:4])[0] == self._contexts[context]:
-                told = list(struct.iter_unpack(">II", content[4:]))
-        return told
+                extents = list(struct.iter_unpack(">II", content[4:]))
+        return extents
 
     def _check(self, cookie: int, error: int) -> None:
         if cookie != self._cookie:

@@ -20,7 +20,7 @@ EXPORT = "disk"
 def served(
     disk: Path, disk_format: str, contexts: tuple[str, ...] = (), *, bitmap: str | None = None, writable: bool = False
 ) -> Iterator[NbdClient]:
-    """``bitmap``: of the disk, to be told as a context. Ended when this is left, and when our process dies."""
+    """``bitmap``: of the disk, to be offered as a context. Ended when this is left, and when our process dies."""
     with tempfile.TemporaryDirectory(prefix="causeway-nbd-") as folder:
         path = Path(folder) / "socket"
         options = ["--discard=unmap", "--cache=writeback"] if writable else ["-r"]

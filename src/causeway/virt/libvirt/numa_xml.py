@@ -64,7 +64,7 @@ def add_cells(cpu: ET.Element, topology: InstanceNUMATopology) -> None:
 
 
 def hostdev(device: PciDevice) -> ET.Element:
-    """A PCI device of the host in the guest; libvirt takes it from its driver and gives it back (``managed``)."""
+    """A PCI device of the host in the guest; libvirt takes it from its driver and returns it (``managed``)."""
     element = ET.Element("hostdev", mode="subsystem", type="pci", managed="yes")
     pci_address(ET.SubElement(element, "source"), device.address)
     return element

@@ -96,13 +96,13 @@ def define(connection: Connection, uuid: str, xml: str) -> None:
 
 
 def resume(connection: Connection, uuid: str) -> None:
-    def go_on(hypervisor: Any) -> None:
+    def resume_if_paused(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
         refuse_in_transit(domain)
         if power_state_of(domain) == PowerState.PAUSED:
             domain.resume()
 
-    connection.call(f"start the processors of guest {uuid}", go_on, again=True)
+    connection.call(f"start the processors of guest {uuid}", resume_if_paused, again=True)
 
 
 def pause(connection: Connection, uuid: str) -> None:
@@ -116,7 +116,7 @@ def pause(connection: Connection, uuid: str) -> None:
 
 
 def inject_nmi(connection: Connection, uuid: str) -> None:
-    """A non-maskable interrupt in a guest that runs, or that stands still and gets it when it goes on."""
+    """A non-maskable interrupt in a guest that runs, or that stands still and gets it when it is resumed."""
 
     def inject(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)

@@ -1,7 +1,7 @@
 """What libvirt shows of a guest that may be on its way to another host, and what must not be done to it then.
 
 libvirt says "paused" of a guest that its user paused and of one that stands still to be handed over. The second may run already
-where it was handed to: **nothing here starts or resumes it**. Who owns it is told by what both hosts show, and by nothing else.
+where it was handed to: **nothing here starts or resumes it**. What both hosts show decides who owns it, and nothing else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether KVM really runs guests here.
 
 On some machines (those that are guests themselves) /dev/kvm answers, libvirt advertises KVM and a guest's firmware runs, but
-its kernel hangs or QEMU gives up: the processor's protected mode is not really there. So a guest is started that enters it,
+its kernel hangs or QEMU exits: the processor's protected mode is not really there. So a guest is started that enters it,
 returns from an interrupt there (which such machines can't) and says so. The answer is kept until the machine is booted again
 or QEMU is replaced.
 """

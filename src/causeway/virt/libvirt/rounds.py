@@ -122,7 +122,7 @@ class Rounds:
             domain = power.find(hypervisor, uuid)
             return domain is not None and any(each.getName() == checkpoint for each in domain.listAllCheckpoints())
 
-        return self._connection.call(f"tell of the checkpoints of guest {uuid}", ask, again=True)
+        return self._connection.call(f"list the checkpoints of guest {uuid}", ask, again=True)
 
     def has(self, uuid: str, number: int) -> bool:
         record = self._read(uuid)
@@ -239,7 +239,7 @@ class Rounds:
             server = ET.fromstring(xml).find("server")
             return Path("" if server is None else server.get("socket", ""))
 
-        return self._connection.call(f"tell of the copy of guest {uuid}", ask, again=True)
+        return self._connection.call(f"describe the copy of guest {uuid}", ask, again=True)
 
     def _delete_checkpoints(self, uuid: str) -> None:
         def delete(hypervisor: Any) -> None:

@@ -4,11 +4,11 @@
 
     INSTANCES/UUID/memory            whole
     INSTANCES/UUID/memory.partial    while libvirt writes it
-    INSTANCES/UUID/memory.used       the guest that was woken from it may go on
+    INSTANCES/UUID/memory.used       the guest that was woken from it may run
 
 A suspended guest is one that was saved and is not woken. Memory and disks belong together: the file loses its name before the
-guest goes on, and goes before any start that does not use it. libvirt shows a guest that was woken as it shows one that is
-handed over: only the file tells that it may be resumed here.
+guest runs, and is deleted before any start that does not use it. libvirt shows a guest that was woken as it shows one that is
+handed over: only the file shows that it may be resumed here.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def take(disks: InstanceDisks, uuid: str, received: Path) -> None:
     durable.settle(partial, disks.folder(uuid) / MEMORY)
 
 
-def go_on(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused: bool) -> None:
+def resume_woken(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused: bool) -> None:
     """The woken guest runs; may be repeated. Raises `GuestFailed` for any other that stands still."""
     memory = disks.folder(uuid) / MEMORY
     used = _used(disks, uuid)
     if power.state(connection, uuid) in power.OFF:
-        raise GuestFailed(f"The guest of server {uuid} is off: it can't go on.")
+        raise GuestFailed(f"The guest of server {uuid} is off: it can't be resumed.")
     if memory.exists():
         durable.rename(memory, used)
 
@@ -88,11 +88,11 @@ def go_on(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused:
             # For libvirt, too, it is its user who paused it.
             domain.suspend()
 
-    connection.call(f"have guest {uuid} go on", resume, again=True)
+    connection.call(f"resume guest {uuid}", resume, again=True)
     durable.delete(used)
 
 
-def forget(disks: InstanceDisks, uuid: str) -> None:
+def discard(disks: InstanceDisks, uuid: str) -> None:
     for path in (disks.folder(uuid) / MEMORY, _partial(disks, uuid), _used(disks, uuid)):
         if path.exists():
             durable.delete(path)
@@ -109,7 +109,7 @@ def is_awake(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
 
 
 def is_woken(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
-    """Whether the guest stands still and is to go on, or was told to."""
+    """Whether the guest stands still and is to be resumed, or was ordered to."""
     stands_still = power.state(connection, uuid) is PowerState.PAUSED
     return stands_still and (find(disks, uuid) is not None or _used(disks, uuid).exists())
 

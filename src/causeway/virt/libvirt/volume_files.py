@@ -1,4 +1,4 @@
-"""Snapshots of volumes that are files: the guest goes on in a new file on top of the ones before, and files are merged again.
+"""Snapshots of volumes that are files: the guest continues in a new file on top of the ones before, and files are merged again.
 
 Block storage made the new file, a qcow2 file on the guest's present one, before it asks; it deletes what was merged.
 """
@@ -31,7 +31,7 @@ _SNAPSHOT_FLAGS = (
 
 
 def snapshot(connection: Connection, uuid: str, serial: str, new_file: str) -> None:
-    """A guest that runs goes on in ``new_file``, which is in the folder of its present file. Done before: nothing happens."""
+    """Switches a running guest to ``new_file``, which is in the folder of its present file. Done before: nothing happens."""
 
     def begin(hypervisor: Any) -> None:
         domain = power.find(hypervisor, uuid)
@@ -66,7 +66,7 @@ def uses(connection: Connection, uuid: str, serial: str, name: str) -> bool:
         domain = power.find(hypervisor, uuid)
         return domain is None or not domain.isActive() or chain(domain, serial)[0].name == name
 
-    return connection.call(f"tell of the files of volume {serial}", ask, again=True)
+    return connection.call(f"describe the files of volume {serial}", ask, again=True)
 
 
 def merge(

@@ -73,7 +73,7 @@ class Volumes:
             return self._connect(volume)
 
     def disconnect(self, uuid: str, volume: BlockDevice) -> None:
-        """Lets go of the volume of a guest, unless another guest here has it too; not connected is a success."""
+        """Disconnects the volume of a guest, unless another guest here has it too; not connected is a success."""
         if not volume.multiattach:
             self._disconnect(volume)
             return

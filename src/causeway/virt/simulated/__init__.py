@@ -1,6 +1,6 @@
 """A hypervisor made of small real files: for tests and for hundreds of hosts on one machine.
 
-What a guest wrote is in a file and moves, is kept or is lost as a real disk would be, so a test can tell whether data
+What a guest wrote is in a file and moves, is kept or is lost as a real disk would be, so a test can check whether data
 survived. What a real hypervisor refuses is refused here. Nothing is synced to the medium: a simulated host survives the
 death of its process, not the loss of power.
 

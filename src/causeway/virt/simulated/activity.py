@@ -2,7 +2,7 @@
 
 Nobody does that for them: whoever is about to look at a guest has it *catch up* with the clock first. Write number N goes to
 block ``N % BLOCKS`` of its disk, with content that follows from N and the guest; its memory knows the number of the last one
-(a line ``written=N``). So whoever looks from outside can tell whether the disk has every write, in its last state, and whether
+(a line ``written=N``). So whoever looks from outside sees whether the disk has every write, in its last state, and whether
 memory and disk are of the same moment (`faults`).
 """
 
@@ -20,7 +20,7 @@ _COUNT = "written="
 
 
 def boot(guest: Guest, now: float) -> None:
-    """It has booted: it goes on writing where its disk ends."""
+    """It has booted: it continues writing where its disk ends."""
     path = _root_disk(guest)
     if path is not None and (guest.data or guest.disk_rate):
         found = disk.load(path)
@@ -75,7 +75,7 @@ def block(uuid: str, number: int) -> str:
 
 
 def writes(guest: Guest) -> int:
-    """How often it has written, as its disk tells."""
+    """How often it has written, as its disk shows."""
     path = _root_disk(guest)
     written = disk.load(path).header.written if path is not None else None
     return 0 if written is None else written.count + 1 - disk.BLOCKS

@@ -158,7 +158,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDr
         folder = self.files.disks(uuid)
         taken = virt.allocated_bytes(folder)
         with suppress(GuestFailed):
-            # One that is missing or damaged is told of by `copy_faults`.
+            # One that is missing or damaged is reported by `copy_faults`.
             taken += disk.load(folder / virt.ROOT_DISK).data
         return taken
 
@@ -275,7 +275,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDr
         destroy_disks: bool,
     ) -> None:
         with self.files.locked(uuid):
-            self.files.forget_incoming(uuid)
+            self.files.discard_incoming(uuid)
             self.files.undefine(uuid)
             if destroy_disks:
                 durable.delete_tree(self.files.disks(uuid))
@@ -553,7 +553,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDr
     def _refuse_leaving(self, guest: Guest | None) -> None:
         if guest is not None and guest.going_to is not None:
             raise GuestFailed(
-                f"Guest {guest.uuid} is being handed over to another host: only that one may let it go on.",
+                f"Guest {guest.uuid} is being handed over to another host: only that one may resume it.",
                 details=self.hostname,
             )
 
@@ -588,7 +588,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDr
     def _boot(self, guest: Guest) -> None:
         self._look_for_others(guest.uuid)
         # It boots: what was saved of an earlier life must not come back to disks that have changed.
-        self.forget_memory(guest.uuid)
+        self.discard_memory(guest.uuid)
         guest.power_state = PowerState.RUNNING
         self.files.save(guest)
         firmware.boot(self.files.disks(guest.uuid), guest.firmware)

@@ -49,7 +49,7 @@ class HostFiles:
         self._lock = threading.Lock()
         self._locks: dict[str, threading.RLock] = defaultdict(threading.RLock)
         self._console_news = threading.Condition()
-        #: told of each guest that the hypervisor knows no more
+        #: called for each guest that the hypervisor knows no more
         self.on_undefined: Callable[[str], None] = lambda _uuid: None
 
     def load(self) -> None:
@@ -72,7 +72,7 @@ class HostFiles:
                     self._settle(guest, Path(guest.going_to))
 
     def _settle(self, guest: Guest, there: Path) -> None:
-        """The host died while it handed a guest over. It goes on here, unless the other host has it: then it stands still."""
+        """The host died while it handed a guest over. It resumes here, unless the other host has it: then it stands still."""
         (there / "incoming" / f"{guest.uuid}.json").unlink(missing_ok=True)
         if guest_of(there / "guests" / f"{guest.uuid}.json") is None:
             guest.power_state, guest.going_to, guest.was = guest.was or PowerState.PAUSED, None, None
@@ -100,7 +100,7 @@ class HostFiles:
         with self._lock:
             self._expected.add(guest.uuid)
 
-    def forget_incoming(self, uuid: str) -> None:
+    def discard_incoming(self, uuid: str) -> None:
         durable.delete(self.incoming(uuid))
 
     def list_guests(self) -> dict[str, PowerState]:
@@ -152,9 +152,9 @@ class HostFiles:
     def append_to_console(self, uuid: str, text: str) -> None:
         with (self.disks(uuid) / "console.log").open("a") as console:
             console.write(text)
-        self.tell_readers()
+        self.wake_readers()
 
-    def tell_readers(self) -> None:
+    def wake_readers(self) -> None:
         """Whoever waits for a console looks again."""
         with self._console_news:
             self._console_news.notify_all()

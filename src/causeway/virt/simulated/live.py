@@ -9,7 +9,7 @@ target's ``incoming/UUID.json`` becomes its ``guests/UUID.json``. That rename is
 Before that, memory and disks go over the source's link, and then what the guest has changed meanwhile, again and again, until the
 rest takes no longer than `DOWNTIME`. A guest that changes more than its link takes is slowed down where that is allowed
 (auto-converge). One whose memory has a line ``busy`` changes it faster than it can be copied, whatever the link: its migration
-goes on until it is forced, or aborted. Forced means that it stands still until the rest is through; with post-copy it runs at its
+lasts until it is forced, or aborted. Forced means that it stands still until the rest is through; with post-copy it runs at its
 target at once, and the rest comes after it.
 """
 
@@ -135,7 +135,7 @@ class LiveDriver(virt.Driver, ABC):
         with files.locked(uuid):
             if self.presence(uuid).is_alive:
                 return there
-            files.forget_incoming(uuid)
+            files.discard_incoming(uuid)
             files.undefine(uuid)
             folder = files.disks(uuid)
             durable.delete_tree(folder)
@@ -237,7 +237,7 @@ class LiveDriver(virt.Driver, ABC):
                 guest, changed = self._changed(uuid, self.link.clock.time() - began, share)
                 memory = min(left[0] + changed[0], sending.seen.memory_total)
                 disks = min(left[1] + changed[1], sending.seen.disk_total)
-                sending.tell(memory, disks)
+                sending.show_remaining(memory, disks)
                 is_little = BUSY not in guest.memory and transfer.seconds(memory + disks) <= DOWNTIME
                 if job.forced or (count >= ROUNDS and is_little):
                     break
@@ -303,7 +303,7 @@ class LiveDriver(virt.Driver, ABC):
                 self.at_hand_over("stands still")
                 durable.rename(there / "incoming" / f"{uuid}.json", there / "guests" / f"{uuid}.json")
             except Exception as failure:
-                # The target has thrown away what had come, or never had it: the guest goes on here.
+                # The target has discarded what had come, or never had it: the guest continues here.
                 before.caught_up = clock.time() if before.power_state is PowerState.RUNNING else None
                 files.save(before)
                 raise GuestFailed("The guest could not be handed over.", details=f"{there}: {failure}") from failure
@@ -346,7 +346,7 @@ class _Sending:
                 self._look()
         return 0, 0
 
-    def tell(self, memory: int, disks: int) -> None:
+    def show_remaining(self, memory: int, disks: int) -> None:
         """What is left for the next round."""
         self.seen.memory_remaining, self.seen.disk_remaining = memory, disks
         self._look()

@@ -57,7 +57,7 @@ class SavedMemoryDriver(virt.Driver, ABC):
             durable.write(self.files.disks(uuid) / virt.MEMORY, msgspec.json.encode(guest.memory))
             guest.power_state, guest.memory = PowerState.SHUTDOWN, []
             self.files.save(guest)
-        # It has to get to the other host before the guest can go on.
+        # It has to get to the other host before the guest can be resumed.
         with self.link.transfer() as transfer:
             transfer.take(guest.memory_mb << 20)
 
@@ -109,11 +109,11 @@ class SavedMemoryDriver(virt.Driver, ABC):
 
     def go_on(self, uuid: str, *, is_paused: bool) -> None:
         with self.files.locked(uuid):
-            self.forget_memory(uuid)
+            self.discard_memory(uuid)
             if not is_paused:
                 self.unpause(uuid)
 
-    def forget_memory(self, uuid: str) -> None:
-        """Before the guest goes on, or boots."""
+    def discard_memory(self, uuid: str) -> None:
+        """Called before the guest is resumed, or boots."""
         if (self.files.disks(uuid) / virt.MEMORY).exists():
             durable.delete(self.files.disks(uuid) / virt.MEMORY)

@@ -72,7 +72,7 @@ class _Console:
             for each in (self._listener, *self._visitors):
                 with suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
-        self._files.tell_readers()
+        self._files.wake_readers()
 
     def _listen(self) -> None:
         with self._listener:
@@ -99,7 +99,7 @@ class _Console:
                     self._echo(text.decode(data).replace("\r\n", "\n").replace("\r", "\n"))
             with self._lock:
                 self._visitors.discard(visitor)
-        self._files.tell_readers()
+        self._files.wake_readers()
 
     def _echo(self, typed: str) -> None:
         with self._files.locked(self._uuid):

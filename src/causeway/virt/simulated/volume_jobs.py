@@ -1,4 +1,4 @@
-"""What simulated guests do when they are to go on on another volume (`causeway.virt.volume_jobs`)."""
+"""Switches simulated guests to other volumes (`causeway.virt.volume_jobs`)."""
 
 from __future__ import annotations
 

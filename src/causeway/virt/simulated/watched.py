@@ -60,7 +60,7 @@ class WatchedDriver(Driver, ABC):
         return list(self.files.guests[uuid].memory)
 
     def guest_written(self, uuid: str) -> int:
-        """How often it has written to its disk by now, as its disk tells. Raises `GuestFailed` if anything of that is missing."""
+        """How often it has written to its disk by now, as its disk shows. Raises `GuestFailed` if anything of that is missing."""
         with self.files.locked(uuid):
             guest = self.files.guests[uuid]
             self._catch_up(guest)

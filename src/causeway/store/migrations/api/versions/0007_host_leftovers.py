@@ -1,8 +1,8 @@
-"""What is left on hosts that work went on without."""
+"""What dead hosts are to clean up when they are back."""
 
 from alembic import op
 
-from causeway.store.api import leftovers
+from causeway.store.api import cleanups
 from causeway.store.api_tables import ApiBase
 
 revision = "0007"
@@ -13,4 +13,4 @@ depends_on = None
 
 def upgrade() -> None:
     # A new database has it from the first revision, which follows the tables; then nothing is done.
-    ApiBase.metadata.create_all(op.get_bind(), tables=[leftovers.TABLE])
+    ApiBase.metadata.create_all(op.get_bind(), tables=[cleanups.TABLE])

@@ -1,4 +1,4 @@
-"""What a host that was dead is to do when it comes back: what moves, builds and deletes, which went on without it, left there.
+"""What a host that was dead is to clean up when it is back: moves, builds and deletes continued without it.
 
 Nothing is destroyed of which the records say by now that it lives there. A guest that still runs there is destroyed with its
 disks only if the server lives elsewhere, or is deleted.
@@ -22,8 +22,8 @@ from causeway.model.outcomes import MoveToken
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MigrationStatus, TaskState
 from causeway.parts.services import ConductorServices
-from causeway.store.api import journal, leftovers, mappings, migrations
-from causeway.store.api.leftovers import Leftover
+from causeway.store.api import cleanups, journal, mappings, migrations
+from causeway.store.api.cleanups import Cleanup
 from causeway.store.cell import instances
 from causeway.store.database import Database
 
@@ -53,26 +53,26 @@ def note(
     block_devices: list[BlockDevice],
     token: MoveToken | None = None,
 ) -> None:
-    """Notes what a host was not told by who is no move, in a transaction of its own. ``token``: of a build."""
+    """Notes an order that a host missed, for callers other than moves, in a transaction of its own. ``token``: of a build."""
     missed = dataclasses.replace(missed_order(host, what, instance, token), block_devices=block_devices)
     with services.api.write() as connection:
-        leftovers.note_in(connection, host, cell_uuid, missed)
+        cleanups.note_in(connection, host, cell_uuid, missed)
 
 
 def missed_order(host: str, what: Missed, instance: Instance, token: MoveToken | None) -> MissedOrder:
     move_id = token.move_id if token is not None else None
-    return MissedOrder(leftovers.id_of(host, instance.uuid, move_id, what), what, instance, token=token)
+    return MissedOrder(cleanups.id_of(host, instance.uuid, move_id, what), what, instance, token=token)
 
 
 def due(services: ConductorServices, host: str) -> list[MissedOrder]:
-    """What a host may and must do now. What is of no use any more is forgotten.
+    """What a host may and must do now. What is of no use any more is deleted.
 
     A server whose cell does not answer keeps no other from its turn: what is left of it stays, and its guest is switched off,
     since it may run elsewhere.
     """
-    noted = leftovers.listed(services.api, host)
-    servers = _look_for(services, {leftover.instance_uuid for leftover in noted})
-    return [order for leftover in noted if (order := _due(services, servers, leftover)) is not None]
+    noted = cleanups.listed(services.api, host)
+    servers = _look_for(services, {cleanup.instance_uuid for cleanup in noted})
+    return [order for cleanup in noted if (order := _due(services, servers, cleanup)) is not None]
 
 
 def clean(services: ConductorServices, context: RequestContext, host: str) -> None:
@@ -80,9 +80,9 @@ def clean(services: ConductorServices, context: RequestContext, host: str) -> No
     orders = due(services, host)
     if not orders:
         return
-    for cell_uuid in leftovers.cells_of(services.api, host):
+    for cell_uuid in cleanups.cells_of(services.api, host):
         done = services.computes(cell_uuid).carry_out_missed(context, host, orders=orders)
-        leftovers.delete(services.api, host, done)
+        cleanups.delete(services.api, host, done)
 
 
 @dataclass
@@ -132,32 +132,32 @@ def _without_mapping(services: ConductorServices, uuids: set[str]) -> set[str]:
     return uuids if answers.down else set().union(*answers.by_cell.values())
 
 
-def _due(services: ConductorServices, servers: _Servers, leftover: Leftover) -> MissedOrder | None:
+def _due(services: ConductorServices, servers: _Servers, cleanup: Cleanup) -> MissedOrder | None:
     """What the host is to do about it now, if anything."""
-    missed, host, living = leftover.missed, leftover.host, servers.living.get(leftover.instance_uuid)
+    missed, host, living = cleanup.missed, cleanup.host, servers.living.get(cleanup.instance_uuid)
     if missed is None:
         return None if living is None or living.host == host else _stop(services, host, living, None)
-    if leftover.instance_uuid in servers.unclear and missed.what is not Missed.DROP_CLAIM:
-        _require_elsewhere(leftover, servers)
+    if cleanup.instance_uuid in servers.unclear and missed.what is not Missed.RELEASE_CLAIM:
+        _require_elsewhere(cleanup, servers)
         return _stop(services, host, missed.instance, missed.token)
     verdict = _verdict(services, host, missed, living)
     if verdict is None:
         LOG.warning(
-            "What %s left of server %s on %s is its own by now: it stays", missed.what, leftover.instance_uuid, host
+            "What %s left of server %s on %s is its own by now: it stays", missed.what, cleanup.instance_uuid, host
         )
-        leftovers.delete(services.api, host, [leftover.id])
+        cleanups.delete(services.api, host, [cleanup.id])
     if not verdict:
         return None
     what = Missed.DESTROY if missed.what is Missed.REMOVE else missed.what
     return dataclasses.replace(missed, what=what, token=_present(services, missed.token))
 
 
-def _require_elsewhere(leftover: Leftover, servers: _Servers) -> None:
+def _require_elsewhere(cleanup: Cleanup, servers: _Servers) -> None:
     """Raises DatabaseFailed for a server of the host's own cell, which may be meant to run there: nothing can be said then."""
-    if servers.cells.get(leftover.instance_uuid) == leftover.cell_uuid:
+    if servers.cells.get(cleanup.instance_uuid) == cleanup.cell_uuid:
         raise errors.DatabaseFailed(
-            "What a host missed can't be told: its cell does not answer.",
-            details=f"host {leftover.host}, server {leftover.instance_uuid}",
+            "What the host missed is unknown: its cell does not answer.",
+            details=f"host {cleanup.host}, server {cleanup.instance_uuid}",
         )
 
 
@@ -171,14 +171,14 @@ def _stop(services: ConductorServices, host: str, instance: Instance, token: Mov
 
 def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instance: Instance | None) -> bool | None:
     """Whether it is to be done now; None: never. ``instance``: None if the server is deleted."""
-    if missed.what is Missed.DROP_CLAIM:
-        return _drops_claim(services, host, missed)
+    if missed.what is Missed.RELEASE_CLAIM:
+        return _releases_claim(services, host, missed)
     if instance is None:
         return True if missed.what is not Missed.RESTORE_DISKS else None
     lives_there = instance.host == host
     if missed.what is Missed.DESTROY:
         if instance.task_state in (TaskState.DELETING, TaskState.SPAWNING):
-            # Its delete, or the build that went on without the host, has not come to its end; either is taken up if need be.
+            # Its delete, or the build that continued without the host, has not ended; either is resumed if need be.
             return False
         if lives_there:
             return None
@@ -203,7 +203,7 @@ def _moves_there(services: ConductorServices, host: str, instance_uuid: str, tok
     return token is not None and any(_is_live(move) and _chose(move, host) for move in _tries(services, token))
 
 
-def _drops_claim(services: ConductorServices, host: str, missed: MissedOrder) -> bool | None:
+def _releases_claim(services: ConductorServices, host: str, missed: MissedOrder) -> bool | None:
     """The tries of a migration share its claim: one that is under way may choose the host, one that did has ended its own."""
     token = missed.token
     if token is None:

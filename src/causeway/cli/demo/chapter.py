@@ -58,8 +58,8 @@ def cell_of(host: str) -> str:
     return host.partition("-")[0]
 
 
-class Telling:
-    """What chapters are told with. Checks go to the screen; what can't go on raises."""
+class Chapter:
+    """What all chapters use. Checks go to the screen; a chapter that can't continue raises."""
 
     def __init__(self, cloud: Cloud, screen: Screen) -> None:
         self._cloud = cloud

@@ -1,4 +1,4 @@
-"""What is left on hosts that an operator said to be dead, and that work went on without.
+"""What hosts are to clean up that an operator said to be dead, and that work continued without.
 
 Each row is an order that the host missed. When it comes back it carries them out before anything else; then the rows go.
 """
@@ -15,17 +15,17 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway.model.missed import MissedOrder
-from causeway.store.api_tables import HostLeftovers, Migrations
+from causeway.store.api_tables import HostCleanups, Migrations
 from causeway.store.database import Database, utcnow
 
 LOG = logging.getLogger(__name__)
 
-TABLE: sa.Table = HostLeftovers.__table__  # type: ignore[assignment]
+TABLE: sa.Table = HostCleanups.__table__  # type: ignore[assignment]
 MIGRATIONS: sa.Table = Migrations.__table__  # type: ignore[assignment]
 
 
 @dataclass
-class Leftover:
+class Cleanup:
     """``cell_uuid``: the host's. ``missed``: None if this release can't read it."""
 
     id: str
@@ -43,7 +43,7 @@ def id_of(host: str, instance_uuid: str, move_id: str | None, what: str) -> str:
 
 
 def note_in(connection: sa.Connection, host: str, cell_uuid: str, missed: MissedOrder) -> None:
-    """Notes what a host was not told, or notes it anew."""
+    """Notes an order that a host missed, or notes it anew."""
     connection.execute(TABLE.delete().where(TABLE.c.id == missed.id))
     connection.execute(
         TABLE.insert(),
@@ -60,26 +60,26 @@ def note_in(connection: sa.Connection, host: str, cell_uuid: str, missed: Missed
     )
 
 
-def listed(database: Database, host: str | None = None) -> list[Leftover]:
+def listed(database: Database, host: str | None = None) -> list[Cleanup]:
     """What is left on a host (None: on all), in the order in which it was noted."""
     query = sa.select(TABLE).order_by(TABLE.c.created_at, TABLE.c.id)
     if host is not None:
         query = query.where(TABLE.c.host == host)
     with database.read() as connection:
         return [
-            Leftover(
+            Cleanup(
                 row.id, row.host, row.cell_uuid, row.instance_uuid, row.what, _read(row.id, row.missed), row.created_at
             )
             for row in connection.execute(query)
         ]
 
 
-def _read(leftover_id: str, missed: Any) -> MissedOrder | None:
+def _read(cleanup_id: str, missed: Any) -> MissedOrder | None:
     try:
         return msgspec.convert(missed, MissedOrder, str_keys=True)
     except msgspec.ValidationError as error:
         # A newer release's, for example, which has it carried out when it runs everywhere.
-        LOG.error("What is noted as %s in host_leftovers can't be read: %s", leftover_id, error)
+        LOG.error("What is noted as %s in host_leftovers can't be read: %s", cleanup_id, error)
         return None
 
 

@@ -1,6 +1,6 @@
 """Who has to know hears of it: listeners of notifications, and the owner of a server in its history.
 
-A change is told by who has written it, after that: so nobody tells it twice, and a conductor that lost the drain tells nothing.
+Whoever has written a change notifies of it, after that: so nothing is sent twice, and a conductor that lost the drain sends none.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _OF_SERVERS = {
 }
 
 
-def tell_of_drain(look: Look) -> None:
-    """Of the state to which a conductor brought it; administrators' requests are told by the API."""
+def notify_of_drain(look: Look) -> None:
+    """Of the state to which a conductor brought it; the API notifies of administrators' requests."""
     look.services.notifier.drain(look.context(), look.drain, _OF_DRAINS[look.drain.state])
 
 
-def tell_of_server(look: Look, server: DrainServer, before: DrainServerState) -> None:
+def notify_of_server(look: Look, server: DrainServer, before: DrainServerState) -> None:
     phase = _OF_SERVERS.get(server.state)
     if server.state is DrainServerState.MOVED and before is not DrainServerState.ASKED:
         # A confirm or a revert of it failed: it is where it was.
@@ -53,7 +53,7 @@ def tell_of_server(look: Look, server: DrainServer, before: DrainServerState) ->
         look.services.notifier.drain_server(look.context(), look.drain, server, phase)
 
 
-def tell_of_failure(look: Look, server: DrainServer) -> None:
+def notify_of_failure(look: Look, server: DrainServer) -> None:
     """Its move failed, and is tried again."""
     look.services.notifier.drain_server(look.context(), look.drain, server, "error")
 

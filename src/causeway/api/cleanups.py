@@ -5,17 +5,17 @@ from __future__ import annotations
 from causeway.api.answers import ours
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
-from causeway.store.api import leftovers
+from causeway.store.api import cleanups
 
 RULE = "causeway:leftovers:index"
 LIST: VersionedSchemas = [(1, None, common.query({"host": common.once(common.HOSTNAME)}, strict=True))]
 
 
-@handler(query=LIST, answer=ours.LEFTOVERS)
+@handler(query=LIST, answer=ours.CLEANUPS)
 def index(request: ApiRequest) -> Response:
     """What is left on hosts that were forced down, oldest first."""
     request.authorize(RULE)
-    found = leftovers.listed(request.services.api, request.param("host"))
+    found = cleanups.listed(request.services.api, request.param("host"))
     return Response(
         200,
         {
