@@ -21,7 +21,7 @@ from causeway.cli.main import cli
 
 ROOT = Path(__file__).parents[3]
 # Blocks of these languages, and those that begin so, are no commands.
-NO_COMMANDS = {"ini", "yaml", "mermaid"}
+NO_COMMANDS = {"ini", "yaml", "mermaid", "python"}
 NO_COMMANDS_BEGIN = re.compile(
     r"\s*(\[|openstack client, SDK|openstack CLI, SDK|src/causeway/\n|proposed |cross_cell_resize\.Finish|- \{service:)"
 )
@@ -95,6 +95,13 @@ def examples() -> Iterator[Example]:
             where = f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, block.start()) + 1}"
             for words in commands(block[2]):
                 yield Example(where, tuple(words))
+
+
+def python_blocks() -> Iterator[tuple[str, str]]:
+    """Every block of Python, with its page."""
+    for page in pages():
+        for block in re.finditer(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+            yield str(page.relative_to(ROOT)), block[1]
 
 
 def commands(script: str) -> Iterator[list[str]]:

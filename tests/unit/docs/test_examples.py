@@ -5,8 +5,10 @@ Commands that are really run: docs/draining.md and the README's five minutes (te
 
 from __future__ import annotations
 
+import ast
+
 import pytest
-from tests.unit.docs.examples import OTHERS, Example, check, examples
+from tests.unit.docs.examples import OTHERS, Example, check, examples, python_blocks
 
 EXAMPLES = list(examples())
 
@@ -14,6 +16,11 @@ EXAMPLES = list(examples())
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.where}: {' '.join(example.words)[:60]}")
 def test_a_command_can_be_typed(example: Example) -> None:
     check(example)
+
+
+@pytest.mark.parametrize(("page", "code"), list(python_blocks()), ids=lambda each: each[:40])
+def test_python_in_the_documents_is_python(page: str, code: str) -> None:
+    ast.parse(code, filename=page)
 
 
 def test_there_are_commands() -> None:
