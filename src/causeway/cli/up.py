@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -51,10 +53,12 @@ def up(
 ) -> None:
     """Run a whole cloud in this process, on embedded parts.
 
-    Prints "ready: URL" when requests can be served, and "console: URL", which opens the page for operators once. Ctrl-C or
-    SIGTERM stops it. Credentials are in STATE_DIR/clouds.yaml: point OS_CLIENT_CONFIG_FILE at it, and use the clouds "causeway"
-    (a project member) and "causeway-admin".
+    Says on standard error what it starts, with seconds. Prints "ready: URL" when requests can be served, and "console: URL",
+    which opens the page for operators once. Ctrl-C or SIGTERM stops it. Credentials are in STATE_DIR/clouds.yaml: point
+    OS_CLIENT_CONFIG_FILE at it, and use the clouds "causeway" (a project member) and "causeway-admin".
     """
+    say = _with_seconds()
+    say("starting: loads its parts")
     from causeway.cli.console import make_console
     from causeway.embedded.cloud import EmbeddedCloud
 
@@ -72,6 +76,7 @@ def up(
         policy_file=policy_file,
         overrides={"DEFAULT": {"debug": True}} if debug else None,
         log_file=state_dir.resolve() / "causeway.log",
+        on_progress=lambda what: say(f"starting: {what}"),
     )
     try:
         cloud.start()
@@ -83,8 +88,15 @@ def up(
         raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
     console, way_in = make_console(state_dir, None, CONSOLE)
     cloud.web.mount(CONSOLE, console.app)
+    say("started")
     click.echo(f"ready: {cloud.url}")
     click.echo(f"console: {cloud.url}{way_in}")
     stop.wait()
     console.stopping.set()
     cloud.stop()
+
+
+def _with_seconds() -> Callable[[str], None]:
+    """Prints a line to standard error, with the seconds since now."""
+    begun = time.monotonic()
+    return lambda what: click.echo(f"{time.monotonic() - begun:5.1f} s  {what}", err=True)

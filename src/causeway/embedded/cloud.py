@@ -73,11 +73,14 @@ class EmbeddedCloud:
         overrides: dict[str, dict[str, Any]] | None = None,
         log_file: Path | None = None,
         database_url: Callable[[str], str] | None = None,
+        on_progress: Callable[[str], None] = lambda _what: None,
     ) -> None:
+        """``on_progress`` is called with what `start` does next."""
         self.state = StateDir(state_dir.resolve())
         self.hosts_by_cell = [
             [f"cell{cell}-host{host}" for host in range(1, hosts_per_cell + 1)] for cell in range(1, cells + 1)
         ]
+        self._on_progress = on_progress
         self._port = port
         self._console_port = console_port
         self._driver = driver
@@ -113,12 +116,14 @@ class EmbeddedCloud:
         self._transport = new_transport()
         self._transport.mount(f"{self.web.internal_url}/", self.web.direct)
         on_stop(self._transport.close)
+        self._on_progress("identity, images, networks, volumes and Placement")
         self.devcloud, self.accounts = self._start_devcloud()
         self.placement = local_placement(self.state.database("placement"))
         on_stop(self.placement.close)
         self.conf = self._configure()
         self.around = roles.surroundings(self.conf, self.placement.client(), self._transport)
         on_stop(self.around.close)
+        self._on_progress(f"databases of the API and of {len(self.hosts_by_cell)} cells")
         self.api_database, self.cells = self._open_databases()
 
         self.web.mount("/placement", self.placement.public_app(self._authtoken("placement")))
@@ -135,9 +140,12 @@ class EmbeddedCloud:
         on_stop(self.web.stop)
         on_stop(long_polls.stop)
         self.console_proxy = self._make_console_proxy()
+        hosts = sum(len(hosts) for hosts in self.hosts_by_cell)
+        self._on_progress(f"scheduler, conductor, and computes of {hosts} hosts")
         self._start_roles()
         self.console_proxy.start()
         on_stop(self.console_proxy.stop)
+        self._on_progress("flavors, aggregates, an image and a network")
         self._fill()
         users = {"causeway": "demo", "causeway-admin": "admin"}
         self.state.write_clouds(

@@ -12,10 +12,20 @@ import requests
 
 def test_a_cloud_that_runs_has_it(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("causeway")), "up", "--state-dir", str(tmp_path), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as cloud, requests.Session() as browser:
+    progress = tmp_path / "progress"
+    with (
+        progress.open("w") as said,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as cloud,
+        requests.Session() as browser,
+    ):
         try:
             assert cloud.stdout is not None
             assert cloud.stdout.readline().startswith("ready: ")
+            # What it was doing meanwhile, each with its seconds.
+            lines = [line.partition(" s  ") for line in progress.read_text().splitlines() if " s  " in line]
+            assert [float(seconds) for seconds, _, _ in lines] == sorted(float(seconds) for seconds, _, _ in lines)
+            said_so = " ".join(what for _, _, what in lines)
+            assert all(word in said_so for word in ("databases", "computes of 2 hosts", "an image", "started"))
             way_in = cloud.stdout.readline().strip().removeprefix("console: ")
             url = way_in.partition("/enter")[0]
             assert url.endswith("/console")

@@ -94,17 +94,17 @@ def test_a_guest_goes_on_in_the_new_file(cloud: Cloud, server: Any, volume: Any)
 def test_a_request_waits_for_the_snapshot_before_it(cloud: Cloud, server: Any, volume: Any, monkeypatch: Any) -> None:
     """Block storage asks for the next one when the hypervisor has done its part, and the server's task is not over yet."""
     begun, may_end = threading.Event(), threading.Event()
-    tell = volumes.VolumeMigrations.tell_snapshot
+    report = volumes.VolumeMigrations.report_snapshot
 
-    def told(*arguments: Any) -> None:
-        tell(*arguments)
+    def reported(*arguments: Any) -> None:
+        report(*arguments)
         begun.set()
         assert may_end.wait(60)
 
     before = file_of(cloud, server)
     before.with_name("new").touch()
     snapshot_id = wanted_snapshot(cloud, volume)
-    monkeypatch.setattr(volumes.VolumeMigrations, "tell_snapshot", told)
+    monkeypatch.setattr(volumes.VolumeMigrations, "report_snapshot", reported)
     assert ask(cloud, volume, snapshot_id, "new").status_code == 200
     assert begun.wait(60)
     with ThreadPoolExecutor() as pool:
