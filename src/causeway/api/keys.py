@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from datetime import UTC, datetime, timedelta
 
@@ -39,6 +38,9 @@ def fingerprint(public_key: str, kind: str) -> str:
         raise invalid
     try:
         data = base64.b64decode(parts[1], validate=True)
+    except ValueError as failure:
+        raise invalid from failure
+    try:
         # The data of a key begins with its kind (RFC 4253, 6.6).
         if not data[4:].startswith(parts[0].encode()):
             raise invalid
@@ -46,7 +48,7 @@ def fingerprint(public_key: str, kind: str) -> str:
     except UnsupportedAlgorithm:
         # Kinds that the library does not know (hardware keys) are good if they are what they say.
         pass
-    except (binascii.Error, ValueError) as failure:
+    except ValueError as failure:
         raise invalid from failure
     return _colons(hashlib.md5(data, usedforsecurity=False).digest())
 

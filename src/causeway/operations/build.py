@@ -62,6 +62,7 @@ class ChooseHost(Step[BuildRun]):
 
     def _that_its_group_allows(self, run: BuildRun, targets: list[Selection]) -> list[Selection]:
         """The targets from the first one on that the server's group allows; that one is claimed."""
+        last: errors.ClaimRefused | None = None
         for place, target in enumerate(targets):
             try:
                 if place:
@@ -72,6 +73,8 @@ class ChooseHost(Step[BuildRun]):
                 last = refusal
             else:
                 return targets[place:]
+        if last is None:
+            raise errors.NoValidHost("No valid host was found.")
         raise errors.NoValidHost(f"No valid host was found. {last.message}", details=last.details)
 
     def undo(self, run: BuildRun) -> None:

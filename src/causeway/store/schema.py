@@ -67,6 +67,7 @@ def sync(database: Database, kind: Kind) -> None:
         with database.write() as connection:
             _upgrade(connection, kind)
         return
+    last: sa.exc.OperationalError | None = None
     for seconds, pause in _tries(database):
         try:
             with database.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
@@ -87,7 +88,7 @@ def sync(database: Database, kind: Kind) -> None:
     raise errors.DatabaseFailed(
         f"The schema of {database.name} could not be changed: its tables were locked all the time. End long"
         " transactions (backups, reports) and repeat it.",
-        details=str(last.orig),
+        details=str(last.orig) if last is not None else "",
     ) from last
 
 

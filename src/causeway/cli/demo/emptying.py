@@ -130,7 +130,7 @@ class EmptyingChapter(RescuingChapter):
     def _wait(self, drain_id: str, is_there: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         end, pause = time.monotonic() + 4 * TIMEOUT, threading.Event()
         with self._screen.working("cell1 is emptied") as status:
-            while time.monotonic() < end:
+            while True:
                 path = f"/os-causeway/drains/{drain_id}"
                 shown: dict[str, Any] = self._admin.compute.get(path).json()["drain"]
                 if shown["state"] in ("paused", "cancelled"):
@@ -139,8 +139,11 @@ class EmptyingChapter(RescuingChapter):
                     return shown
                 counts = ", ".join(f"{count} {state}" for state, count in shown["progress"]["servers"].items() if count)
                 status.update(f"cell1 is emptied: {counts}. {shown['note'] or ''}")
+                if time.monotonic() >= end:
+                    raise Timeout(
+                        f"The drain did not come that far: {shown['state']}, {shown['progress']}, {shown['note']}"
+                    )
                 pause.wait(0.5)
-        raise Timeout(f"The drain did not come that far: {shown['state']}, {shown['progress']}, {shown['note']}")
 
     def _host_of(self, server: Traveller) -> str:
         server.host = self._admin.compute.get_server(server.id).compute_host
