@@ -7,6 +7,7 @@ What they read and write of their operation's memory (`Step.reads`, `Step.writes
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -136,6 +137,7 @@ class Watch:
         return noting
 
     def _noting_things(self, things: set[Thing], original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
         def noting(*given: Any, **more: Any) -> Any:
             step, _memory, goes_forward = _inside.get()
             if step is not None and goes_forward:
