@@ -115,7 +115,7 @@ class Fence:
         """
         if time.monotonic() >= self._looks_at:
             self._delete_old()
-        # Two lives of one order meet here: the second waits, and finds the first one's outcome.
+        # The same order may arrive twice: the second one waits, and finds the outcome of the first.
         with lockutils.lock(f"{self._directory}-{token.move_id}"):
             path = self._directory / f"{token.move_id}.json"
             record = self._read(path)
