@@ -217,7 +217,7 @@ class LetGuestGoOn(Step):
 
 
 class LeaveSourceCell(ConfirmResizeAtSource):
-    """The source's disks and saved memory, its port bindings, volume attachments and allocations go."""
+    """Deletes the source's disks, saved memory, port bindings, volume attachments and allocations."""
 
     name = "LeaveSourceCell"
     pivots = False
@@ -229,13 +229,13 @@ class LeaveSourceCell(ConfirmResizeAtSource):
 
 
 class EndNearLiveMigration(Step):
-    """The server is what its guest really is, and has no task any more."""
+    """Sets the server's state to that of its guest, and ends its task."""
 
     name = "EndNearLiveMigration"
     reads = frozenset({"events", "guest", "keeps_memory", "old_vm_state", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
-        # The migration first: who sees the server without a task may start the next move.
+        # The migration first: whoever sees the server without a task may start the next move.
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.COMPLETED)
         guest = run.memory.guest
         by_guest = _STATES.get(guest.power_state, VmState.STOPPED) if guest is not None else VmState.STOPPED
