@@ -7,7 +7,7 @@ How times are measured
 - No client polls. `cloud.MeasuredCloud` has hooks in the system: a request *arrives* when the API's outermost WSGI
   application is called; its result is *visible* when the step returns whose last commit makes the API show it
   (``ShowTarget``, which begins with it, inside a cell ``MoveRecord``: VERIFY_RESIZE; ``FinishConfirm`` and ``FinishRevert``:
-  ACTIVE); the operation has *ended* when the conductor has let go of the move.
+  ACTIVE); the operation has *ended* when the conductor has release the move.
 - What is no move (`lifecycle`) is measured the same way however it is carried out (`work.Work`): its result is *visible* when
   a transaction has been committed that makes the API show it - an attached volume: when the request is answered -, and it has
   *ended* when no request, no RPC and no saga is in hand any more.

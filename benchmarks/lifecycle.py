@@ -95,7 +95,7 @@ class Lifecycle:
         cloud, work, hooks = self._cloud, self._cloud.work, self._cloud.hooks
         work.wait(work.is_done, "the end of what was before")
         before, spent = cloud.counts(), hooks.spent.copy()
-        told = hooks.api_requests[EVENTS] + events
+        reported = hooks.api_requests[EVENTS] + events
         if is_visible is not None:
             work.watch(is_visible)
         answer = cloud.client.call(method, path, body)
@@ -103,7 +103,7 @@ class Lifecycle:
         if is_visible is not None:
             work.wait(lambda: work.visible is not None or work.is_done(), what)
         within = hooks.spent_since(spent)
-        work.wait(lambda: work.is_done() and hooks.api_requests[EVENTS] >= told, f"the end of {what}")
+        work.wait(lambda: work.is_done() and hooks.api_requests[EVENTS] >= reported, f"the end of {what}")
         visible = work.answered if is_visible is None else work.visible
         if visible is None:
             raise RuntimeError(f"{what} has ended, and its result is not what was wanted")

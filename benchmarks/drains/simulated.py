@@ -254,7 +254,7 @@ class _Simulation:
             del self._moves[uuid]
             self._happens(now + _AFTER, "over", uuid)
         else:
-            # What changed while the round went on.
+            # What changed while the round continued.
             move.left = min(float(move.server.bytes), move.dirty * took)
             move.is_off = move.round >= _ROUNDS or took <= _LAST_ROUND
             move.round += 1

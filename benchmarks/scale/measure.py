@@ -119,7 +119,7 @@ def decisions(deployment: Deployment, rabbit: str, seconds: float, callers: int)
 
 @contextmanager
 def _asking(deployment: Deployment, rabbit: str) -> Iterator[Callable[[], None]]:
-    """Has the scheduler decide about a server; all claims are forgotten in the end."""
+    """Has the scheduler decide about a server; all claims are discarded in the end."""
     transports = Transports(new_config(config_files=[], rpc_response_timeout=60))
     scheduler = SchedulerClient(transports.get(f"{rabbit}/cloud"))
     owner, placed = deployment.owner, list[str]()

@@ -22,7 +22,7 @@ def end_of(operation: Operation, now: Holding, before: Holding, answer: Answer |
     now = _when_started(operation, now, before)
     if operation.may_leave_cell:
         now = replace(now, cell=before.cell)
-    # An image too many is left over, and does the server no harm.
+    # An image too many is orphaned, and does the server no harm.
     images = before.images if set(before.images) <= set(now.images) else now.images
     if not replace(now, images=images).differences(before):
         return back

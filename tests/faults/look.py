@@ -20,7 +20,7 @@ from causeway.store.cell import instances
 from . import drained
 from .site import Site
 
-# A complaint that begins so means that a server is lost; any other, that something was left over.
+# A complaint that begins so means that a server is lost; any other, that something was orphaned.
 LOST = (
     "not ",
     "status",

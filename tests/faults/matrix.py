@@ -7,9 +7,9 @@ cases. So a new step is covered when it is added.
 
 A *batch* runs several cases at once on a server each: the first server to reach a point takes its fault. After it nobody
 lends a hand: everything must settle by itself, with each server in exactly one cell, usable, its data intact, and nothing
-left over; what waits for confirm is confirmed or reverted, and all are deleted, which leaves nothing.
+orphaned; what waits for confirm is confirmed or reverted, and all are deleted, which leaves nothing.
 
-What came of a case is told twice. *Recovered*, *lost* or *leaked*: is the server whole, and is nothing left over. *Forward*,
+What came of a case is told twice. *Recovered*, *lost* or *leaked*: is the server whole, and is nothing orphaned. *Forward*,
 *rolled back* or *refused*: did the move end where its user wanted it, was it undone, or were they told no at once (``undone``:
 rolled back in a flow whose end refuses, where that is right). The last line has the share of accepted moves that went forward.
 

@@ -39,7 +39,7 @@ Pair = tuple[OperationCase, Subject]
 
 
 def run_batch(site: Site, cases: list[OperationCase]) -> bool:
-    """False if something was left over of which nobody knows whose it is: all cases say so.
+    """False if something was orphaned of which nobody knows whose it is: all cases say so.
 
     No two cases of a batch have the same point, and all have the same action, and the same host that is dead.
     """

@@ -5,7 +5,7 @@ case has a server of its own; a batch of them shares one crash, see `operation_b
 lends a hand, and `judge` looks from outside at what is there: on the hosts, in Placement, and in the services around.
 
 What came of a case is one word. *Forward*: the operation took effect. *Undone*: it did not, the server is as it was before, or in
-ERROR where the field does that, and the same can be asked again and works. In both nothing is left over when the server is
+ERROR where the field does that, and the same can be asked again and works. In both nothing is orphaned when the server is
 deleted. Else what is wrong, the worst of it: *stuck* (a task, a volume or a server with which nothing can be done any more),
 *lost* (those who know of the server disagree, or what was accepted is neither done nor denied), *leaked* (something is left).
 
@@ -145,7 +145,7 @@ def points_for(action: str, found: dict[str, bool]) -> list[str]:
 
 
 def run(points: dict[Operation, list[str]], action: str, tell: Callable[[OperationCase], None]) -> None:
-    """All cases of an action. Each operation has a cloud of its own: what is left over of one is in no other's way."""
+    """All cases of an action. Each operation has a cloud of its own: what is orphaned of one is in no other's way."""
     for operation, wanted in points.items():
         if not wanted:
             continue
@@ -171,7 +171,7 @@ def batches_of(cases: list[OperationCase]) -> list[list[OperationCase]]:
     """In each are points of different parts of the way, and none of them twice.
 
     The network service's messages come when they come: who stands elsewhere may be the one that reaches their points, and whose
-    operation then goes on would take another's fault. So each of these has a batch of its own.
+    operation then continues would take another's fault. So each of these has a batch of its own.
     """
     alone = [[case] for case in cases if case.point.endswith(MESSAGES)]
     cases = [case for case in cases if not case.point.endswith(MESSAGES)]

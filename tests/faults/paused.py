@@ -2,7 +2,7 @@
 
 All moves of a batch are given to the same conductor: the API's word of them is lost, and it is told directly. While each
 stands at a point, the process is stopped as a whole: no thread of it runs, no lease is renewed, no message answered. The
-other conductor takes the moves over, and the first goes on where it was, believing that they are its own.
+other conductor takes the moves over, and the first continues where it was, believing that they are its own.
 
 Nothing may take effect twice: that is read from what computes and drivers carried out and what services were asked (the
 injector counts it), from the journal, and from what `look` sees.
@@ -95,7 +95,7 @@ def _taken(site: RolesSite, paused: Paused) -> set[str]:
 
 
 def wake(site: RolesSite, paused: Paused) -> None:
-    """Lets the conductor go on, and waits until it knows that the moves are not its own. Awake already: nothing."""
+    """Lets the conductor continue, and waits until it knows that the moves are not its own. Awake already: nothing."""
     if paused.is_awake:
         return
     taken = _taken(site, paused)

@@ -26,7 +26,7 @@ class PowerSite(ChildSite):
         super().kill()
         until(lambda: _last_line(self._log), lambda line: line.startswith(f"{pid} ") and "killed by SIGKILL" in line)
         self._trace.read(self._log)
-        # Connections of this process would go on with what SQLite shared before.
+        # Connections of this process would continue with what SQLite shared before.
         self.cells.close()
         self.api.close()
         self.taken = self._trace.cut()

@@ -183,7 +183,7 @@ def _boot(site: LibvirtSite) -> str:
 
 
 def _use(site: LibvirtSite, uuid: str) -> list[str]:
-    """What is wrong with a server that its user goes on to use: it is kept where it is, and boots."""
+    """What is wrong with a server that its user continues to use: it is kept where it is, and boots."""
     compute, found = site.admin.compute, []
     running = [host for host, state in site.guests.power_states(uuid).items() if state is PowerState.RUNNING]
     if len(running) > 1:

@@ -60,7 +60,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "pci": {"device_spec": ['{"vendor_id": "c0de", "physical_network": null}']},
     "drains": {"interval": 0.3, "retry_pause": 0.3},
     "quota": {"instances": -1, "cores": -1, "ram": -1},
-    # What passes does so within the time of a restart; what does not is given up soon.
+    # What passes does so within the time of a restart; what does not is abandoned soon.
     "moves": {
         "lease": 1.5,
         "first_pause": 0.02,

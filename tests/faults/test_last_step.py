@@ -1,4 +1,4 @@
-"""A resize whose last step can't be done yet: its user sees VERIFY_RESIZE already, and goes on."""
+"""A resize whose last step can't be done yet: its user sees VERIFY_RESIZE already, and continues."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_nothing_happens_and_nothing_is_read_unless_it_is_enabled(tmp_path: Path
     assert list(tmp_path.iterdir()) == [tmp_path / "faults.yaml"]
 
 
-def test_a_point_fails_as_often_as_it_was_told(file: Path) -> None:
+def test_a_point_fails_as_often_as_its_rule_says(file: Path) -> None:
     file.write_text("somewhere: {error: true, times: 2}")
     for _ in range(2):
         with pytest.raises(errors.OperationFailed):

@@ -23,7 +23,7 @@ PATIENCE = 120.0
 
 
 def dies(site: LibvirtSite, subject: Subject, action: str, point: str) -> None:
-    """The action is asked for, and goes on in another life of everything."""
+    """The action is asked for, and continues in another life of everything."""
     site.arm({point: RULES["crash"] | {"times": 1}})
     answer = operations.act(site, subject, action)
     assert answer.is_accepted, answer

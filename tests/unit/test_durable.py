@@ -150,7 +150,9 @@ def test_what_an_earlier_process_did_not_finish_is_discarded(tmp_path: Path, don
 
 
 @pytest.mark.parametrize(("synchronous", "level"), [(True, 2), (False, 1)])
-def test_sqlite_syncs_what_is_committed_unless_it_is_told_not_to(tmp_path: Path, synchronous: bool, level: int) -> None:
+def test_sqlite_syncs_what_is_committed_unless_an_option_says_otherwise(
+    tmp_path: Path, synchronous: bool, level: int
+) -> None:
     database = Database(f"sqlite:///{tmp_path}/one.sqlite", "one", synchronous=synchronous)
     with database.write() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == level

@@ -167,7 +167,7 @@ def test_outside_of_tasks_threads_wait() -> None:
     assert not parking.in_task()
 
 
-def test_what_has_not_begun_is_forgotten_at_the_end() -> None:
+def test_what_has_not_begun_is_discarded_at_the_end() -> None:
     workers = Workers(1, 1, "test")
     gate: Future[None] = Future()
     began = threading.Semaphore(0)

@@ -154,7 +154,7 @@ class ComputeService:
         self._reporter = Reporter(self.host, placement, state_dir)
 
     def start(self) -> None:
-        """Ready for work when this returns: the host is known to Placement and to its cell."""
+        """Starts everything; when it returns the host is known to Placement and to its cell, and takes orders."""
         self.host.driver.start()
         self._load_claims()
         catch_up(self.host, self._missed)

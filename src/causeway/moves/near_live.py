@@ -1,4 +1,4 @@
-"""What a near-live migration begins with: a server that goes to another cell with its memory."""
+"""The memory of a near-live migration: of a server that goes to another cell with its guest's memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from causeway.model.states import VmState
 from causeway.moves.memory import MoveMemory
 
 # As measured on common hardware: MiB of memory a second, from the beginning of saving to the end of waking, with sending and
-# fetching in between; and seconds that it takes anyway.
+# fetching in between; and the seconds that it takes at least.
 _MIB_PER_SECOND, _ANYWAY = 80.0, 2.0
 
 
@@ -33,7 +33,7 @@ def memory_of(instance: Instance, cell_uuid: str, node: ComputeNode, *, host: st
         old_vm_state=instance.vm_state,
         cross_cell_allowed=True,
         keeps_memory=True,
-        # What stands still anyway gains nothing by that.
+        # A suspended guest gains nothing from going live.
         may_go_live=instance.vm_state is not VmState.SUSPENDED,
         requested_host=host,
         has_ports=bool(instance.network_info),

@@ -26,9 +26,9 @@ def notified(
     block_devices: list[BlockDevice] | None = None,
     failing: str | None = None,
 ) -> Iterator[None]:
-    """``instance.<action>.start`` before the block, ``.end`` after it if it ended well.
+    """Sends ``instance.<action>.start`` before the block, and ``.end`` after it if it ended well.
 
-    ``then``: what has changed of the server by its end. ``failing``: a failure is notified as ``instance.<failing>.error``, and
+    ``then``: what the block changes of the server. ``failing``: a failure is notified as ``instance.<failing>.error``, and
     the end all the same; None: as ``compute.exception`` of the host.
     """
     notifier = run.services.notifier
@@ -38,7 +38,7 @@ def notified(
     try:
         yield
     except (errors.TakenOver, errors.Cancelled):
-        # Nothing went wrong at the host.
+        # The host is not at fault.
         raise
     except errors.CausewayError as failure:
         if failing is None:

@@ -16,12 +16,12 @@ _OFF = {
 
 
 def stood_still(recipe: str, state: SagaState, steps: Sequence[StepRecord]) -> float | None:
-    """Seconds of a move that has ended; 0: the guest was left alone. None: nobody counted them (it went live).
+    """Returns seconds, of a move that has ended; 0: the guest never stopped. None: they are unknown (it went live).
 
     The boot of a guest is not among them. A move that was undone has the guest off until it runs at its source again.
     """
     if recipe not in _OFF:
-        # One that ended before its destination was chosen.
+        # The move ended before its destination was chosen.
         return 0.0 if state is SagaState.FAILED else None
     first, last = _OFF[recipe]
     began = next((step.started_at for step in steps if step.step == first and step.phase is StepPhase.DO), None)

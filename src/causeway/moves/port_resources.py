@@ -13,7 +13,7 @@ from causeway.scheduler.request import RequestSpec, Selection
 
 
 def ask_for_ports(spec: RequestSpec, memory: MoveMemory, ports: list[Json]) -> None:
-    """Adds what the server's ports ask for to the request for a host, and notes who gives it now."""
+    """Adds what the server's ports ask for to the request for a host, and notes which providers serve it now."""
     memory.port_requests = port_requests.requests_of(ports)
     spec.requested_resources = port_requests.all_groups(memory.port_requests)
     spec.same_subtree = port_requests.subtrees(memory.port_requests)

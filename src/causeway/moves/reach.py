@@ -16,10 +16,10 @@ from causeway.moves.run import Run
 from causeway.rpc.compute import ComputeClient
 from causeway.virt.live import LiveSource
 
-# Seconds that a guest stands still at most which hypervisors hand over.
+# The longest time, in seconds, that a guest stands still while hypervisors hand it over.
 LIVE_PAUSE = 1.0
 
-# What two hosts answer who can't, or whom nobody can ask.
+# The answers of hosts that can't, or that can't be asked.
 _CAN_NOT = (
     errors.ClaimRefused,
     errors.GuestFailed,
@@ -31,7 +31,7 @@ _CAN_NOT = (
 
 
 def live_pause(memory_mb: int, source_can: Mapping[str, Any]) -> float:
-    """For how many seconds a guest stands still that goes live, at most, as far as that is known. ``source_can``: what the
+    """The longest time, in seconds, that a guest stands still in a live migration, if known. ``source_can``: what the
     hypervisor of its host can do."""
     return near_live.longest_pause(memory_mb) if source_can.get("stands_still_when_live") else LIVE_PAUSE
 
@@ -45,7 +45,7 @@ def why_near_live(
     target: ComputeClient,
     host: str,
 ) -> errors.CausewayError | None:
-    """Why the guest can't go to ``host`` live, tried by both hosts; None: it can. Changes nothing."""
+    """Returns why the guest can't go to ``host`` live, as both hosts found by trying; None: it can. Changes nothing."""
     guest = describe(conf, context, instance, devices, source)
     if isinstance(guest, errors.CausewayError):
         return guest
@@ -74,7 +74,7 @@ def why_not_reached(
     target: ComputeClient,
     host: str,
 ) -> errors.CausewayError | None:
-    """Why a guest can't go live from ``here`` to ``host``; None: it can."""
+    """Returns why a guest can't go live from ``here`` to ``host``; None: it can."""
     try:
         address = target.live_address(context, host, source=guest)
         source.try_live_address(context, here, target=address)
@@ -84,7 +84,7 @@ def why_not_reached(
 
 
 def why_move_near_live(run: Run, host: str) -> errors.CausewayError | None:
-    """`why_near_live`, of a server on the move to a host of the target's cell."""
+    """`why_near_live` for a server that is moving to a host of the target's cell."""
     return why_near_live(
         run.services.conf,
         run.context,

@@ -13,7 +13,7 @@ _ADDRESS = re.compile(r"\b[a-z+]+://\S+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b")
 
 
 def for_members(message: str, memory: MoveMemory) -> str:
-    """The sentence with hosts named by what they are to the move."""
+    """Returns the message with the names of hosts replaced by their part in the move (source, target)."""
     for name, meaning in sorted(_hosts(memory).items(), key=lambda pair: len(pair[0]), reverse=True):
         mention = rf"(?:\b(?:[Cc]ompute )?[Hh]ost )?(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)"
         message = re.sub(mention, meaning, message)

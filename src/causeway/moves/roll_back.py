@@ -20,18 +20,18 @@ from causeway.store.database import Database
 
 
 def after_resize(run: Run, cause: errors.CausewayError) -> None:
-    """Everything was undone: the server is where it was, with its old states, a fault, and its migration in ``error``."""
+    """Restores the server's states after everything was undone, adds a fault, and sets its migration to ``error``."""
     _restore(run, cause, MigrationStatus.CANCELLED if isinstance(cause, errors.Cancelled) else MigrationStatus.ERROR)
 
 
 def after_near_live(run: Run, cause: errors.CausewayError) -> None:
-    """The same; its migration ends as live ones do."""
+    """The same; its migration gets the status that live ones get."""
     before = migrations.get(run.services.api, run.move.migration_uuid).status
     _restore(run, cause, live_status_after(before, cancelled=isinstance(cause, errors.Cancelled)))
 
 
 def after_live(run: Run, cause: errors.CausewayError) -> None:
-    """The same, and others may leave the source; a server whose guest is nowhere any more is in ERROR."""
+    """The same, and starts live migrations that wait for this one; a server without a guest is set to ERROR."""
     after_near_live(run, cause)
     run_queued(run)
 
@@ -42,7 +42,7 @@ def _restore(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> 
     cancelled = isinstance(cause, errors.Cancelled)
     if _is_recorded(run, run.source_database, cause):
         return
-    # The migration first: who sees the server without a task may start the next move.
+    # The migration first: whoever sees the server without a task may start the next move.
     migrations.update(run.services.api, run.move.migration_uuid, status=status)
     vm_state = VmState.ERROR if memory.source_is_dead or memory.is_lost else memory.old_vm_state
     with run.source_database.write() as connection:
@@ -51,7 +51,7 @@ def _restore(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> 
             # Whatever ended the move, this is why the server is in ERROR.
             add_fault_in(connection, run, cause.details)
         if not instances.end_task_in(connection, run.uuid, memory.tasks, vm_state=vm_state, progress=0, **NOT_MOVED):
-            # An administrator gave it other states meanwhile.
+            # An administrator has reset its states meanwhile.
             instances.update_in(connection, run.uuid, **NOT_MOVED)
     if cancelled:
         return
@@ -77,20 +77,20 @@ def after_revert(run: Run, cause: errors.CausewayError) -> None:
 
 
 def _is_recorded(run: Run, database: Database, cause: errors.CausewayError) -> bool:
-    """Whether all of it was done before: the server and its migration may be another request's by now."""
+    """Whether the failure was recorded before: the server and its migration may be another request's by now."""
     with database.read() as connection:
         message = actions.message_in(connection, run.uuid, run.context.request_id)
     return message == for_members(cause.message, run.memory)
 
 
 def _record(connection: sa.Connection, run: Run, cause: errors.CausewayError, *, fault: bool = True) -> None:
-    """Events, and a fault: what failed, where, in which step, in words a user understands."""
+    """Writes events and a fault: what failed, where, in which step, in words that a user understands."""
     record = InstanceFault(
         code=500, message=cause.message[:255], details=cause.details, host=run.step.host if run.step else None
     )
     instances.touch_in(connection, run.uuid)
     run.write_history(connection, cause)
-    # Members may read this, whatever they may not see of events and migrations.
+    # Members of the project may read this, also if they may not see events and migrations.
     sentence = for_members(cause.message, run.memory)
     actions.set_message_in(connection, run.uuid, run.context.request_id, sentence)
     if fault:

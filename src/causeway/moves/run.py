@@ -1,4 +1,4 @@
-"""A move while it is being worked on: what its steps see."""
+"""A running move, as its steps see it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from causeway.sagas.environment import Environment
 from causeway.store.cell import copies
 from causeway.store.database import Database
 
-# Seconds. A step acts for longer on what it reads: what the step before read in that time is as good as read anew.
+# Seconds for which a step uses what the step before has read. A step acts for longer on what it reads itself.
 RECENT = 1.0
 # The field's names of the event that covers all of a move.
 _EVENTS = {
@@ -54,7 +54,7 @@ class Run(ServerRun[MoveMemory]):
         super().__init__(services, environment, context, move, memory, asked_at=asked_at)
         self._read_at: dict[str, float] = {}
         self._kept_cells: set[str] = set()
-        #: host -> when its life was looked at last, and what was seen
+        #: host -> when it was checked last whether it lives, and the result
         self.lives: dict[str, tuple[float, HostLife]] = {}
 
     @property
@@ -92,7 +92,7 @@ class Run(ServerRun[MoveMemory]):
         self._cache.update(kept)
 
     def keep_records(self, cell_uuid: str, **written: Any) -> None:
-        """The next step may go by what was read of this cell's records a moment ago, but for what was ``written`` since."""
+        """Lets the next step use what was just read of this cell's records, with what was ``written`` since."""
         self._kept_cells.add(cell_uuid)
         if cell_uuid in self._cache:
             vars(self._cache[cell_uuid][0]).update(written)
@@ -102,7 +102,7 @@ class Run(ServerRun[MoveMemory]):
         return self.environment.clock.boot() - at < RECENT
 
     def know_records(self, cell_uuid: str, instance: Instance, devices: list[BlockDevice]) -> None:
-        """What the present step has read of a cell's records in its own way."""
+        """Keeps the records of a cell that the present step has read itself."""
         self._cache[cell_uuid] = instance, devices
         self._read_at[cell_uuid] = self.environment.clock.boot()
 

@@ -1,4 +1,4 @@
-"""Another try of a whole move that was rolled back for a passing reason.
+"""Tries a whole move once more that was rolled back for a passing reason.
 
 It is a move of its own for the same migration: computes refuse what was undone for the first one. The server keeps its task
 meanwhile, so its user sees one resize that takes longer, and may still cancel it.
@@ -23,9 +23,9 @@ LOG = logging.getLogger(__name__)
 
 
 def prepare(run: Run, cause: errors.CausewayError) -> bool:
-    """Has the whole tried again, from the transaction on that ends this move; False if the server is to be restored.
+    """Requests another move in the transaction that ends this one; returns False if the server is to be restored.
 
-    For a move that somebody still wants.
+    The caller has checked that the move is still wanted.
     """
     options = run.unguarded.conf.moves
     if not cause.passing or cause.few_tries or run.memory.source_is_dead:

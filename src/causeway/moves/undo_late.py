@@ -1,4 +1,4 @@
-"""What a move did too late that was taken over (see `causeway.sagas.late`): one call to a service may have taken effect."""
+"""Undoes what a move did after it was taken over (see `causeway.sagas.late`): one call may have taken effect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REVERTS = ("cross_cell_revert", "same_cell_revert")
 
 
 def undo_late(run: Run) -> None:
-    """Undoes what ``run``, whose move was taken over before its pivot, did too late. All of it may be repeated.
+    """Undoes what ``run`` did after its move was taken over before the pivot. May be repeated.
 
     The server is left alone if it has another move by now: what is there may be that one's.
     """
@@ -51,7 +51,7 @@ def undo_late(run: Run) -> None:
 
 
 def _of_resized(run: Run, moved: MoveMemory) -> None:
-    """The other conductor brought the server to its target: what it does not know of is this one's."""
+    """The other conductor moved the server to its target: what it does not know was made by this one."""
     services = run.unguarded
     _cell, database = services.cells.of_server(run.uuid)
     instance = instances.get(database, run.uuid)

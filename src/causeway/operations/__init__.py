@@ -1,4 +1,4 @@
-"""Everything that takes long on a server, but moves: each operation in a room of its own, as a recipe of sagas.
+"""Everything that takes long on a server, but moves: one module and one recipe of sagas for each operation.
 
 How to add an operation:
 
@@ -6,8 +6,8 @@ How to add an operation:
    what may be done beside it; `causeway.model.server_actions`: in which states it may be asked for.
 2. A module here: what it remembers (a dataclass), its steps, its recipe. A step looks first at what is there, because it may
    be repeated after it was interrupted anywhere; `run.memory` has what later steps and the undo need, and each step says which
-   fields of it it `reads` and `writes`, and which kinds of things it `makes` outside of the journal (tests watch whether that
-   is so).
+   fields of it it `reads` and `writes`, and which kinds of things it `makes` outside of the journal (tests check that
+   this is true).
 3. `recipes.py`: a line. From then on the journal, the leases, takeovers, `causeway operation` and the fault points know it.
 4. A handler of the API that asks for it with `requests.ask`.
 5. Tests: through the API, and a flow in tests/faults/operations.

@@ -1,4 +1,4 @@
-"""A volume of a server that is off gets a new attachment: what an operator asks for when the records of the old one are wrong.
+"""Gives a volume of a stopped server a new attachment: an operator's repair when the records of the old one are wrong.
 
 The volume is reserved for the server all the time. When the old attachment was replaced by one that is not connected, a failure
 costs nothing: the server's host connects it itself when the server is started.
@@ -65,7 +65,7 @@ def _device(run: Refresh) -> BlockDevice:
 
 
 class DisconnectAtHost(Step[Refresh]):
-    """The host disconnects the volume. A server that is started after a failure gets it again, as its record says."""
+    """Has the host disconnect the volume. A server that is started after a failure gets it again, as its record says."""
 
     name = "DisconnectAtHost"
     reads = frozenset({"resource_id"})
@@ -85,7 +85,7 @@ class DisconnectAtHost(Step[Refresh]):
 
 
 class ReplaceAttachment(Step[Refresh]):
-    """The volume is reserved by a new attachment, which the record names; then the old one is deleted."""
+    """Reserves the volume with a new attachment, records that, then deletes the old one."""
 
     name = "ReplaceAttachment"
     reads = frozenset({"resource_id"})
@@ -102,7 +102,7 @@ class ReplaceAttachment(Step[Refresh]):
 
 
 class ConnectAttachment(Step[Refresh]):
-    """Block storage exports the volume to the server's host."""
+    """Has block storage export the volume to the server's host."""
 
     name = "ConnectAttachment"
     reads = frozenset({"resource_id", "connector"})
@@ -129,7 +129,7 @@ class ConnectAttachment(Step[Refresh]):
 
 
 class EndRefresh(Step[Refresh]):
-    """The record says how the volume is connected."""
+    """Records how the volume is connected."""
 
     name = "EndRefresh"
     reads = frozenset({"resource_id", "connection_info"})

@@ -1,4 +1,4 @@
-"""Building servers: from a build request to a running guest."""
+"""Builds servers: from a build request to a running guest."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from causeway.store.database import utcnow
 LOG = logging.getLogger(__name__)
 
 
-# Their user can ask for another server sooner than they would hear of this one.
+# After so long its user would rather ask for another server.
 BRIEF = Patience(seconds=10.0, longest_pause=3.0)
 
 
 class ChooseHost(Step[BuildRun]):
-    """The scheduler chooses a host and alternates; the first that the server's group allows is claimed."""
+    """Has the scheduler choose a host and alternates; claims the first one that the server's group allows."""
 
     name = "ChooseHost"
     writes = frozenset({"group", "networks", "numa_topology", "pci_requests", "targets"})
@@ -46,7 +46,7 @@ class ChooseHost(Step[BuildRun]):
     def do(self, run: BuildRun) -> None:
         services, memory, request = run.services, run.memory, run.request()
         if run.is_repeated:
-            # What was claimed by a choice that nobody knows any more.
+            # The claim of an earlier choice that was not recorded.
             _release_claims(run)
         memory.networks = request.requested_networks
         spec = _spec(run)
@@ -61,7 +61,7 @@ class ChooseHost(Step[BuildRun]):
         memory.targets = self._that_its_group_allows(run, [result.selected, *result.alternates])
 
     def _that_its_group_allows(self, run: BuildRun, targets: list[Selection]) -> list[Selection]:
-        """The targets from the first one on that the server's group allows; that one is claimed."""
+        """Claims the first target that the server's group allows; returns it and those after it."""
         last: errors.ClaimRefused | None = None
         for place, target in enumerate(targets):
             try:
@@ -82,7 +82,7 @@ class ChooseHost(Step[BuildRun]):
 
 
 class PlaceInCell(Step[BuildRun]):
-    """The server is written into the cell of its host, and is not asked for any more."""
+    """Writes the server into the cell of its host, and deletes its build request."""
 
     name = "PlaceInCell"
     reads = frozenset({"at", "group", "numa_topology", "pci_requests", "targets"})
@@ -100,14 +100,14 @@ class PlaceInCell(Step[BuildRun]):
             try:
                 copies.insert(services.cells.database(cell_uuid), bundle)
             except errors.StateChanged:
-                # What an attempt before left, whose conductor died right here.
+                # The records of an earlier attempt, whose conductor died right here.
                 copies.write(services.cells.database(cell_uuid), bundle)
             self._map(run, cell_uuid)
             run.is_in(cell_uuid)
         groups.release(services, memory.group, run.uuid)
 
     def _map(self, run: BuildRun, cell_uuid: str) -> None:
-        """From here on the server is in its cell. Raises StateChanged if its user has deleted it."""
+        """Maps the server to its cell. Raises StateChanged if its user has deleted it."""
         kept = RequestSpec.from_persisted(run.asked().spec).to_persist()
         with run.services.api.write() as connection:
             if not build_requests.delete_in(connection, run.uuid):
@@ -125,7 +125,7 @@ class PlaceInCell(Step[BuildRun]):
 
 
 class MakeDevices(Step[BuildRun]):
-    """Ports are made (not bound yet), volumes made and reserved."""
+    """Makes ports (not bound yet), makes and reserves volumes."""
 
     name = "MakeDevices"
     reads = frozenset({"at", "networks", "targets"})
@@ -152,7 +152,7 @@ class MakeDevices(Step[BuildRun]):
             self._save(run, volumes)
 
     def _save(self, run: BuildRun, volumes: list[BlockDevice]) -> None:
-        """Writes down what was made. Who was only slow must not write it into a server that another conductor has built."""
+        """Records what was made. A conductor that was only slow must not write into a server that another one has built."""
         run.check_lease()
         with run.database.write() as connection:
             instances.swap_in(
@@ -180,7 +180,7 @@ class MakeDevices(Step[BuildRun]):
 
 
 class SpawnGuest(Step[BuildRun]):
-    """The host makes the guest; if it can't, its alternates are asked one after the other."""
+    """Has the host make the guest; if it can't, asks the alternates one after the other."""
 
     name = "SpawnGuest"
     reads = frozenset({"group", "networks", "pci_requests", "ports", "targets"})
@@ -188,7 +188,7 @@ class SpawnGuest(Step[BuildRun]):
     makes = frozenset({Thing.ALLOCATION, Thing.DISKS, Thing.GUEST})
 
     def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
-        """There are alternates instead."""
+        """None: there are alternates instead."""
         return NONE
 
     def where(self, run: BuildRun) -> str | None:
@@ -199,7 +199,7 @@ class SpawnGuest(Step[BuildRun]):
         if again:
             self._begin_again(run)
         elif any(device.is_volume for device in present):
-            # Making them may have taken long.
+            # Making the volumes may have taken long.
             run.check_wanted()
         failure: errors.CausewayError | None = None
         for place in range(memory.at, len(memory.targets)):
@@ -209,7 +209,7 @@ class SpawnGuest(Step[BuildRun]):
                     self._turn_to(run, place)
                 except errors.ClaimRefused:
                     continue
-                # The record named the last one that was asked: nobody asked this one.
+                # The record names the last host that was asked: this one was not.
                 again = False
             self._set_port_allocations(run)
             try:
@@ -232,20 +232,20 @@ class SpawnGuest(Step[BuildRun]):
         raise failure or errors.NoValidHost("No valid host was found.")
 
     def _begin_again(self, run: BuildRun) -> None:
-        """The record names the host that was asked last: it may have the guest, or be about to make it, and makes it anew."""
+        """Claims the host that was asked last, which the record names, again: it may have the guest, or be making it."""
         memory, host = run.memory, run.instance().host
         memory.at = next((place for place, target in enumerate(memory.targets) if target.host == host), memory.at)
         claim(run.services, run.instance(), run.target)
 
     def _require_up_if_repeated(self, run: BuildRun) -> None:
-        """Who asked it before may have died with it. Raises HostDown."""
+        """Raises HostDown if the host, which an earlier attempt asked, does not report any more."""
         if run.is_repeated:
             life = liveness.of_host(run.services, run.database, run.target.host)
             if not life.is_up:
                 raise errors.HostDown("The chosen host does not report any more.", details=life.explained())
 
     def _turn_to(self, run: BuildRun, place: int) -> None:
-        """An alternate is to make the guest; raises ClaimRefused."""
+        """Claims an alternate that is to make the guest. Raises ClaimRefused."""
         target, instance = run.memory.targets[place], run.instance()
         claim(run.services, run.instance(), target)
         groups.claim_host(run.services, run.memory.group, run.uuid, target.host)
@@ -273,7 +273,7 @@ class SpawnGuest(Step[BuildRun]):
 
 
 class EndBuild(Step[BuildRun]):
-    """The server is ACTIVE."""
+    """Sets the server to ACTIVE."""
 
     name = "EndBuild"
     reads = frozenset({"guest", "ports"})
@@ -288,7 +288,7 @@ class EndBuild(Step[BuildRun]):
             return
         record = instances.find(run.database, run.uuid, with_tags=False)
         if record is not None and record.launched_at is None:
-            # An administrator gave it other states meanwhile: it has a guest all the same.
+            # An administrator has reset its states meanwhile: it has a guest all the same.
             instances.update(
                 run.database,
                 run.uuid,

@@ -1,4 +1,4 @@
-"""What becomes of a server that was not built, and of what was made for it."""
+"""Ends a build that failed: the server's state, and what was made for it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def claim(services: ConductorServices, instance: Instance, target: Selection) ->
 
 
 def undo_guest(services: ConductorServices, run: BuildRun, target: Selection) -> None:
-    """For a host that may have made the guest, or be about to. If it can't be ordered to destroy it now, it is later."""
+    """Destroys the guest on a host that may have it, or be making it. If it can't be ordered to destroy it now, it is later."""
     instance, present, token = run.instance(), run.devices(), run.token("SpawnGuest")
     host, cell_uuid = target.host, target.cell_uuid
     if liveness.of_host(services, services.cells.database(cell_uuid), host).is_up:
@@ -66,7 +66,7 @@ def undo_guest(services: ConductorServices, run: BuildRun, target: Selection) ->
 
 
 def rolled_back(run: BuildRun, cause: errors.CausewayError) -> None:
-    """The server is in ERROR, with the reason: in its cell, or in cell0 if it has none. May be repeated."""
+    """Sets the server to ERROR, with the reason: in its cell, or in cell0 if it has none. May be repeated."""
     found = build_requests.asked(run.services.api, run.uuid)
     if found is None:
         LOG.info("Server %s was deleted before it was built", run.uuid)
@@ -79,13 +79,13 @@ def rolled_back(run: BuildRun, cause: errors.CausewayError) -> None:
 
 
 def _bury(run: BuildRun, request: BuildRequest, cause: errors.CausewayError) -> None:
-    """A server that fits nowhere is kept in cell0."""
+    """Records a server that fits on no host in cell0."""
     services, instance = run.services, request.instance
     instance.vm_state, instance.task_state = VmState.ERROR, None
     action = run.action()
     action.events = [history.failed_event("conductor_schedule_and_build_instances", cause)]
     database = services.cells.database(CELL0_UUID)
-    # An attempt before may have come as far as this.
+    # An earlier attempt may have come as far as this.
     copies.write(database, copies.Bundle(instance, request.block_devices, [action], [history.fault_of(cause)]))
     with services.api.write() as connection:
         is_wanted = build_requests.delete_in(connection, run.uuid)
@@ -118,7 +118,7 @@ def _fail(run: BuildRun, cause: errors.CausewayError) -> None:
 
 
 def undo_late(run: BuildRun) -> None:
-    """What ``run``, whose operation was taken over and has ended, did too late is not the server's: it goes."""
+    """Undoes what ``run`` did after its operation was taken over, which has ended meanwhile."""
     services, server = run.unguarded, run.known_server
     ended = journal.get(services.api, run.saga.id)
     if ended.state not in ENDED or server is None:

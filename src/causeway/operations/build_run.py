@@ -1,4 +1,4 @@
-"""A build while it is being worked on: what was asked for, and the server as far as it is made."""
+"""A running build: the request, and the server as far as it is made."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class BuildRun(OperationRun[BuildMemory]):
         return self.memory.targets[self.memory.at]
 
     def is_in(self, cell_uuid: str) -> None:
-        """The server is in a cell from here on."""
+        """Notes the cell that the server is in from here on."""
         self._found_home = self.services.cells.mapping(cell_uuid), self.services.cells.database(cell_uuid)
 
     def instance(self, *, tags: bool = True) -> Instance:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Deleting servers, wherever they are and whatever works on them."""
+"""Deletes servers, wherever they are and whatever works on them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ Run: TypeAlias = DeleteRun
 
 
 def mark(cells: Cells, context: RequestContext, instance: Instance, cell_uuid: str) -> None:
-    """Gives a server the task, and writes the action down; nothing, if that was done before. Raises RecordsClosed."""
+    """Sets the server's task and records the action, unless that was done before. Raises RecordsClosed."""
 
     def swap(connection: sa.Connection) -> None:
         instances.swap_in(connection, instance.uuid, expected_task=_OTHER_TASKS, task_state=TaskState.DELETING)
@@ -84,7 +84,7 @@ def mark(cells: Cells, context: RequestContext, instance: Instance, cell_uuid: s
 
 
 class TearDown(Step[Run]):
-    """When nothing else works on the server its guest goes, then its ports and volumes, its allocation, copies of its disk.
+    """Waits until nothing else works on the server, then deletes its guest, ports, volumes, allocation and copies of its disk.
 
     A server that waits for the confirm of a resize is confirmed first: nothing is to be left at the source.
     """
@@ -96,7 +96,7 @@ class TearDown(Step[Run]):
         return run.memory.host
 
     def patience(self, run: Run) -> Patience:
-        """What was accepted is done as soon as it can be: services that are unavailable for a while are waited for."""
+        """An accepted delete is completed as soon as it can be: services that are unavailable for a while are waited for."""
         return Patience(math.inf, LONGEST_PAUSE) if run.memory.waits else super().patience(run)
 
     def do(self, run: Run) -> None:

@@ -72,7 +72,7 @@ def _there(run: Run) -> Instance:
 
 
 class SelectHost(Step[Run]):
-    """The server gets another host of its cell; from then on messages of the network service go there too."""
+    """Chooses and claims another host of the cell; from then on events of the network service go there too."""
 
     name = "SelectHost"
     reads = frozenset({"forced", "source_host", "source_node", "wanted_host"})
@@ -84,7 +84,7 @@ class SelectHost(Step[Run]):
         if run.instance().host != memory.source_host:
             raise errors.InvalidState(f"Server {run.uuid} was evacuated already.")
         if run.is_repeated:
-            # What was claimed by a call whose answer was lost would be in the way of the same choice.
+            # A claim by a call whose answer was lost would prevent the same choice.
             self.undo(run)
         with run.event("rebuild_server"):
             chosen = placing.choose(
@@ -117,7 +117,7 @@ class SelectHost(Step[Run]):
 
 
 class RebuildGuest(Step[Run]):
-    """The new host makes the guest; volumes leave the dead host."""
+    """Has the new host make the guest; its volumes are detached from the dead host."""
 
     name = "RebuildGuest"
     reads = frozenset({"place", "power_on", "source_host"})
@@ -157,7 +157,7 @@ class RebuildGuest(Step[Run]):
 
 
 class EndEvacuation(Step[Run]):
-    """The record says where the server is now. A server that is deleted meanwhile is deleted there."""
+    """Records where the server is now. A server that is deleted meanwhile is deleted there."""
 
     name = "EndEvacuation"
     reads = frozenset({"guest", "place"})

@@ -1,4 +1,4 @@
-"""Guests, volumes and ports that leave a host, as steps of several operations need it. All of it may be repeated."""
+"""Removes guests, volumes and ports from a host, for steps of several operations. All of it may be repeated."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def is_dead(run: OperationRun[Any], host: str) -> bool:
 
 
 def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, present: list[BlockDevice]) -> None:
-    """The guest and its disks go. A host that an operator said to be dead is noted to do that when it comes back.
+    """Destroys the guest with its disks. For a fenced host the order is noted, and sent when it is back.
 
     Raises HostDown if the host is down and nobody said so.
     """
@@ -48,12 +48,12 @@ def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, pre
 def keep_volumes_reserved(
     run: OperationRun[Any], only: list[BlockDevice] | None = None, *, in_doubt: bool = False
 ) -> None:
-    """Every volume (or ``only`` these) stays reserved for the server, and is connected nowhere."""
+    """Reserves every volume (or ``only`` these) for the server, and disconnects it."""
     present = run.devices() if only is None else only
     attachments.reserve_anew(run.services, run.context, run.database, present, in_doubt=in_doubt)
     if not (run.is_repeated or run.is_undoing):
         return
-    # What an attempt before reserved, and nobody wrote down; and what the record named before, if it came no further.
+    # The unrecorded reservation of an earlier attempt; and the one that the record named before, if it ended there.
     known: set[str | None] = {device.attachment_id for device in present}
     for device in present:
         if device.is_volume and device.volume_id is not None:
@@ -61,7 +61,7 @@ def keep_volumes_reserved(
 
 
 def bind_ports_back(run: OperationRun[Any], there: str, host: str) -> None:
-    """The server's ports that were bound where it was to come up are bound to its host again, which may be dead."""
+    """Binds the server's ports, which were bound where it was to come up, to its host again, which may be dead."""
     instance = run.instance()
     profiles = {vif.id: vif.profile for vif in instance.network_info}
     for port in run.services.network.ports_of_server(run.context, run.uuid) if profiles else ():
@@ -77,7 +77,7 @@ def bind_ports_back(run: OperationRun[Any], there: str, host: str) -> None:
 
 
 def unbind_ports(run: OperationRun[Any], instance: Instance) -> None:
-    """The server's ports belong to no host."""
+    """Unbinds the server's ports from every host."""
     for vif in instance.network_info:
         changes = {"binding:host_id": "", "binding:profile": without_host(vif.profile)}
         with suppress(errors.PortNotFound):

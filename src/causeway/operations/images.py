@@ -1,4 +1,4 @@
-"""Images of servers: createImage and createBackup. The API has made the image's record."""
+"""Makes images of servers: createImage and createBackup. The API has made the image's record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Run: TypeAlias = OperationRun[ImageMemory]
 
 
 class UploadDisk(Step[Run]):
-    """The host uploads the root disk into the image, as it is at one instant; a guest runs on."""
+    """Has the host upload the root disk into the image, as it is at one instant; a guest runs on."""
 
     name = "UploadDisk"
     reads = frozenset({"image_id", "rotation"})
@@ -51,7 +51,7 @@ class UploadDisk(Step[Run]):
             if run.is_repeated:
                 image = run.services.images.show(run.context, image_id)
                 if image.status == "active":
-                    # All that is wanted of the host, which may have died since.
+                    # The host, which may have died since, is not needed any more.
                     run.transferred(image.size)
                     return
             guests.require_host(run, host)
@@ -65,7 +65,7 @@ class UploadDisk(Step[Run]):
 
 
 class EndImage(Step[Run]):
-    """The image is the user's from here on, even if the server is to be deleted by now."""
+    """Ends the operation: the image stays, even if the server is being deleted by now."""
 
     name = "EndImage"
     reads = frozenset({"image_id"})
@@ -77,7 +77,7 @@ class EndImage(Step[Run]):
 
 
 class RotateBackups(Step[Run]):
-    """The oldest backups of the server of this type are deleted."""
+    """Deletes the oldest backups of the server of this type."""
 
     name = "RotateBackups"
     reads = frozenset({"backup_type", "rotation"})
@@ -108,7 +108,7 @@ def _notify(run: Run, phase: str) -> None:
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """The server is as it was: only the image failed."""
+    """Restores the server's state: only the image failed."""
     if not run.steps:
         # Its record was made with the request, and no step has begun that would delete it.
         run.services.images.delete(run.context, run.memory.image_id)

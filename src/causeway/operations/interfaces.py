@@ -1,4 +1,4 @@
-"""Ports of servers that are there: plugged and unplugged. What holds for volumes (`volumes`) holds for them."""
+"""Plugs and unplugs ports of servers, by the same rules as volumes (`volumes`)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Detach: TypeAlias = OperationRun[DetachMemory]
 
 
 class MakePort(Step[Attach]):
-    """The port is there, and the server holds what it asks Placement for."""
+    """Makes or finds the port, and allocates what it asks of Placement."""
 
     name = "MakePort"
     reads = frozenset({"requested", "resource_id"})
@@ -94,7 +94,7 @@ def _given_ports(run: Attach) -> list[Json]:
 
 
 class PlugPort(Step[Attach]):
-    """The port is bound to the server's host, and the guest has it."""
+    """Binds the port to the server's host, and plugs it into the guest."""
 
     name = "PlugPort"
     reads = frozenset({"requested"})
@@ -128,7 +128,7 @@ class PlugPort(Step[Attach]):
             run.write_history(connection)
 
     def _claim_device(self, run: Attach, host: str, instance: Instance, vif: Vif, asked: InstancePCIRequest) -> None:
-        """The server holds the device that the port needs, and its record says so before the guest has it."""
+        """Claims the device that the port needs, and records that before the guest has it."""
         (asked,) = for_attach(run.services, instance, vif, asked, run.memory.requested.resource_request)
         try:
             device = run.computes.claim_port_device(
@@ -191,7 +191,7 @@ def _vif(run: Detach, instance: Instance) -> Vif | None:
 
 
 class ReleasePort(Step[Detach]):
-    """The port is the server's no more. One that was made for it is deleted; a user's own may be another server's by now."""
+    """Releases the port. One that was made for it is deleted; a user's own may be another server's by now."""
 
     name = "ReleasePort"
     reads = frozenset({"is_kept", "vif"})

@@ -20,7 +20,7 @@ from causeway.store.cell import instances
 
 
 class ArriveAtTarget(Step[Run]):
-    """The target takes over ports and volumes; the records say where the server is from now on."""
+    """Has the target take over ports and volumes, and records where the server is from now on."""
 
     name = "ArriveAtTarget"
     reads = frozenset({"devices", "place", "source_host"})
@@ -97,13 +97,13 @@ class LeaveSource(Step[Run]):
 
 
 class EndLiveMigration(Step[Run]):
-    """The migration is completed; the server has no task any more."""
+    """Sets the migration to completed, and ends the server's task."""
 
     name = "EndLiveMigration"
     reads = frozenset({"source_host"})
 
     def do(self, run: Run) -> None:
-        # The migration first: who sees the server without a task may start the next one.
+        # The migration first: whoever sees the server without a task may start the next one.
         migrations.update(run.services.api, run.saga.migration_uuid, status=MigrationStatus.COMPLETED)
         if endings.ended(run, TASKS, migration_context=None, progress=0):
             ended = run.instance()

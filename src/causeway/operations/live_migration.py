@@ -55,7 +55,7 @@ def migration_of(
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """The server is at its source as before; only one whose guest is nowhere any more is in ERROR."""
+    """Restores the server at its source; a server whose guest is nowhere any more is set to ERROR."""
     api = run.services.api
     before = migrations.get(api, run.saga.migration_uuid).status
     status = live_status_after(before, cancelled=isinstance(cause, errors.Cancelled))

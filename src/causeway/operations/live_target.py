@@ -1,4 +1,4 @@
-"""The first steps of a live migration: a target is chosen, agrees, and is made ready. The guest knows nothing of it."""
+"""The first steps of a live migration: choose a target, have it agree, and prepare it. The guest notices nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from causeway.store.cell import hosts, instances
 
 LOG = logging.getLogger(__name__)
 
-# What says something of the host that was chosen, so that another one may do.
+# Errors of the chosen host, after which another one may succeed.
 _OF_THE_HOST = (
     errors.ClaimRefused,
     errors.GuestFailed,
@@ -38,7 +38,7 @@ _OF_THE_HOST = (
 
 
 class ChooseTarget(Step[Run]):
-    """A host of the server's cell is claimed, and agrees. One that refuses is released, and the next one is tried."""
+    """Claims a host of the server's cell, and has it agree. Releases one that refuses, and tries the next one."""
 
     name = "ChooseTarget"
     reads = frozenset(
@@ -84,7 +84,7 @@ class ChooseTarget(Step[Run]):
         """Asks one host after the other."""
         memory = run.memory
         if memory.place is None and run.is_repeated:
-            # What was claimed by a call whose answer was lost would be in the way of the same choice.
+            # A claim by a call whose answer was lost would prevent the same choice.
             self._return_allocations(run)
         while True:
             if memory.place is None:
@@ -196,7 +196,7 @@ def asking(run: Run) -> Instance:
 
 
 class PrepareTarget(Step[Run]):
-    """Ports get inactive bindings at the target, volumes attachments; the target makes room for the guest."""
+    """Makes inactive port bindings and volume attachments for the target, and has it make room for the guest."""
 
     name = "PrepareTarget"
     reads = frozenset({"connector", "place", "source", "source_host"})
@@ -230,7 +230,7 @@ class PrepareTarget(Step[Run]):
     def _bind(self, run: Run, host: str) -> None:
         ports: list[Vif] = there(run).network_info
         for vif in ports:
-            # A port that its user deleted meanwhile is no reason to stay.
+            # A port that its user deleted meanwhile does not stop the migration.
             with suppress(errors.PortNotFound):
                 run.services.network.create_binding(run.context, vif.id, host, vif.vnic_type, vif.profile)
 
@@ -269,6 +269,6 @@ class PrepareTarget(Step[Run]):
                     run.context, host, token=token, instance=there(run), block_devices=devices_there(run)
                 )
 
-        # Nobody resumes what a host that is down may have: it goes when the host is back.
+        # A host that is down may have the guest's copy, which nobody resumes: it is deleted when the host is back.
         side = Side(host, run.cell.uuid, run.database, run.computes)
         done_or_noted(run, side, Missed.UNDO_LIVE, there(run), devices_there(run), token, clear)

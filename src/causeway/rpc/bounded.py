@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def within(seconds: float, name: str, act: Callable[[], None]) -> bool:
-    """Does something on a thread of its own; whether it was done in time. If not it goes on, for as long as the process lives.
+    """Does something on a thread of its own; whether it was done in time. If not it continues, for as long as the process lives.
 
     Raises what ``act`` raised in time.
     """

@@ -24,11 +24,11 @@ class CellConductorClient(Client):
 
     @call(since="1.0")
     def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
-        """Tells that the host is alive and what it has; returns whether the host is enabled."""
+        """Reports that the host is alive and what it has; returns whether the host is enabled."""
 
     @call(since="1.0")
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """What a host that starts is to clean up first: what it was not told while it was dead."""
+        """What a host that starts is to clean up first: the orders that it missed while it was dead."""
 
     @call(since="1.0")
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
@@ -38,7 +38,7 @@ class CellConductorClient(Client):
     def report_progress(
         self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int
     ) -> float | None:
-        """Tells how far the transfer of a disk has come; returns bytes a second that it may have from now on, None: any.
+        """Reports how far the transfer of a disk has come; returns bytes a second that it may have from now on, None: any.
 
         Raises Cancelled, StateChanged or TakenOver if it is not wanted any more.
         """
@@ -47,7 +47,7 @@ class CellConductorClient(Client):
     def report_live_progress(
         self, context: RequestContext, *, token: MoveToken, progress: LiveProgress
     ) -> float | None:
-        """Tells how far a live migration has come. Returns and raises what `report_progress` does."""
+        """Reports how far a live migration has come. Returns and raises what `report_progress` does."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:

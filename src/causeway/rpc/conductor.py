@@ -101,7 +101,7 @@ class ConductorClient(Client):
 
     @cast(since="1.0", fanout=True)
     def take_over_move(self, context: RequestContext, *, move_id: str) -> None:
-        """Tells all conductors of a move that one of them lets go of; whoever is first has it."""
+        """Notifies all conductors of a move that one of them releases; the first one acquires it."""
 
     @cast(since="1.0")
     def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:
@@ -134,7 +134,7 @@ class ConductorClient(Client):
 
     @cast(since="1.0")
     def look_at_drains(self, context: RequestContext) -> None:
-        """Tells a conductor that something was asked of a drain; they look by themselves, too."""
+        """Notifies a conductor that something was asked of a drain; they look by themselves, too."""
 
     @call(since="1.0", monitor=True)
     def audit(self, context: RequestContext, *, fix: bool) -> Report:
@@ -142,7 +142,7 @@ class ConductorClient(Client):
 
     @call(since="1.0", monitor=True)
     def map_server(self, context: RequestContext, *, instance_uuid: str, cell: str, host: str) -> Report:
-        """Maps a server to where its only guest and disks are; raises Conflict if they are elsewhere, or work goes on."""
+        """Maps a server to where its only guest and disks are; raises Conflict if they are elsewhere, or work is running."""
 
     @cast(since="1.0")
     def cache_images(self, context: RequestContext, *, aggregate_id: int, image_ids: list[str]) -> None: ...

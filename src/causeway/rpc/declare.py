@@ -43,7 +43,7 @@ IfSet = Annotated[T, _Sent.IF_SET]
 # An argument that only decides how the call is made (`Newer`).
 NotSent = Annotated[T, _Sent.NEVER]
 
-# (who is too old: a host, or the service that said so; the call) -> what the caller is told
+# (who is too old: a host, or the service that said so; the call) -> the error that the caller gets
 TooOld = Callable[[str, str], errors.CausewayError]
 
 

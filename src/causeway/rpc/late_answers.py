@@ -1,7 +1,7 @@
 """Answers to calls that take long: who called holds no thread until the answer is there.
 
 A caller that is a task (`causeway.parking`) says in the call's context where it listens. If its call takes longer than
-`PROMPT` seconds, the server answers at once that the answer comes late, goes on, and sends it to all who listen there; who
+`PROMPT` seconds, the server answers at once that the answer comes late, continues, and sends it to all who listen there; who
 does not wait for it ignores it. An answer can get lost, and a server can die: so whoever waits asks the server from time to
 time, which keeps its last answers. A server of an earlier release answers when it is done; its caller waits.
 """
@@ -70,7 +70,7 @@ class Awaited:
                 self._waiting.pop(name, None)
 
     def close(self) -> None:
-        """Nobody listens any more: whoever still waits is told that nobody answered."""
+        """Nobody listens any more: whoever still waits gets the error that nobody answered."""
         with self._lock:
             waiting, self._waiting = self._waiting, {}
         for answer in waiting.values():

@@ -1,7 +1,7 @@
 """An in-memory message queue as an oslo.messaging driver: ``causeway-memory://NAME``.
 
 All transports of one NAME in a process share one broker, so `causeway up` gives each cell a queue of its own as RabbitMQ
-would with virtual hosts. It behaves as oslo.messaging's RabbitMQ driver does, as far as services can tell:
+would with virtual hosts. It behaves as oslo.messaging's RabbitMQ driver does, as far as services can see:
 
 - an RPC server listens on its topic (shared round-robin with others), on its topic and name, and on its topic's fanout;
 - what nobody listens to yet waits in its queue, up to a bound, and is delivered once somebody does. A fanout reaches those
@@ -156,10 +156,10 @@ class Broker:
         with self._lock:
             self._queues.setdefault(queue, _Queue())
 
-    def put(self, name: str, message: _Message, *, drop_oldest: bool = False) -> None:
+    def put(self, name: str, message: _Message, *, discard_oldest: bool = False) -> None:
         """Delivers a message, or keeps it until somebody listens.
 
-        Raises `MessageDeliveryFailure` if the queue is full and the oldest must not be dropped for it.
+        Raises `MessageDeliveryFailure` if the queue is full and the oldest must not be discarded for it.
         """
         with self._lock:
             queue = self._queues.setdefault(name, _Queue())
@@ -168,7 +168,7 @@ class Broker:
                 queue.listeners[turn].deliver(name, message)
                 return
             if len(queue.messages) >= QUEUE_LIMIT:
-                if not drop_oldest:
+                if not discard_oldest:
                     raise oslo_messaging.MessageDeliveryFailure(
                         f"Queue {name} of {self.name} is full: {QUEUE_LIMIT} messages, and nobody listens."
                     )
@@ -180,15 +180,15 @@ class Broker:
         with self._lock:
             pools = [pool for pool in self._queues if pool.startswith(f"{name}@")]
         for queue in [name, *pools]:
-            self.put(queue, message, drop_oldest=True)
+            self.put(queue, message, discard_oldest=True)
 
     def fan_out(self, name: str, message: _Message) -> None:
         with self._lock:
             for listener in self._fanouts.get(name, ()):
                 listener.deliver(name, message)
 
-    def withdraw(self, name: str, message: _Message) -> None:
-        """Takes back a call that nobody answers any more: it must not be delivered after its caller gave up."""
+    def discard(self, name: str, message: _Message) -> None:
+        """Deletes a call that nobody waits for any more: it must not be delivered after its caller's time is over."""
         message.expired = True
         with self._lock:
             queue = self._queues.get(name)
@@ -265,7 +265,7 @@ class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
             self._broker.put(queue, message)
             answer = self._wait(replies, timeout, call_monitor_timeout)
         except Empty:
-            self._broker.withdraw(queue, message)
+            self._broker.discard(queue, message)
             raise oslo_messaging.MessagingTimeout(f"No reply from {queue} of {self._name}") from None
         finally:
             with self._lock:

@@ -90,7 +90,7 @@ def _instance_uuid(arguments: dict[str, Any]) -> str | None:
 
 
 class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
-    """oslo.messaging's server with a named thread pool, which knows how much it has in hand."""
+    """oslo.messaging's server with a named thread pool, which knows how much work is running."""
 
     def __init__(
         self, transport: Any, target: Any, dispatcher: Dispatcher, name: str, late_answers: LateAnswers
@@ -126,13 +126,13 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
                     self._idle.notify_all()
 
     def resources(self) -> set[str]:
-        """The servers that requests in hand are about."""
+        """The servers of the requests that are running."""
         with self._idle:
             self._resources += Counter()
             return set(self._resources) - {""}
 
     def finish(self, timeout: float) -> int:
-        """Waits for work in hand after `stop`; returns how much was left when time was up."""
+        """Waits for running work after `stop`; returns how much was left when time was up."""
         with self._idle:
             self._idle.wait_for(lambda: not self._in_hand, timeout)
             left = self._in_hand
@@ -184,13 +184,13 @@ class RpcServer:
         self._listening = True
 
     def resources(self) -> set[str]:
-        """The servers (instances) that requests in hand are about, those that wait for a thread among them."""
+        """The servers (instances) of the requests that are running, those that wait for a thread among them."""
         return self._server.resources()
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
         """Takes nothing new, and waits up to ``timeout`` seconds for what is being worked on. May be started again.
 
-        While RabbitMQ is away, whose listeners end only when they have reached it, it waits as long for that and then leaves it.
+        Listeners of RabbitMQ end only when they have reached it. If it is unreachable, waits as long for that, then leaves them.
         """
         if not self._listening:
             return
@@ -198,7 +198,9 @@ class RpcServer:
         started = time.monotonic()
         if not within(min(timeout, UNLISTEN_TIMEOUT), f"stop-{self.topic}", self._server.stop):
             LOG.warning(
-                "%s on %s: the message queue is away, its listener is left to itself", self.topic, self.server_name
+                "%s on %s: the message queue is unreachable, its listener is left to itself",
+                self.topic,
+                self.server_name,
             )
             self._heartbeats.stop()
             return

@@ -46,7 +46,7 @@ class SuperConductorClient(Client):
 
     @call(since="1.0", timeout=MISSED_TIMEOUT)
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """What a host that starts was not told while it was dead."""
+        """The orders that a host missed while it was dead, for its start."""
 
     @call(since="1.0", timeout=MISSED_TIMEOUT)
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:

@@ -135,7 +135,7 @@ class Transports:
         self._lock = threading.Lock()
         self._by_url: dict[str, Transport] = {}
         self.awaited = Awaited()
-        # Threads of calls whose callers hold none: a host that does not answer keeps one of these, and no task from going on.
+        # Threads of calls whose callers hold none: a host that does not answer keeps one of these, and no task from continuing.
         self.callers = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="rpc-call")
         self.on_send: SendHook | None = None
         self.on_reply: SendHook | None = None
@@ -159,7 +159,7 @@ class Transports:
     def cleanup(self, timeout: float = CLEANUP_TIMEOUT) -> None:
         """Closes all of them. Servers must have been stopped; calls that still wait end with `RpcTimeout`.
 
-        What can't be closed within ``timeout`` seconds, because RabbitMQ is away, is left to the end of the process.
+        What can't be closed within ``timeout`` seconds, because RabbitMQ is unreachable, is left to the end of the process.
         """
         with self._lock:
             transports, self._by_url = list(self._by_url.values()), {}
@@ -172,4 +172,4 @@ class Transports:
             self.callers.shutdown(wait=False)
 
         if not within(timeout, "close-transports", close):
-            LOG.warning("The message queue is away: its connections are left to themselves")
+            LOG.warning("The message queue is unreachable: its connections are left to themselves")

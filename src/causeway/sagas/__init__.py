@@ -1,4 +1,4 @@
-"""Work that takes long, and survives whatever happens to those who do it. This page is its manual.
+"""Work that takes long and survives the death of the process that does it. This page is its manual.
 
 A *recipe* is an ordered list of *steps*; a *saga* is one run of a recipe. Each step has a ``do`` and an ``undo``, and each of
 them may be repeated after it was interrupted anywhere: a step looks first at what is there. What a saga knows (its *memory*) is
@@ -7,8 +7,8 @@ in the *journal* with what was done so far, so any process can continue it: a st
 **The pivot.** Before a recipe's pivot a step that failed for a passing reason is retried (`retries`), by whoever owns the saga
 then; a user who cancels is obeyed at once. What was refused, or is out of patience, is undone: the failed step first, then the
 finished ones in reverse order. Then the whole is tried once more if its reason may be gone (`Recipe.try_again`), or the saga is
-*rolled back* (`Recipe.rolled_back`). After the pivot a saga only goes forward. What can't be done now, forward or back, makes the
-saga *stuck*: it is tried again later, until its cause is gone.
+*rolled back* (`Recipe.rolled_back`). After the pivot a saga only goes forward. A saga that can go neither forward nor back now
+is *stuck*: it is tried again later, until the cause is gone.
 
 **The lease.** One process owns a saga at a time, and renews its *lease*. Whoever acquires a saga raises its *epoch*: from then
 on the journal refuses what the former owner writes, and whoever gets the epoch can refuse what the former owner asks. So a
@@ -21,7 +21,7 @@ Where to read what::
     run         what a step sees of its saga                    lease     whether a run can be certain that it owns its saga
     engine      one saga from its first step to its end         lives     who owns: a host, and one life of a process on it
     progress    where a run is in its recipe                    versions  which sagas this release can run
-    retries     whether a failed step is retried, and when      late      what a process did after it had lost a saga
+    retries     whether a failed step is retried, and when      late      undoes what a process did after it had lost a saga
     journal     what is asked of the journal                    observer  who watches: metrics, and tests that inject faults
     environment what all of them work with                      clock     the times that they go by
 

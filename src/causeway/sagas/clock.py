@@ -1,4 +1,4 @@
-"""The times that an engine goes by. Tests give it another clock, and never wait."""
+"""The clock of an engine. Tests use another one, and never wait."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from causeway.sagas.versions import Knowledge
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two looks whether a saga that waits for its next attempt is still wanted.
+# Seconds between two checks whether a saga that waits for its next attempt is still wanted.
 LOOK_EVERY = 1.0
 
 
@@ -95,12 +95,12 @@ class Engine(Generic[S]):
         """Leaves the saga to a release that knows it."""
         LOG.error("Saga %s is left to another release: %s", saga.id, why)
         if saga.state is SagaState.REQUESTED:
-            # Nobody has taken it.
+            # It has no owner.
             saga.epoch -= 1
         self.environment.journal.park(saga, f"{self.knowledge.digest} {why}")
 
     def _recipe(self, run: Run[S, Any]) -> Recipe[Any]:
-        """The saga's recipe now: a step may have chosen another one."""
+        """The saga's present recipe: a step may have chosen another one."""
         return self.knowledge.recipes[run.saga.recipe]
 
     def _run(self, run: Run[S, Any]) -> None:
@@ -123,7 +123,7 @@ class Engine(Generic[S]):
             self._forward(progress)
 
     def _on_resuming(self, progress: Progress) -> errors.CausewayError | None:
-        """Why a saga that was released or lost before its pivot goes no further; None if it does."""
+        """Returns why a saga that was released or lost before its pivot is not continued; None if it is."""
         run, doubtful = progress.run, progress.in_doubt
         if self._recipe(run).attended and run.steps and not run.saga.pivoted:
             return _interrupted()
@@ -191,7 +191,7 @@ class Engine(Generic[S]):
         return self._pause(progress, pause)
 
     def _pause(self, progress: Progress, pause: float) -> bool:
-        """Waits; returns False if the saga goes no further in this thread: it was rolled back, or released."""
+        """Waits; returns False if this thread does not continue the saga: it was rolled back, or released."""
         end = self._clock.boot() + pause
         while (left := end - self._clock.boot()) > 0:
             if self._clock.wait(self._stopping, min(left, LOOK_EVERY)):
@@ -204,7 +204,7 @@ class Engine(Generic[S]):
         return True
 
     def _unwanted(self, run: Run[S, Any]) -> errors.CausewayError | None:
-        """Why nobody wants the saga any more; None if somebody does."""
+        """Returns why the saga is not wanted any more; None if it is."""
         try:
             run.check_wanted()
         except (errors.Cancelled, errors.StateChanged) as change:
@@ -230,7 +230,7 @@ class Engine(Generic[S]):
                 return
             failure = self._attempt(progress, step, StepPhase.UNDO)
             if run.saga.pivoted:
-                # The step found that what it was to undo can't be: the saga goes forward, as if it had never turned back.
+                # The step found that it can't be undone: the saga goes forward, as if its rollback had never begun.
                 run.saga.state, run.saga.error = SagaState.RUNNING, None
                 progress.close()
                 self._forward(progress)
@@ -254,7 +254,7 @@ class Engine(Generic[S]):
     def _must_succeed(
         self, progress: Progress, step: Step[Any], phase: StepPhase, failure: errors.CausewayError
     ) -> bool:
-        """Tries a step a few times more; the saga is stuck if it does not succeed, and False is returned."""
+        """Tries a step a few times more. If it does not succeed, makes the saga stuck and returns False."""
         pause = self._options.first_pause
         for _attempt in range(self._options.attempts - 1):
             if failure.takes_long:
@@ -276,7 +276,7 @@ class Engine(Generic[S]):
         return False
 
     def _attempt(self, progress: Progress, step: Step[Any], phase: StepPhase) -> errors.CausewayError | None:
-        """Takes or undoes a step once; returns what went wrong."""
+        """Does or undoes a step once; returns the error, None if it succeeded."""
         run = progress.run
         try:
             progress.begin(step, phase)
@@ -302,7 +302,7 @@ class Engine(Generic[S]):
 
 
 def _interrupted() -> errors.CausewayError:
-    return errors.Interrupted("It was broken off: the process that worked on it stopped.")
+    return errors.Interrupted("It was interrupted: the process that worked on it stopped.")
 
 
 def _unexpected(step: Step[Any], failure: Exception) -> errors.CausewayError:

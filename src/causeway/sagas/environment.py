@@ -19,13 +19,13 @@ class Options(Protocol):
     lease: float
     #: for which a run waits in its middle for the journal to come back
     journal_patience: float
-    #: for which a step is retried that fails for a passing reason
+    #: for which a step that fails for a passing reason is retried
     patience: float
     #: between two tries of a saga that is stuck; the longest pause of one that waits
     stuck_retry_interval: float
     #: before a step is tried again; doubled with each try
     first_pause: float
-    #: tries of a step that must succeed before its saga is stuck, and of one that failed in a way that nobody foresaw
+    #: tries of a step that must succeed before its saga is stuck, and of one that failed unexpectedly
     attempts: int
     #: threads for sagas; those that wait for what takes long hold none
     workers: int

@@ -1,4 +1,4 @@
-"""What an engine asks of its journal: a table of sagas and one of their steps, in a database that all owners share.
+"""The interface of a journal: a table of sagas and one of their steps, in a database that all owners share.
 
 Every write is one transaction. Whether a lease has expired is decided by the database's clock alone.
 """
@@ -12,7 +12,7 @@ from causeway.model.sagas import Saga, SagaState, StepRecord
 
 S = TypeVar("S", bound=Saga)
 
-# Something that is written in a transaction of the journal, which it is given.
+# Writes something in a transaction of the journal, with the connection that it gets.
 Write = Callable[[Any], Any]
 
 
@@ -22,7 +22,7 @@ class Journal(Protocol[S]):
     def acquire(self, saga_id: str, owner: str, lease: float, *, former: Set[str]) -> S | None:
         """Gives the saga to ``owner`` for ``lease`` seconds and raises its epoch, which fences off the former owner.
 
-        One that was only requested has no former owner: it is ``owner``'s with the first `record`, of all that try (``takes``).
+        A saga that was only requested has no owner yet: the first `record` with ``takes`` makes it its owner's.
 
         Returns None if the saga has ended, was not accepted, waits for the end of another one, or another owner's lease still
         runs. ``former``: owners that are known to be dead.
@@ -59,8 +59,8 @@ class Journal(Protocol[S]):
     ) -> None:
         """Writes the saga with the step that ended and the one that begins, together with what ``also`` writes.
 
-        ``takes``: the first write of whoever acquired what was only requested.
-        ``lease``: seconds that the saga stays with its owner; without an owner, that nobody is to acquire it.
+        ``takes``: the first write of the owner of a saga that was only requested.
+        ``lease``: seconds that the saga stays with its owner; without an owner, seconds during which nobody acquires it.
         Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another owner has it (its epoch is higher),
         or if it has a state from which it may not come to the present one.
         """
@@ -69,7 +69,7 @@ class Journal(Protocol[S]):
         """Whether a `record` whose answer was lost took effect."""
 
     def check_wanted(self, saga: S) -> None:
-        """Raises Cancelled, StateChanged (what the saga works on is to be deleted) or TakenOver if nobody wants it any more."""
+        """Raises Cancelled, StateChanged (what it works on is to be deleted) or TakenOver if the saga is not wanted any more."""
 
     def abandoned(self, mine: Set[str], lease: float, *, in_hand: Set[str], knowledge: str) -> list[S]:
         """Sagas that nobody works on: their lease has expired, their pause is over, or they belong to one of ``mine``.

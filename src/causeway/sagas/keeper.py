@@ -25,19 +25,19 @@ LOG = logging.getLogger(__name__)
 
 
 class Callers(Protocol[S]):
-    """Those for whom a keeper works."""
+    """The callers of a keeper."""
 
     def context_of(self, saga: S) -> Any:
-        """The context in which a saga is resumed that nobody asks for just now."""
+        """The context in which a saga is resumed without a request."""
 
     def saga_ended(self, context: Any, saga: S) -> None:
-        """A saga came to its end here. May raise CausewayError: what follows must be found without this, too."""
+        """A saga came to its end here. May raise CausewayError: others must find out without this call, too."""
 
     def hand_over(self, context: Any, saga_id: str) -> None:
         """Asks others to resume a saga at once, because this process stops. May raise CausewayError."""
 
     def check_proposed(self, sagas: list[S], run: Callable[[S], None]) -> None:
-        """Sagas that were proposed a lease ago. Those that were accepted since are ``run``. Must not wait for anything."""
+        """Sagas that were proposed a lease ago. Those that were accepted since are ``run``. Must not block."""
 
 
 class Keeper(Generic[S]):
@@ -127,7 +127,7 @@ class Keeper(Generic[S]):
             LOG.warning("Saga %s is not worked on here any more: %s %s", saga_id, failure.message, failure.details)
             return
         except Exception:
-            # The boundary of the thread: nobody else would hear of it. The lease expires, and the saga is resumed.
+            # The boundary of the thread: nothing above it would log the error. The lease expires, and the saga is resumed.
             LOG.exception("Saga %s was left in the middle", saga_id)
             return
         finally:
@@ -147,7 +147,7 @@ class Keeper(Generic[S]):
         try:
             self._callers.saga_ended(context, saga)
         except errors.CausewayError as failure:
-            LOG.warning("What follows saga %s comes later: %s %s", saga.id, failure.message, failure.details)
+            LOG.warning("The end of saga %s is noticed later: %s %s", saga.id, failure.message, failure.details)
 
     def _renew(self) -> None:
         # Also while the process stops: steps under way are waited for.

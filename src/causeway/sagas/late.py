@@ -1,6 +1,6 @@
-"""What is done about the last thing that a slow process did.
+"""Undoes the last call of a process that had lost its saga without knowing.
 
-A process that was only slow (its machine was suspended, say) looks whether a saga is still its own before it touches anything
+A process that was only slow (its machine was suspended, say) checks whether it still owns a saga before it changes anything
 (`Run.check_lease`). But it may have been stopped between that look and the call to a service that follows; services around us
 know nothing of epochs. So one call can take effect after another process has undone the saga, or done the same itself. Whoever
 finds out that a saga was taken over from it, or cannot find out because the journal does not answer, therefore waits for the
@@ -30,7 +30,7 @@ Undo = Callable[[Any], None]
 
 
 class Late:
-    """The sagas that were taken over from this process, until they have ended."""
+    """The sagas that other processes took over from this one, until they have ended."""
 
     def __init__(self, environment: Environment[Any]) -> None:
         self._environment = environment
@@ -44,7 +44,7 @@ class Late:
             return bool(self._lost)
 
     def add(self, run: Run[Any, Any], undo: Undo | None) -> None:
-        """A saga that may have been taken over while it was worked on here. After its pivot nothing comes too late."""
+        """Notes a saga that may have been taken over while this process worked on it. After its pivot nothing is too late."""
         if undo is None or run.saga.pivoted or self._is_ours(run):
             return
         environment = self._environment
@@ -66,7 +66,7 @@ class Late:
         return bool(found.epoch == run.saga.epoch)
 
     def look(self, do: Callable[[Callable[[], None]], None]) -> None:
-        """Hands ``do`` what there is to do about those that have ended. One statement; none if nothing was lost."""
+        """Passes to ``do`` the undo of each lost saga that has ended. One statement; none if no saga was lost."""
         with self._lock:
             lost = dict(self._lost)
         if not lost:
@@ -87,7 +87,7 @@ class Late:
     def _end(self, run: Run[Any, Any], undo: Undo) -> None:
         run.is_over = True
         try:
-            # Who has seen the last owner's orders refuses those of an earlier epoch.
+            # Hosts that have seen the last owner's orders refuse those of an earlier epoch.
             run.saga.epoch = self._environment.journal.get(run.saga.id).epoch
             undo(run)
         except errors.CausewayError as failure:

@@ -46,14 +46,14 @@ class Life:
     def _begin(self, folder: Path) -> None:
         durable.make_folder(folder)
         path = folder / f"{quote(self.owner, safe='')}.lock"
-        # Nobody may see it before its lock is held: it would be that of a life which is over.
+        # The file appears with its lock held: an unlocked one would be that of a life that is over.
         self._lock = _locked(path.with_suffix(".new"))
         path.with_suffix(".new").rename(path)
         self._folder = folder
         self.namesakes()
 
     def namesakes(self) -> list[str]:
-        """Other conductors that live on this machine under the same host; those that are over become `former` ones."""
+        """Other conductors that run on this machine under the same host; those that are over become `former` ones."""
         if self._folder is None:
             return []
         found = {_owner(path): path for path in self._folder.glob("*.lock")}
@@ -87,7 +87,7 @@ class Life:
             return set(self._at_work)
 
     def end(self) -> None:
-        """The next life may take at once what this one left, unless a thread is still at it: then when the process ends."""
+        """Lets the next life acquire this one's sagas at once; if a thread still works on one, when the process ends."""
         with self._condition:
             if self._lock is not None and not self._at_work:
                 os.close(self._lock)

@@ -67,7 +67,7 @@ class Result:
         return sum(any(each.startswith(kind) for each in found) for found in self.wrong.values())
 
     def __str__(self) -> str:
-        told = [
+        reported = [
             f"{sum(count for name, count in self.answers.items() if name.endswith(kind))} {kind}"
             for kind in ("accepted", "refused", "lost")
         ]
@@ -76,7 +76,7 @@ class Result:
         return (
             f"{self.servers} servers, {self.crashes} crashes, {self.deaths} deaths of hosts in {self.seconds:.0f} s."
             f" Drains: {_counted(self.drains)}; their servers: {_counted(self.drained)}; asked: {_counted(self.operated)}."
-            f" Answers: {', '.join(told)}. Operations: {', '.join(ended)}. Wrong: {', '.join(wrong)}."
+            f" Answers: {', '.join(reported)}. Operations: {', '.join(ended)}. Wrong: {', '.join(wrong)}."
         )
 
 
@@ -85,7 +85,7 @@ def _counted(found: Counter[str]) -> str:
 
 
 class Storm:
-    """``every``: seconds between crashes, from and to. ``wanted``: deeds that it goes on for, `LONGER` times if need be."""
+    """``every``: seconds between crashes, from and to. ``wanted``: deeds that it continues for, `LONGER` times if need be."""
 
     def __init__(
         self,
@@ -279,13 +279,13 @@ class Storm:
         audited = look.by_server(report)
         for uuid, found in audited.items():
             self._complain(uuid, found)
-        told = " ".join(each for found in audited.values() for each in found)
+        reported = " ".join(each for found in audited.values() for each in found)
         for group in (verdict.facts, verdict.answers):
             for uuid, complaints in group.items():
                 self._complain(uuid, [f"{each.kind}: {each.text}" for each in complaints])
         for uuid, complaints in verdict.facts.items():
             # Of what changes under its eyes an audit says nothing, but that it does.
-            if uuid not in audited and uuid not in told and uuid not in report.in_motion:
+            if uuid not in audited and uuid not in reported and uuid not in report.in_motion:
                 self._complain(uuid, [f"{OVERLOOKED}: {each.text}" for each in complaints])
 
     def _complain(self, uuid: str, found: list[str], when: str = "") -> None:

@@ -67,7 +67,7 @@ def breaks(request: pytest.FixtureRequest, cloud: Any, hang: Hangs) -> Break:
     return hang if request.param == "hangs" else lambda name: go_away(cloud, name)
 
 
-def test_the_listing_goes_on_and_names_what_it_can_not_show(api: Any, cloud: Any, breaks: Break) -> None:
+def test_the_listing_continues_and_names_what_it_can_not_show(api: Any, cloud: Any, breaks: Break) -> None:
     here, there = cloud.server("cell1", display_name="here"), cloud.server("cell2", display_name="there")
     breaks("cell2")
     listed = {server["id"]: server for server in api.get("/servers/detail", version="2.69").json["servers"]}
@@ -207,7 +207,7 @@ def test_nor_reverted(api: Any, cloud: Any, hang: Hangs) -> None:
     assert answer.status == 409 and "the cell that it came from does not answer" in answer.message
 
 
-def test_everything_else_goes_on(api: Any, admin: Any, cloud: Any, breaks: Break) -> None:
+def test_everything_else_continues(api: Any, admin: Any, cloud: Any, breaks: Break) -> None:
     server = cloud.server("cell1", host="here", node="here")
     cloud.host("here", "cell1")
     breaks("cell2")

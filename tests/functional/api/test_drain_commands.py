@@ -232,7 +232,7 @@ def test_what_can_not_be_done_is_said(client: Client, drain: str) -> None:
         client.run(drains.DeleteDrain, drain)
 
 
-def test_two_of_a_name_are_told_apart_by_their_ids(client: Client, cloud: Any, drain: str) -> None:
+def test_two_of_a_name_are_distinguished_by_their_ids(client: Client, cloud: Any, drain: str) -> None:
     client.run(drains.CancelDrain, drain)
     client.run(drains.CreateDrain, "empty cell1", "--cell", "cell1")
     with pytest.raises(asking.NotAsked, match="There are 2 drains named empty cell1"):

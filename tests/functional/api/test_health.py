@@ -82,5 +82,5 @@ def test_without_the_api_database_it_is_503(client: falcon.testing.TestClient, c
 @pytest.mark.parametrize(
     "options", [{"remote_addr": "192.0.2.7"}, {"headers": {"X-Forwarded-For": "192.0.2.7"}}], ids=["elsewhere", "proxy"]
 )
-def test_others_are_told_nothing_more(client: falcon.testing.TestClient, options: dict[str, Any]) -> None:
+def test_others_get_nothing_more(client: falcon.testing.TestClient, options: dict[str, Any]) -> None:
     assert detailed(client, **options).json == {"status": "OK"}

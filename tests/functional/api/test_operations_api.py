@@ -210,8 +210,8 @@ def test_a_cancel_that_is_in_time(admin: Any, cloud: Any, written: list[Operatio
     assert admin.delete(f"/operations/{written[1].id}").status == 202
     assert journal.get(cloud.services.api, written[1].id).cancel_requested
     assert not journal.get(cloud.services.api, written[2].id).cancel_requested
-    told = [arguments["move_id"] for method, arguments in cloud.services.conductor.calls if method == "run_move"]
-    assert told == [written[1].id]
+    reported = [arguments["move_id"] for method, arguments in cloud.services.conductor.calls if method == "run_move"]
+    assert reported == [written[1].id]
     assert admin.get(f"/operations/{written[1].id}").json["operation"]["is_cancel_requested"]
 
 

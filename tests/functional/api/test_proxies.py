@@ -109,7 +109,7 @@ class TestFloatingIps:
         assert api.post("/os-floating-ips", {"pool": "other"}, version=OLD).status == 404
         assert api.get("/os-floating-ip-pools", version=OLD).json == {"floating_ip_pools": [{"name": "public"}]}
 
-    def test_given_to_a_server_and_taken_away(self, api: Any, cloud: Any, network: Any, service: Service) -> None:
+    def test_added_to_a_server_and_removed(self, api: Any, cloud: Any, network: Any, service: Service) -> None:
         server = cloud.server()
         path = f"/servers/{server.uuid}/action"
         network.answers["ports_of_server"] = [{"id": "p", "fixed_ips": [{"ip_address": "10.0.0.3"}]}]

@@ -31,7 +31,7 @@ def test_a_project_starts_with_the_defaults(api: Any) -> None:
     assert oldest == {"id": "project"} | DEFAULTS | INJECTED | NETWORK
 
 
-def test_limits_are_set_and_taken_back(api: Any, admin: Any) -> None:
+def test_limits_are_set_and_unset(api: Any, admin: Any) -> None:
     answer = admin.put("/os-quota-sets/project", {"quota_set": {"cores": "40", "instances": -1}})
     assert answer.json == {"quota_set": DEFAULTS | {"cores": 40, "instances": -1}}
     assert api.get("/os-quota-sets/project").json["quota_set"]["cores"] == 40
@@ -39,7 +39,7 @@ def test_limits_are_set_and_taken_back(api: Any, admin: Any) -> None:
     assert api.get("/os-quota-sets/project").json["quota_set"]["cores"] == 20
 
 
-def test_details_tell_what_is_in_use_in_all_cells(api: Any, cloud: Any) -> None:
+def test_details_show_what_is_in_use_in_all_cells(api: Any, cloud: Any) -> None:
     copied = cloud.server("cell1", flavor=BIG)
     cloud.server("cell2", flavor=BIG)
     with cloud.cell("cell2").write() as connection:

@@ -75,7 +75,7 @@ class TestCreated:
         assert len(server["adminPass"]) == 12
         assert answer.headers["location"].endswith(f"/v2.1/servers/{server['id']}")
 
-    def test_it_is_there_at_once_and_a_conductor_is_told(self, api: Any, cloud: Any, conductor: Any) -> None:
+    def test_it_is_there_at_once_and_a_conductor_is_notified(self, api: Any, cloud: Any, conductor: Any) -> None:
         uuid = api.post("/servers", body(tags=["b", "a"], metadata={"k": "v"})).json["server"]["id"]
         (build,) = journal.of_server(cloud.services.api, uuid)
         assert build.recipe == "build" and conductor.calls[-1][1]["move_id"] == build.id

@@ -286,7 +286,7 @@ class TestVolumes:
         assert api.post(path, {"volumeAttachment": {"volumeId": VOLUME}}).status == 202
 
     def test_also_when_offloaded_since_2_20(self, api: Any, cloud: Any, server: Instance) -> None:
-        """There is no host to tell of it: the volume is reserved until the server is brought back."""
+        """There is no host to tell of it: the volume is reserved until the server is restored."""
         instances.update(cloud.cell("cell1"), server.uuid, vm_state=VmState.SHELVED_OFFLOADED, host=None)
         path, wanted = f"/servers/{server.uuid}/os-volume_attachments", {"volumeAttachment": {"volumeId": VOLUME}}
         assert api.post(path, wanted, version="2.20").status == 200
@@ -502,7 +502,7 @@ class TestSecurityGroups:
         self.keep(cloud, server, vm_state=VmState.ERROR)
         assert self.shown(api, server) == []
 
-    def test_while_it_is_built_its_ports_tell_as_soon_as_they_are_there(
+    def test_while_it_is_built_its_ports_show_as_soon_as_they_are_there(
         self, api: Any, cloud: Any, server: Instance
     ) -> None:
         self.keep(cloud, server, ["web"], vm_state=VmState.BUILDING)

@@ -467,7 +467,7 @@ class TestTheIdentityService:
             ({"endpoint_region_name": "Atlantis"}, "Region not found"),
         ],
     )
-    def test_options_that_are_wrong_are_told_to_administrators(
+    def test_options_that_are_wrong_are_reported_to_administrators(
         self, accounts: Accounts, keeper: Keeper, options: dict[str, str], why: str
     ) -> None:
         wrong = new_config(oslo_limit={"auth_type": "password"} | credentials(accounts, "causeway") | options)

@@ -68,8 +68,8 @@ def test_what_an_ended_migration_still_holds_is_freed(cloud: AuditedCloud, place
     assert cloud.allocations(migration.uuid) == {}
 
 
-def test_a_migration_that_was_not_given_back_is(cloud: AuditedCloud, placement: PlacementClient) -> None:
-    """The migration holds what the server should: as if giving back had been forgotten at the end of a revert."""
+def test_a_migrations_allocation_that_was_not_returned_is(cloud: AuditedCloud, placement: PlacementClient) -> None:
+    """The migration holds what the server should: as if giving back had been discarded at the end of a revert."""
     server = cloud.boot()
     host = cloud.show(server).compute_host
     cloud.reverted(cloud.resized(server))

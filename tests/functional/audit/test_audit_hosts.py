@@ -160,7 +160,7 @@ def test_what_a_transfer_left_in_an_image_cache_goes(cloud: AuditedCloud) -> Non
     assert not left.exists()
 
 
-def test_a_download_that_may_go_on_is_left_alone(cloud: AuditedCloud) -> None:
+def test_a_download_that_may_continue_is_left_alone(cloud: AuditedCloud) -> None:
     cache = cloud.parts.computes["cell2-host1"].host.image_cache
     partial = cache.path(f".{uuids.uuid4()}.0a1b2c3d.partial")
     partial.write_bytes(b"half an image")

@@ -195,7 +195,7 @@ def test_a_migration_in_progress_that_no_move_works_on(cloud: AuditedCloud) -> N
     set_status(cloud, migration, "reverted")
 
 
-def test_a_move_that_is_stuck_is_told_with_its_reason(cloud: AuditedCloud) -> None:
+def test_a_move_that_is_stuck_is_shown_with_its_reason(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     cloud.option("attempts", 1, "moves")
     cloud.option("first_pause", 0.0, "moves")

@@ -57,7 +57,7 @@ def test_it_is_moved_back_and_forth_and_deleted(cloud: AuditedCloud, foreign: An
     until(lambda: cloud.admins.block_storage.get_volume(volume.id).status, lambda now: now == "available", "the volume")
 
 
-def test_the_audit_tells_whose_they_are(cloud: AuditedCloud, foreign: Any) -> None:
+def test_the_audit_says_whose_they_are(cloud: AuditedCloud, foreign: Any) -> None:
     server, volume, port = foreign
     report = cloud.audit(fix=True)
     assert report.mended == []
@@ -76,7 +76,7 @@ def test_a_user_can_still_not_have_what_is_not_theirs(cloud: AuditedCloud, forei
     assert cloud.attachments(other) == []
 
 
-def test_a_revert_goes_on_without_a_data_volume_that_exists_no_more(
+def test_a_revert_continues_without_a_data_volume_that_exists_no_more(
     cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is destroyed when the revert has passed its pivot: no attempt would ever find it."""

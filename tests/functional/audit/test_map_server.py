@@ -1,4 +1,4 @@
-"""A server that the API does not know while its guest runs: the API database was taken back by a lost write-ahead log."""
+"""A server that the API does not know while its guest runs: the API database was undone by a lost write-ahead log."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_what_can_not_be_repeated_is_not(volumes: VolumeClient, demo: RequestCon
     assert calls.snapshot()["volume POST /v3/volumes"] == 1
 
 
-def test_a_service_that_hangs_is_given_up(around: Any, demo: RequestContext, image: str) -> None:
+def test_a_service_that_hangs_is_abandoned(around: Any, demo: RequestContext, image: str) -> None:
     conf = new_config(
         glance={"endpoint_override": around.cloud.config.base_url + "/image", "timeout": 0.2, "num_retries": 0}
     )

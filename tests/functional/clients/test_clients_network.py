@@ -32,7 +32,7 @@ def port(network: NetworkClient, demo: RequestContext, net: str, server_uuid: st
 # Ports
 
 
-def test_a_new_port_tells_all_that_a_guest_needs(
+def test_a_new_port_has_all_that_a_guest_needs(
     network: NetworkClient, demo: RequestContext, net: str, port: Vif, server_uuid: str
 ) -> None:
     (ip,) = port.fixed_ips

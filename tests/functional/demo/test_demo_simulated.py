@@ -15,18 +15,18 @@ from causeway.virt.lab.hosts import missing
 # Some forty runs of the openstack client: a second each on a quiet machine, several on a busy one.
 @pytest.mark.timeout(600)
 def test_every_check_of_the_demonstration_holds_on_simulated_hosts(tmp_path: Path) -> None:
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-m", "causeway.cli.demo", "--driver", "simulated", "--state-dir", str(tmp_path / "cloud")],
         capture_output=True,
         text=True,
     )
 
-    assert told.returncode == 0, told.stdout + told.stderr
-    assert "✗" not in told.stdout
-    assert "ACTIVE -> RESIZE -> VERIFY_RESIZE" in told.stdout
-    assert "VERIFY_RESIZE -> REVERT_RESIZE -> ACTIVE" in told.stdout
-    assert "status went MIGRATING -> ACTIVE" in told.stdout
-    assert "its guest did not boot" in told.stdout
-    assert "cross_cell_revert" in told.stdout, "the timeline is missing"
-    assert "live_migration" in told.stdout
+    assert reported.returncode == 0, reported.stdout + reported.stderr
+    assert "✗" not in reported.stdout
+    assert "ACTIVE -> RESIZE -> VERIFY_RESIZE" in reported.stdout
+    assert "VERIFY_RESIZE -> REVERT_RESIZE -> ACTIVE" in reported.stdout
+    assert "status went MIGRATING -> ACTIVE" in reported.stdout
+    assert "its guest did not boot" in reported.stdout
+    assert "cross_cell_revert" in reported.stdout, "the timeline is missing"
+    assert "live_migration" in reported.stdout
     assert not (tmp_path / "cloud" / "demo.pid").exists(), "the cloud was left running"

@@ -57,7 +57,7 @@ def test_a_port_without_host_is_unbound_and_down(devcloud: Any, network: str) ->
     assert bindings(devcloud, port) == {}
 
 
-def test_binding_a_servers_port_plugs_it_and_tells_compute(devcloud: Any, network: str) -> None:
+def test_binding_a_servers_port_plugs_it_and_notifies_compute(devcloud: Any, network: str) -> None:
     port = make_server_port(devcloud, network, host="")
     path = f"/network/v2.0/ports/{port['id']}"
     bound = devcloud.ok("PUT", path, {"port": {"binding:host_id": HOST1}})["port"]
@@ -164,7 +164,7 @@ def test_plugging_can_be_delayed(devcloud: Any, network: str) -> None:
     assert show(devcloud, port)["status"] == "DOWN"
 
 
-def test_changed_addresses_and_a_deleted_port_are_told(devcloud: Any, network: str) -> None:
+def test_changed_addresses_and_a_deleted_port_are_notified(devcloud: Any, network: str) -> None:
     port = make_server_port(devcloud, network)
     path = f"/network/v2.0/ports/{port['id']}"
     changed = devcloud.ok("PUT", path, {"port": {"fixed_ips": [{"ip_address": "10.9.0.200"}]}})["port"]

@@ -106,7 +106,7 @@ def test_a_request_whose_reply_is_lost_was_carried_out(devcloud: Any) -> None:
     devcloud.ok("DELETE", f"/network/v2.0/networks/{found['id']}")
 
 
-def test_a_dropped_request_was_not_carried_out(devcloud: Any) -> None:
+def test_a_request_that_was_cut_off_was_not_carried_out(devcloud: Any) -> None:
     devcloud.cloud.faults.add(Fault("drop", "/networks$", method="POST", times=1))
     with pytest.raises(requests.RequestException):
         devcloud.call("POST", "/network/v2.0/networks", {"network": {"name": "dropped"}})
@@ -155,7 +155,7 @@ def test_rules_come_from_a_file_that_is_read_again(devcloud: Any) -> None:
     assert devcloud.call("GET", "/image/v2/images").status_code == 200
 
 
-def test_who_is_held_up_goes_on_when_the_file_goes_away(devcloud: Any) -> None:
+def test_held_up_requests_continue_when_the_file_is_deleted(devcloud: Any) -> None:
     path = devcloud.cloud.config.state_dir / "devcloud-faults.yaml"
     path.write_text("- {service: image, path: images, action: delay, seconds: 3600, times: 1}\n")
     with ThreadPoolExecutor(1) as pool:

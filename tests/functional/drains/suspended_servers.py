@@ -20,7 +20,7 @@ def suspended(cloud: DrainsCloud, host: str = ONE, **more: Any) -> tuple[Any, li
 
 
 def check(cloud: DrainsCloud, server: Any, memory: list[str], cell: str) -> None:
-    """It is suspended there and nowhere else, and goes on there with all that it had."""
+    """It is suspended there and nowhere else, and continues there with all that it had."""
     cloud.settle()
     shown = cloud.show(server)
     assert (shown.status, shown.power_state, shown.task_state) == ("SUSPENDED", 4, None)

@@ -1,4 +1,4 @@
-"""A conductor dies in the middle of a drain, or stands still while another one goes on: no server moves twice, none is left."""
+"""A conductor dies in the middle of a drain, or stands still while another one continues: no server moves twice, none is left."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_conductor_dies_while_a_drain_is_rolled_back(
 @pytest.mark.parametrize(
     "point", ["drain.move.before", "drain.move.noted", "drain.confirm.before", "drain.confirm.after"]
 )
-def test_one_that_stood_still_while_another_one_went_on_asks_for_nothing(
+def test_one_that_stood_still_while_another_one_continued_asks_for_nothing(
     cloud: DrainsCloud, at_point: Callable[..., None], point: str
 ) -> None:
     server = cloud.on(ONE)

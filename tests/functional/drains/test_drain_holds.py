@@ -17,7 +17,7 @@ ONE = "cell1-host1"
 
 
 @pytest.mark.parametrize("way", WAYS_TO_HOLD)
-def test_who_may_not_ask_to_wait_is_told_so(cloud: DrainsCloud, way: str) -> None:
+def test_who_may_not_ask_to_wait_gets_the_error(cloud: DrainsCloud, way: str) -> None:
     server = cloud.on(ONE)
     refused = ask_to_wait(cloud, server, way)
     assert refused.status_code == 403 and RULE in refused.text

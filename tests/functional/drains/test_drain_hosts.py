@@ -77,7 +77,7 @@ def test_what_an_administrator_closes_at_the_same_moment_is_theirs(
 def test_one_that_lost_its_lease_neither_closes_nor_opens(
     cloud: DrainsCloud, at_point: Callable[..., None], point: str
 ) -> None:
-    """It stood still before it wrote; when it goes on the drain has ended, and its host is somebody else's business."""
+    """It stood still before it wrote; when it continues the drain has ended, and its host is somebody else's business."""
     api = cloud.parts.api_database
     server = cloud.on(ONE)
     hold = Hold(at_point, point)

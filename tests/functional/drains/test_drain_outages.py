@@ -1,4 +1,4 @@
-"""What a drain needs is away for a while, or for good: it waits, goes another way, or says what is missing; and loses nothing."""
+"""What a drain needs is unavailable for a while, or for good: it waits, goes another way, or says what is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLOUD: dict[str, Any] = {
 pytestmark = pytest.mark.embedded("takes databases and hosts away from a process")
 
 
-def test_the_api_database_is_away_for_a_while(cloud: DrainsCloud) -> None:
+def test_the_api_database_is_unavailable_for_a_while(cloud: DrainsCloud) -> None:
     servers = [cloud.on(ONE), cloud.on(TWO)]
     with cloud.held("begin_round") as reached:
         drain = cloud.started({server.id: (THERE, How.WARM) for server in servers}, limits=Limits(total=1))
@@ -52,7 +52,7 @@ def failed_looks(cloud: DrainsCloud) -> None:
 
 
 @pytest.mark.parametrize("ending", ["done", "rolled_back"])
-def test_the_database_of_its_cell_is_away_for_a_while(cloud: DrainsCloud, ending: str) -> None:
+def test_the_database_of_its_cell_is_unavailable_for_a_while(cloud: DrainsCloud, ending: str) -> None:
     server = cloud.on(ONE)
     drain = cloud.drain({server.id: (THERE, How.WARM)}, afterwards=Afterwards.OWNERS)
     if ending == "rolled_back":
@@ -72,7 +72,7 @@ def test_the_database_of_its_cell_is_away_for_a_while(cloud: DrainsCloud, ending
     assert cloud.moved_times(server) == 1
 
 
-def test_the_database_of_the_target_is_away_for_a_while(cloud: DrainsCloud) -> None:
+def test_the_database_of_the_target_is_unavailable_for_a_while(cloud: DrainsCloud) -> None:
     server = cloud.on(ONE)
     with away("cell2"):
         drain = cloud.started({server.id: (THERE, How.WARM)})
@@ -167,7 +167,7 @@ def test_a_target_is_dead_for_good_half_way(cloud: DrainsCloud, dead: Callable[.
 
 
 def test_a_source_is_dead_for_good_half_way(cloud: DrainsCloud, dead: Callable[..., None]) -> None:
-    """Its servers wait, with the reason; the others go on. Who is evacuated by an administrator is passed over."""
+    """Its servers wait, with the reason; the others continue. Who is evacuated by an administrator is passed over."""
     cloud.without_patience()
     lost, other = cloud.on(ONE), cloud.on(TWO)
     drain = cloud.drain({each.id: (THERE, How.WARM) for each in (lost, other)}, scope=Scope(hosts=[ONE, TWO]))
@@ -182,7 +182,7 @@ def test_a_source_is_dead_for_good_half_way(cloud: DrainsCloud, dead: Callable[.
     assert cloud.closed() == {}
 
 
-def test_many_servers_of_a_cell_that_is_away_cost_one_look_at_it(cloud: DrainsCloud) -> None:
+def test_many_servers_of_an_unreachable_cell_cost_one_look_at_it(cloud: DrainsCloud) -> None:
     """Each of them would wait for a timeout; the others of the drain would wait for all of those."""
     servers = [cloud.on(ONE) for _ in range(3)]
     drain = cloud.drain({server.id: (THERE, How.WARM) for server in servers})

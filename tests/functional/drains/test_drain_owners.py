@@ -75,7 +75,7 @@ def hears(consumer: Consumer, uuid: str | None, *wanted: tuple[str, str]) -> Non
     assert consumer.of(uuid) == list(wanted)
 
 
-def test_a_drain_and_the_way_of_each_server_are_told_once(cloud: DrainsCloud, consumer: Consumer) -> None:
+def test_a_drain_and_each_step_of_its_servers_are_notified_once(cloud: DrainsCloud, consumer: Consumer) -> None:
     live, warm = cloud.on(ONE, "live"), cloud.on(TWO, "warm")
     drain = cloud.started(
         {live.id: (THERE, How.NEAR_LIVE), warm.id: (THERE, How.WARM)}, reason="The cell is given back."
@@ -90,7 +90,7 @@ def test_a_drain_and_the_way_of_each_server_are_told_once(cloud: DrainsCloud, co
     assert data["request_id"] == cloud.moves(warm)[0].request_id
 
 
-def test_what_administrators_do_with_it_is_told(cloud: DrainsCloud, consumer: Consumer) -> None:
+def test_what_administrators_do_with_it_is_notified(cloud: DrainsCloud, consumer: Consumer) -> None:
     server = cloud.on(ONE)
     drain = cloud.started({server.id: (THERE, How.WARM)}, afterwards=Afterwards.OWNERS)
     cloud.becomes_drain(drain, "done")
@@ -100,7 +100,7 @@ def test_what_administrators_do_with_it_is_told(cloud: DrainsCloud, consumer: Co
     hears(consumer, server.id, ("server.start", "asked"), ("server.moved", "moved"), ("server.end", "reverted"))
 
 
-def test_failures_are_told(cloud: DrainsCloud, consumer: Consumer) -> None:
+def test_failures_are_reported(cloud: DrainsCloud, consumer: Consumer) -> None:
     server = cloud.on(ONE)
     cloud.without_patience()
     cloud.break_driver([THERE, ELSEWHERE], "spawn")
@@ -120,7 +120,7 @@ def test_failures_are_told(cloud: DrainsCloud, consumer: Consumer) -> None:
 
 
 @pytest.mark.parametrize("point", ["drain.move.noted", "drain.move.after", "drain.confirm.after"])
-def test_a_conductor_that_takes_over_tells_nothing_twice(
+def test_a_conductor_that_takes_over_notifies_of_nothing_twice(
     cloud: DrainsCloud, consumer: Consumer, dies_at: Callable[[str], None], point: str
 ) -> None:
     server = cloud.on(ONE)

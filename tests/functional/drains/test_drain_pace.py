@@ -64,7 +64,7 @@ def test_a_drain_has_no_more_bytes_a_second_than_it_may_have(cloud: DrainsCloud,
     assert {row["how"] for row in cloud.rows(drain).values()} == {how.value}
     assert {cloud.host_of(server) for server in servers} == {target}
     least = len(servers) * 2 * GIB / LIMIT
-    # What is sent before a transfer's first report is made up for afterwards, as long as it goes on.
+    # What is sent before a transfer's first report is made up for afterwards, as long as it continues.
     assert now(cloud) - began > 0.8 * least
 
 
@@ -95,7 +95,7 @@ def test_it_is_noted_what_each_move_took_and_for_how_long_its_guest_stood_still(
 
 def test_what_comes_through_is_measured_and_shown(cloud: DrainsCloud) -> None:
     servers = [filled(cloud) for _ in range(2)]
-    # So few that the drain goes on over several measurements, however late they come.
+    # So few that the drain continues over several measurements, however late they come.
     limits = Limits(bytes_per_second=MIB // 4)
     drain = cloud.started({server.id: (THERE, How.WARM) for server in servers}, limits=limits)
     until(lambda: cloud.shown(drain)["pacing"], lambda pacing: pacing and pacing["rate"] > 0, "a rate to be shown")

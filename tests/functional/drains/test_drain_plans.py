@@ -105,7 +105,7 @@ def test_what_was_asked_for_is_done_where_it_applies(cloud: Cloud, starter: Any)
     assert ways == {"warm": "warm", "cold": "cold", "live": "near_live"}
     cloud.option("warm", "never", "moves")
     row = of(asked(cloud, scope={"cells": ["cell1"]}, how="warm"), server)
-    assert (row["state"], row["help"]) == ("blocked", "Let it go cold.")
+    assert (row["state"], row["help"]) == ("blocked", "Move it cold.")
     assert "[moves] warm is never" in row["why"]
 
 

@@ -110,7 +110,7 @@ def test_limits_may_be_changed_while_it_runs(cloud: DrainsCloud) -> None:
     assert max(map(len, seen)) == 3
 
 
-def test_a_drain_that_is_paused_begins_nothing_and_goes_on_when_it_is_resumed(cloud: DrainsCloud) -> None:
+def test_a_drain_that_is_paused_begins_nothing_and_continues_when_it_is_resumed(cloud: DrainsCloud) -> None:
     servers = [cloud.on(ONE) for _ in range(2)]
     with cloud.held("begin_round") as reached:
         drain = cloud.started({server.id: (THERE, How.WARM) for server in servers}, limits=Limits(total=1))

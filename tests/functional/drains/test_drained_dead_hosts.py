@@ -104,7 +104,7 @@ def test_inside_its_cell_it_comes_up_on_another_host(cloud: DrainsCloud, dead: C
     assert "migrate" not in cloud.actions(server)
 
 
-def test_what_is_on_the_host_only_stays_and_is_told_so(cloud: DrainsCloud, dead: Callable[..., None]) -> None:
+def test_what_is_on_the_host_only_stays_and_the_reason_is_shown(cloud: DrainsCloud, dead: Callable[..., None]) -> None:
     server = cloud.on(ONE)
     dead(ONE)
     # Its guest is off when the host is back.

@@ -62,7 +62,7 @@ def test_it_goes_through_the_image_service_where_hosts_do_not_reach_one_another(
     check(cloud, server, memory, "cell2")
 
 
-def test_it_may_go_on_and_come_back_without_being_resumed(cloud: DrainsCloud) -> None:
+def test_it_may_move_on_and_come_back_without_being_resumed(cloud: DrainsCloud) -> None:
     server, memory = suspended(cloud)
     drained(cloud, server)
     assert cell_of(cloud, server) == "cell2"

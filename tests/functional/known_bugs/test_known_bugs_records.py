@@ -122,7 +122,7 @@ def test_a_migration_is_listed_once_and_is_the_same_from_everywhere(cloud: Known
 
 
 def test_a_failed_revert_shows_the_copy_that_the_mapping_points_to(cloud: KnownBugsCloud) -> None:
-    """Reading: a revert that fails before its switch gives the server back as VERIFY_RESIZE; the hidden copy is not touched."""
+    """Reading: a revert that fails before its switch restores the server as VERIFY_RESIZE; the hidden copy is not touched."""
     server, volume = cloud.boot(), cloud.volume()
     cloud.resized(server)
     cloud.attach(server, volume)

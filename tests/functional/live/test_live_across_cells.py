@@ -22,7 +22,7 @@ def recipes(cloud: LiveCloud, server: Any) -> list[str]:
     return [move.recipe for move in cloud.moves(server)]
 
 
-def test_a_guest_goes_on_in_another_cell(cloud: LiveCloud) -> None:
+def test_a_guest_continues_in_another_cell(cloud: LiveCloud) -> None:
     server, memory = booted(cloud)
     source, there = cloud.host_of(server), elsewhere(cloud, server)
     launched = cloud.show(server).launched_at

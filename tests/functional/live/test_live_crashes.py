@@ -124,7 +124,7 @@ def test_the_source_dies_in_the_hand_over(cloud: LiveCloud, where: str) -> None:
         lambda seen: seen is Presence.PAUSED_FOR_MIGRATION,
         "the guest to stand still",
     )
-    # Nobody but the other host may let it go on.
+    # Nobody but the other host may let it continue.
     assert cloud.driver(source).inspect(server.id).power_state == 3
     cloud.parts.computes[source].stop()
     come_back(cloud, source)
@@ -133,7 +133,7 @@ def test_the_source_dies_in_the_hand_over(cloud: LiveCloud, where: str) -> None:
 
 
 def test_a_guest_that_was_handed_over_and_ended_there_is_not_woken_where_it_was(cloud: LiveCloud) -> None:
-    """Whether it ran at the target can't be told any more: an operator says so, by ending it at the source."""
+    """Whether it ran at the target is not known any more: an operator says so, by ending it at the source."""
     server, source, _memory = with_memory(cloud)
     driver, there = cloud.driver(source), cloud.driver(cloud.other(source))
 

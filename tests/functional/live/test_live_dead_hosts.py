@@ -133,7 +133,7 @@ def test_a_source_that_is_down_when_the_guest_has_left(
     cloud.check_left_nothing(server, target)
 
 
-def test_a_source_that_still_shows_the_guest_lets_go_of_it(cloud: LiveCloud) -> None:
+def test_a_source_that_still_shows_the_guest_releases_it(cloud: LiveCloud) -> None:
     """As a hypervisor that was restarted right after the hand-over: it has the guest, too, and stands still."""
     server = cloud.boot()
     source = cloud.host_of(server)

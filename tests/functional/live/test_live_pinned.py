@@ -38,7 +38,7 @@ def test_a_pinned_server_takes_what_is_free_at_its_target(cloud: LiveCloud) -> N
     assert nothing_held(cloud)
 
 
-def test_a_live_migration_that_fails_gives_back_what_it_claimed(cloud: LiveCloud) -> None:
+def test_a_live_migration_that_fails_releases_what_it_claimed(cloud: LiveCloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "live.pinned", gen="1", hw__mem_page_size="large"))
     source = cloud.host_of(server)
     before = held(cloud, source)

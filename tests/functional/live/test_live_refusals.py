@@ -41,7 +41,7 @@ def message(answer: Any) -> tuple[int, str]:
     return answer.status_code, next(iter(answer.json().values()))["message"]
 
 
-def test_a_host_that_refuses_is_given_up_for_the_next(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_refuses_is_passed_over_for_the_next(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.boot()
     source = cloud.host_of(server)
     asked = refuse(cloud, monkeypatch, *others(cloud, source), times=1)

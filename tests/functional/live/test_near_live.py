@@ -103,7 +103,7 @@ def test_memory_goes_directly_where_hosts_reach_one_another(
     cloud.check_left_nothing(server, there)
 
 
-def test_what_was_offered_of_memory_is_not_there_when_the_guest_goes_on_at_its_source(
+def test_what_was_offered_of_memory_is_not_there_when_the_guest_continues_at_its_source(
     cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, memory = booted(cloud)
@@ -183,7 +183,7 @@ def test_the_cell_is_left_only_if_no_host_of_it_will_do(cloud: LiveCloud, monkey
     cloud.check_left_nothing(server, after.compute_host)
 
 
-def test_who_may_not_leave_the_cell_is_not_told_what_is_outside(cloud: LiveCloud) -> None:
+def test_who_may_not_leave_the_cell_does_not_learn_what_is_outside(cloud: LiveCloud) -> None:
     server, _memory = booted(cloud)
     there = elsewhere(cloud, server)
     policy = cloud.embedded.state.policy
@@ -223,7 +223,7 @@ def test_what_can_not_be_asked_of_it(cloud: LiveCloud, more: dict[str, Any], sai
 
 @pytest.mark.parametrize("method", ["save_memory", "wake", "begin_round", "destroy", "stash_disks"])
 def test_a_hypervisor_that_fails(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    """Before its pivot all is undone, and the guest goes on where it was."""
+    """Before its pivot all is undone, and the guest continues where it was."""
     server, memory = booted(cloud)
     source, there = cloud.host_of(server), elsewhere(cloud, server)
     host = there if method == "wake" else source
@@ -316,7 +316,7 @@ def test_a_guest_that_was_shut_down_is_not_moved(cloud: LiveCloud, monkeypatch: 
 
 
 def test_aborting_it(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At any moment before the guest goes on elsewhere."""
+    """At any moment before the guest continues elsewhere."""
     server, memory = booted(cloud)
     source, there = cloud.host_of(server), elsewhere(cloud, server)
     driver = cloud.driver(source)
@@ -337,7 +337,7 @@ def test_aborting_it(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cloud.temporary_images() == []
 
 
-def test_a_hypervisor_that_is_killed_between_waking_and_going_on(
+def test_a_hypervisor_that_is_killed_between_waking_and_resuming(
     cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The guest is woken once more: its memory was not used yet."""

@@ -1,4 +1,4 @@
-"""Somebody dies in a near-live migration, or an answer is lost: the guest goes on, in one place, with its memory."""
+"""Somebody dies in a near-live migration, or an answer is lost: the guest continues, in one place, with its memory."""
 
 from __future__ import annotations
 

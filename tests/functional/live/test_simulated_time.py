@@ -240,7 +240,7 @@ def test_by_post_copy_it_runs_at_the_target_before_its_memory_is_there(cloud: Li
     source, before = cloud.host_of(server), writes(cloud, server)
     after = cloud.migrated(server)
     assert after.compute_host == cloud.other(source) and cloud.migration(server).status == "completed"
-    # It writes 1 MiB a second, and its disk is complete when it goes on.
+    # It writes 1 MiB a second, and its disk is complete when it continues.
     assert stood_still(cloud, server) < 20.0
     assert writes(cloud, server) > before
     cloud.check_left_nothing(server, after.compute_host)

@@ -110,9 +110,9 @@ def test_openstack_files(server: Instance, guests: Guests, version: str, files: 
 def test_meta_data(server: Instance, guests: Guests) -> None:
     answer = guests.get(server, "/openstack/latest/meta_data.json")
     assert answer.headers["content-type"] == "application/json"
-    told = answer.json
-    assert len(base64.b64decode(told.pop("random_seed"))) == 512
-    assert told == {
+    reported = answer.json
+    assert len(base64.b64decode(reported.pop("random_seed"))) == 512
+    assert reported == {
         "uuid": UUID,
         "name": "web 1",
         "hostname": "web-1.novalocal",
@@ -146,15 +146,15 @@ def test_meta_data(server: Instance, guests: Guests) -> None:
 )
 def test_meta_data_of_earlier_versions(server: Instance, guests: Guests, version: str, missing: set[str]) -> None:
     latest = guests.get(server, "/openstack/latest/meta_data.json").json
-    told = guests.get(server, f"/openstack/{version}/meta_data.json").json
-    assert latest.keys() - told.keys() == missing
+    reported = guests.get(server, f"/openstack/{version}/meta_data.json").json
+    assert latest.keys() - reported.keys() == missing
 
 
 def test_a_plain_server_has_no_empty_keys(cloud: Cloud, guests: Guests) -> None:
     plain = cloud.server(hostname="plain")
-    told = guests.get(plain, "/openstack/latest/meta_data.json").json
-    assert not {"meta", "files", "public_keys", "keys"} & told.keys()
-    assert (told["devices"], told["dedicated_cpus"]) == ([], [])
+    reported = guests.get(plain, "/openstack/latest/meta_data.json").json
+    assert not {"meta", "files", "public_keys", "keys"} & reported.keys()
+    assert (reported["devices"], reported["dedicated_cpus"]) == ([], [])
     assert guests.get(plain, "/openstack/latest/user_data").status_code == 404
     assert "user_data" not in guests.get(plain, "/openstack/latest").text.split()
     assert guests.get(plain, "/latest/user-data").status_code == 404
@@ -277,9 +277,9 @@ def test_a_config_drive_has_the_same(cloud: Cloud, server: Instance, guests: Gue
             continue
         assert same(guests.get(server, f"/{path}").content) == same(content), path
     for version in ("2009-04-04", "latest"):
-        told = json.loads(drive[f"ec2/{version}/meta-data.json"])
+        reported = json.loads(drive[f"ec2/{version}/meta-data.json"])
         assert (
-            told
+            reported
             == ec2.tree(ServerFacts(instance, instance.network_info, devices(), "novalocal"), "2009-04-04")["meta-data"]
         )
         assert drive[f"ec2/{version}/user-data"] == USER_DATA
@@ -331,7 +331,7 @@ def test_what_it_costs(cloud: Cloud, server: Instance, guests: Guests) -> None:
     assert sent == {"api": 3}
 
 
-def test_what_is_remembered_is_forgotten_with_the_servers_place(cloud: Cloud, server: Instance, guests: Guests) -> None:
+def test_what_is_remembered_is_discarded_with_the_servers_place(cloud: Cloud, server: Instance, guests: Guests) -> None:
     cloud.option("api", "metadata_cache_expiration", 600)
     assert guests.get(server, "/latest/meta-data/instance-type").text == "m1.tiny"
     instances.update(cloud.cell("cell1"), UUID, metadata={"changed": "yes"})

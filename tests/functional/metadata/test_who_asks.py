@@ -65,7 +65,7 @@ def test_the_list_of_versions_is_for_everybody(guests: Guests) -> None:
 
 @pytest.mark.parametrize("path", ["/openstack", "/openstack/latest", META_DATA, "/latest/meta-data", "/ec2"])
 @pytest.mark.parametrize("gone", ["queued", "deleted", "unscheduled"])
-def test_a_server_that_is_gone_is_told_nothing(cloud: Cloud, guests: Guests, gone: str, path: str) -> None:
+def test_a_server_that_is_gone_gets_nothing(cloud: Cloud, guests: Guests, gone: str, path: str) -> None:
     server = cloud.server()
     assert guests.get(server, path).status_code == 200
     match gone:
@@ -141,7 +141,7 @@ def test_directly_behind_a_proxy_by_what_the_proxy_saw(cloud: Cloud, directly: G
     ],
     ids=["none", "several", "of nobody", "of another project", "of no server"],
 )
-def test_an_address_that_tells_no_server(
+def test_an_address_that_belongs_to_no_server(
     cloud: Cloud, directly: Guests, network: Recorder, ports: Callable[[Instance], list[dict[str, Any]]]
 ) -> None:
     network.answers["ports_with_address"] = ports(cloud.server())

@@ -1,4 +1,4 @@
-"""What tests break in a cloud, and options that they set. All of it is taken back after each test."""
+"""What tests break in a cloud, and options that they set. All of it is undone after each test."""
 
 from __future__ import annotations
 

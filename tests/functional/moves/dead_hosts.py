@@ -17,7 +17,7 @@ from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import cleanups
 from causeway.store.database import Database
 
-# Moves that were let go are looked for every third of a lease.
+# Moves that were released are looked for every third of a lease.
 CLOUD: dict[str, Any] = {"overrides": {"moves": {"lease": 6.0}}}
 # Seconds in which a host starts, if nothing holds it up.
 START = 20.0

@@ -9,7 +9,7 @@ that look behind the API use it for what both have, and are skipped by URL if th
 - ``cloud.settle()`` waits until no move is under way. ``cloud.leftovers(server)`` lists what a cell still holds of a server.
 - ``cloud.reality(server)``: what is really there of a server, everywhere: compare two of them.
 - ``cloud.fail(...)``: a rule for devcloud's fault injection; ``cloud.lose(...)``: an RPC that never arrives, or whose answer
-  does not. Faults, and options set with ``cloud.option``, are taken back after each test.
+  does not. Faults, and options set with ``cloud.option``, are undone after each test.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Cloud(Faults):
     # servers
 
     def boot(self, name: str = "server", flavor: str = "gen1.small", **fields: Any) -> Any:
-        """An ACTIVE server; with the demo image and one port on demo-net unless told otherwise."""
+        """An ACTIVE server; with the demo image and one port on demo-net unless an argument says otherwise."""
         given = {"image_id": self.image_id, "networks": [{"uuid": self.network_id}], **fields}
         server = self.member.compute.create_server(name=name, flavor_id=flavor, **given)
         return self.wait(server, "ACTIVE")

@@ -1,4 +1,4 @@
-"""A conductor that stands still at a point while another one takes its operation over, and then goes on."""
+"""A conductor that stands still at a point while another one takes its operation over, and then continues."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def take_over(cloud: Cloud, other: ConductorService, operation_id: str) -> None:
 
 
 def go_on(cloud: Cloud, other: ConductorService, hold: Hold) -> None:
-    """Whoever was held up goes on, and comes to its end."""
+    """Whoever was held up continues, and comes to its end."""
     own = cloud.parts.conductor
     # Who has lost a lease in earnest is not certain of it any more.
     own._services.stopping.wait(2)

@@ -67,7 +67,7 @@ def test_a_task_that_was_left_ends_with_the_state_that_the_guest_has(cloud: Clou
     check(cloud, server)
 
 
-def test_work_that_takes_long_is_left_to_who_does_it(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_takes_long_is_left_to_its_worker(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.boot()
     looks: list[int] = []
     find = recovery.abandoned

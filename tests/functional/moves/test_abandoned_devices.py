@@ -1,6 +1,6 @@
 """A conductor or a host dies in the middle of an attach or detach: another conductor takes it over.
 
-An attach, of which nobody was told that it has ended, is taken back; a detach, which was accepted, is carried out. Then guest,
+An attach, of which nobody was told that it has ended, is undone; a detach, which was accepted, is carried out. Then guest,
 records and services agree, and the user can do it again. Two conductors share the work. Who dies is a thread that ends where it
 stands: nobody hears of it.
 """
@@ -131,7 +131,7 @@ ATTACHING = [
 
 
 @pytest.mark.parametrize("point", ATTACHING)
-def test_an_attach_of_a_volume_is_taken_back(cloud: Cloud, dies_at: Any, point: str) -> None:
+def test_an_attach_of_a_volume_is_undone(cloud: Cloud, dies_at: Any, point: str) -> None:
     devices = Devices(cloud)
     dies_at(point)
     assert devices.attach() >= 500
@@ -234,8 +234,8 @@ def test_a_host_that_does_not_answer_is_asked_until_it_does(cloud: Cloud, monkey
     devices.check()
 
 
-def test_a_service_that_is_away_is_waited_for(cloud: Cloud) -> None:
-    """The guest let go of the volume, and the volume service did not hear of it."""
+def test_an_unavailable_service_is_waited_for(cloud: Cloud) -> None:
+    """The guest released the volume, and the volume service did not hear of it."""
     devices = Devices(cloud)
     assert devices.attach() == 200
     cloud.fail("status", "/attachments/", method="DELETE", service="volume", times=8)
@@ -246,7 +246,7 @@ def test_a_service_that_is_away_is_waited_for(cloud: Cloud) -> None:
     devices.check()
 
 
-def test_the_guest_lets_go_of_a_volume_that_could_not_be_completed(cloud: Cloud) -> None:
+def test_the_guest_releases_a_volume_that_could_not_be_completed(cloud: Cloud) -> None:
     devices = Devices(cloud)
     cloud.fail("status", "/action$", method="POST", service="volume", times=8)
     assert devices.attach() >= 500
@@ -340,7 +340,7 @@ def test_a_detach_that_the_former_release_left_is_carried_out(cloud: Cloud) -> N
     devices.check()
 
 
-def test_an_attach_that_the_former_release_left_is_taken_back(cloud: Cloud) -> None:
+def test_an_attach_that_the_former_release_left_is_undone(cloud: Cloud) -> None:
     """The volume is reserved, and nobody wrote that down; a port was made and bound, and nobody wrote that down either."""
     devices = Devices(cloud)
     cloud.parts.conductor._services.volumes.create_attachment(admin_context(), devices.volume.id, devices.server.id)
@@ -352,7 +352,7 @@ def test_an_attach_that_the_former_release_left_is_taken_back(cloud: Cloud) -> N
     devices.check()
 
 
-def test_what_a_still_older_release_left_is_forgotten(cloud: Cloud) -> None:
+def test_what_a_still_older_release_left_is_discarded(cloud: Cloud) -> None:
     devices = Devices(cloud)
     as_the_former_release_left_it(cloud, devices, "attach_volume", None)
     devices.check()

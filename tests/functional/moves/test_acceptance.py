@@ -168,7 +168,7 @@ def test_an_answer_that_is_lost(
 @pytest.mark.parametrize("before", [True, False], ids=["not-written", "written"])
 @pytest.mark.parametrize("step", WRITES)
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_databases_that_stay_away_refuse(
+def test_databases_that_stay_unreachable_refuse(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, recipe: str, step: str, before: bool
 ) -> None:
     """Nothing can be found out any more: what is refused then does not run later, but for an acceptance that was written."""
@@ -233,7 +233,7 @@ def test_an_api_that_is_slow_is_taken_for_dead_and_begins_again(
 
 @pytest.mark.parametrize("when", ["_propose", "_swap", "_accept"])
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_conductor_that_refused_and_takes_back_late_does_no_harm(
+def test_a_conductor_that_refused_and_undoes_late_does_no_harm(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, recipe: str, when: str
 ) -> None:
     """It refuses before the swap's acceptance; what it takes back comes while the request begins again."""
@@ -280,7 +280,7 @@ def test_a_delete_that_saw_a_request_which_came_to_nothing_is_done(
 def test_an_image_of_a_request_that_was_refused_is_deleted_as_soon_as_that_can_be_done(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The image service is away when the API gives up: the request stays in the journal until its image is gone."""
+    """The image service is unavailable when the API gives up: the request stays in the journal until its image is gone."""
     server = cloud.boot()
 
     def refuse(_api: Database, _request: acceptance.Request) -> bool:

@@ -64,7 +64,7 @@ def merge(cloud: Cloud, volume_id: str, snapshot_id: str, **more: Any) -> Any:
     return cloud.admin.compute.delete(f"/os-assisted-volume-snapshots/{snapshot_id}?delete_info={info}")
 
 
-def test_a_guest_goes_on_in_the_new_file(cloud: Cloud, server: Any, volume: Any) -> None:
+def test_a_guest_continues_in_the_new_file(cloud: Cloud, server: Any, volume: Any) -> None:
     driver = cloud.driver(cloud.show(server).compute_host)
     driver.guest_write(server.id, "before the snapshot", "vdb")
     before = file_of(cloud, server)
@@ -118,7 +118,7 @@ def test_a_request_waits_for_the_snapshot_before_it(cloud: Cloud, server: Any, v
     cloud.wait(server, "ACTIVE")
 
 
-def test_what_fails_is_told(cloud: Cloud, server: Any, volume: Any, monkeypatch: Any) -> None:
+def test_what_fails_is_reported(cloud: Cloud, server: Any, volume: Any, monkeypatch: Any) -> None:
     """There is no such file; and a merge that breaks off."""
     before = file_of(cloud, server)
     snapshot_id = wanted_snapshot(cloud, volume)

@@ -101,7 +101,7 @@ def deleted(cloud: Cloud, server: Any) -> None:
 
 @EDGES
 @pytest.mark.parametrize("step", STEPS_OF_BUILD)
-def test_a_build_goes_on_wherever_its_conductor_died(cloud: Cloud, dies_at: Any, step: str, edge: str) -> None:
+def test_a_build_continues_wherever_its_conductor_died(cloud: Cloud, dies_at: Any, step: str, edge: str) -> None:
     ports = ports_of_network(cloud)
     dies_at(f"build.{step}.do.{edge}")
     server = ask_for(cloud)
@@ -172,7 +172,7 @@ def test_a_server_that_fits_nowhere_is_kept_with_its_reason_though_its_conductor
 
 @EDGES
 @pytest.mark.parametrize("step", ["TearDown", "EndDelete"])
-def test_a_delete_goes_on_wherever_its_conductor_died(cloud: Cloud, dies_at: Any, step: str, edge: str) -> None:
+def test_a_delete_continues_wherever_its_conductor_died(cloud: Cloud, dies_at: Any, step: str, edge: str) -> None:
     server = cloud.boot_from_volume()
     dies_at(f"delete.{step}.do.{edge}")
     deleted(cloud, server)
@@ -189,7 +189,7 @@ def test_a_delete_goes_on_wherever_its_conductor_died(cloud: Cloud, dies_at: Any
         "call.placement DELETE /allocations.reply",
     ],
 )
-def test_a_delete_whose_conductor_died_after_a_call_goes_on(cloud: Cloud, dies_at: Any, point: str) -> None:
+def test_a_delete_whose_conductor_died_after_a_call_continues(cloud: Cloud, dies_at: Any, point: str) -> None:
     server = cloud.boot_from_volume()
     dies_at(point)
     deleted(cloud, server)
@@ -290,7 +290,7 @@ def test_a_delete_that_fails_may_be_asked_for_again(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     ("service", "path"), [("network", "/ports"), ("volume", "/attachments"), ("volume", "/volumes")]
 )
-def test_a_delete_waits_for_services_that_are_away_for_a_while(cloud: Cloud, service: str, path: str) -> None:
+def test_a_delete_waits_for_services_that_are_unavailable_for_a_while(cloud: Cloud, service: str, path: str) -> None:
     server, volumes = cloud.boot_from_volume(), volumes_of_all(cloud)
     cloud.fail("status", path, service=service, method="DELETE", status=503, times=2)
     deleted(cloud, server)
@@ -301,7 +301,7 @@ def test_a_delete_waits_for_services_that_are_away_for_a_while(cloud: Cloud, ser
 @pytest.mark.parametrize(
     ("service", "path"), [("network", "/ports"), ("volume", "/attachments"), ("volume", "/volumes")]
 )
-def test_a_build_waits_for_services_that_are_away_for_a_moment(cloud: Cloud, service: str, path: str) -> None:
+def test_a_build_waits_for_services_that_are_unavailable_for_a_moment(cloud: Cloud, service: str, path: str) -> None:
     ports, volumes = ports_of_network(cloud), volumes_of_all(cloud)
     cloud.fail("status", path, service=service, method="POST", status=503, times=1)
     server = ask_for(cloud)
@@ -322,7 +322,7 @@ def test_a_volume_that_was_made_for_a_server_that_was_not_built_is_not_the_serve
 
 
 def test_a_delete_that_waits_for_a_confirm_hears_of_its_end(cloud: Cloud, at_point: Any) -> None:
-    """A host that is down holds the confirm up; the delete goes on as soon as that one has ended."""
+    """A host that is down holds the confirm up; the delete continues as soon as that one has ended."""
     server = cloud.boot(flavor="any.small")
     source = server.compute_host
     cloud.resized(server, "any.medium")

@@ -161,7 +161,7 @@ def test_what_is_through_before_a_report_is_due_is_shown_at_its_end(
 
 
 @pytest.mark.parametrize("action", ["createImage", "shelve"])
-def test_a_conductor_that_can_not_be_told_holds_up_no_upload(
+def test_a_conductor_that_can_not_be_notified_holds_up_no_upload(
     cloud: Cloud, server: Any, reports: Reports, action: str
 ) -> None:
     reports.verdict = Verdict.LOSE_REQUEST

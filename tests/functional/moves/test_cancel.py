@@ -25,7 +25,7 @@ def cancel(cloud: Cloud, server: Any, migration: Any) -> Any:
 
 
 def held_at_the_upload(cloud: Cloud) -> Any:
-    """A server whose move waits for the image service until `heal` lets it go on."""
+    """A server whose move waits for the image service until `heal` lets it continue."""
     server = cloud.boot()
     cloud.without_rounds()
     cloud.fail("delay", "/file$", method="PUT", service="image", seconds=60, times=1)
@@ -61,7 +61,7 @@ def test_a_move_shows_its_step_while_it_runs(cloud: Cloud) -> None:
     assert under_way(cloud, server) == []
 
 
-def test_a_move_that_is_cancelled_gives_the_server_back(cloud: Cloud) -> None:
+def test_a_move_that_is_cancelled_restores_the_server(cloud: Cloud) -> None:
     server = cloud.boot()
     before = cloud.reality(server)
     cloud.without_rounds()
@@ -146,7 +146,7 @@ def test_a_move_behind_its_pivot_is_not_cancelled(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.56", "2.96"])
-def test_the_openstack_client_takes_the_microversion_it_is_told(cloud: Cloud, version: str) -> None:
+def test_the_openstack_client_takes_the_microversion_it_is_given(cloud: Cloud, version: str) -> None:
     """clouds.yaml names none: a default there is taken for the only one that the client may use."""
     server = cloud.boot()
     found = listed(cloud, "--os-compute-api-version", version, "server", "list", "--all-projects")

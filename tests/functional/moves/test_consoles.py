@@ -179,7 +179,7 @@ def test_a_guest_that_is_off_has_none(cloud: Cloud, server: Any, opened: Any) ->
     assert (code, reason) == (1008, f"The guest was stopped. When it runs: POST /servers/{server.id}/remote-consoles")
 
 
-def test_a_proxy_of_somebody_else_is_told_where_the_console_is(cloud: Cloud, server: Any) -> None:
+def test_a_proxy_of_somebody_else_gets_where_the_console_is(cloud: Cloud, server: Any) -> None:
     path = f"/os-console-auth-tokens/{token_in(url_of(cloud, server))}"
     shown, before = (cloud.admin.compute.get(path, microversion=version).json() for version in ("2.99", "2.98"))
     driver = cloud.embedded.computes[host_of(cloud, server)].host.driver
@@ -256,7 +256,7 @@ def test_its_pages(cloud: Cloud) -> None:
     assert handshake(port, "GET / HTTP/1.1\nUpgrade: websocket\n\n").startswith(b"HTTP/1.1 400")
 
 
-def test_connections_are_bounded_and_let_go(cloud: Cloud, server: Any, opened: Any) -> None:
+def test_connections_are_bounded_and_closed(cloud: Cloud, server: Any, opened: Any) -> None:
     proxy = cloud.embedded.console_proxy
     url = url_of(cloud, server)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A cell whose database or queue hangs: what conductors do from time to time goes on for all other cells."""
+"""A cell whose database or queue hangs: what conductors do from time to time continues for all other cells."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def die() -> None:
 
 
 def test_requests_of_other_cells_are_taken_up(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a request left can't be looked for in one of the cells; in the other one it is taken back all the same."""
+    """What a request left can't be looked for in one of the cells; in the other one it is undone all the same."""
     one, two = cloud.boot(), cloud.boot(flavor="gen2.small")
     back, asked, taken = threading.Event(), threading.Event(), threading.Event()
     drop = callers.delete_if_refused

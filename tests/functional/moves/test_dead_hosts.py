@@ -1,4 +1,4 @@
-"""A host is dead for good: an operator says so, moves and deletes go on without it, and it is cleaned when it comes back."""
+"""A host is dead for good: an operator says so, moves and deletes continue without it, and it is cleaned when it comes back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.embedded("stops compute services and starts them again
 
 
 @REACHES
-def test_a_revert_goes_on_without_a_target_that_is_dead(cloud: Cloud, dead: Callable[..., None], reach: str) -> None:
+def test_a_revert_continues_without_a_target_that_is_dead(cloud: Cloud, dead: Callable[..., None], reach: str) -> None:
     server, source, target = moved(cloud, reach)
     dead(target, fenced=False)
     fault = fault_of(cloud, server, cloud.member.compute.revert_server_resize)
@@ -66,7 +66,7 @@ def test_a_guest_that_still_runs_on_a_host_that_was_called_dead_is_destroyed(
 
 
 @REACHES
-def test_a_confirm_goes_on_without_a_source_that_is_dead(cloud: Cloud, dead: Callable[..., None], reach: str) -> None:
+def test_a_confirm_continues_without_a_source_that_is_dead(cloud: Cloud, dead: Callable[..., None], reach: str) -> None:
     server, source, target = moved(cloud, reach)
     dead(source, fenced=False)
     with pytest.raises(ConflictException, match="down"):
@@ -257,7 +257,7 @@ def test_auto_confirm_waits_while_a_host_is_down(
 
 
 def impatient(cloud: Cloud) -> None:
-    """What can't go on is soon tried again, and calls that nobody answers end soon."""
+    """What can't continue is soon tried again, and calls that nobody answers end soon."""
     cloud.option("stuck_retry_interval", 0.2, "moves")
     cloud.option("first_pause", 0.05, "moves")
     cloud.option("rpc_response_timeout", 2)
@@ -268,7 +268,7 @@ def stuck(cloud: Cloud, server: Any) -> None:
     until(moves, lambda found: found[-1].state is SagaState.STUCK, "the move to be stuck")
 
 
-def test_a_confirm_that_has_destroyed_the_sources_disks_goes_on_without_its_target(
+def test_a_confirm_that_has_destroyed_the_sources_disks_continues_without_its_target(
     cloud: Cloud, dead: Callable[..., None]
 ) -> None:
     """There is nothing left to be careful with."""
@@ -284,7 +284,7 @@ def test_a_confirm_that_has_destroyed_the_sources_disks_goes_on_without_its_targ
     assert cloud.migration(server).status == "confirmed"
 
 
-def test_a_revert_that_has_destroyed_the_targets_guest_goes_on_without_its_source(
+def test_a_revert_that_has_destroyed_the_targets_guest_continues_without_its_source(
     cloud: Cloud, dead: Callable[..., None]
 ) -> None:
     """The same the other way round: it becomes a server of a dead host."""

@@ -138,7 +138,7 @@ def test_a_source_that_restarts_meanwhile_still_has_it(cloud: AuditedCloud, serv
         compute.disk_server.start()
 
 
-def test_what_is_offered_is_withdrawn_if_the_move_is_undone(cloud: AuditedCloud, server: Any) -> None:
+def test_an_offer_ends_if_the_move_is_undone(cloud: AuditedCloud, server: Any) -> None:
     cloud.without_patience()
     before = cloud.reality(server)
     cloud.break_driver(["cell2-host1", "cell2-host2"], "spawn")

@@ -82,7 +82,7 @@ def test_the_guest_sees_the_larger_root_disk(cloud: Cloud, reach: str, disk_conf
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
 def test_a_failed_start_deletes_only_what_it_made(cloud: Cloud, end: str) -> None:
-    """Bug 1550919: the disks that are stashed at the source are what the server is given back from."""
+    """Bug 1550919: the disks that are stashed at the source are what the server is restored from."""
     server = cloud.boot()
     host = cloud.show(server).compute_host
     cloud.driver(host).guest_write(server.id, "precious")

@@ -1,4 +1,4 @@
-"""Moves that an earlier release began have their steps as rows of a table, and go on with them."""
+"""Moves that an earlier release began have their steps as rows of a table, and continue with them."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ def test_how_its_memory_would_come_to_hosts_of_another_cell(cloud: Cloud, monkey
     [node] = hosts.list_nodes(cloud.cell(home[:5]), host=home)
     changed = {**node.capabilities, "stands_still_when_live": True}
     hosts.save_node(cloud.cell(home[:5]), dataclasses.replace(node, capabilities=changed))
-    told = {each["host"]: each["checks"] for each in candidates(cloud, server)["candidates"]}
-    assert [check["message"] for check in told[reached] if check["name"] == "memory"] == [
+    reported = {each["host"]: each["checks"] for each in candidates(cloud, server)["candidates"]}
+    assert [check["message"] for check in reported[reached] if check["name"] == "memory"] == [
         "would come live, standing still for 4 s at most"
     ]
     hosts.save_node(cloud.cell(home[:5]), node)

@@ -1,4 +1,4 @@
-"""A move that fails gives the server back, wherever it fails: same host, running, and nothing left of the attempt."""
+"""A move that fails restores the server, wherever it fails: same host, running, and nothing left of the attempt."""
 
 from __future__ import annotations
 

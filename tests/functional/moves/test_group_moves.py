@@ -92,7 +92,7 @@ def test_members_that_race_to_one_host_of_another_cell_end_on_two(
 
 
 @pytest.mark.usefixtures("strangers")
-def test_the_loser_is_given_back_if_there_is_no_other_host(
+def test_the_loser_is_restored_if_there_is_no_other_host(
     cloud: Cloud, make_group: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = make_group("anti-affinity")
@@ -180,7 +180,7 @@ def test_a_member_that_waits_for_confirm_counts_on_both_hosts(cloud: Cloud, make
     assert cloud.show(mover).compute_host == left
 
 
-def test_an_affinity_group_does_not_let_one_go(cloud: Cloud, make_group: Any) -> None:
+def test_an_affinity_group_lets_no_member_leave(cloud: Cloud, make_group: Any) -> None:
     group = make_group("affinity")
     one, other = boot(cloud, group, "any.small"), boot(cloud, group, "any.small")
     assert cloud.show(one).compute_host == cloud.show(other).compute_host

@@ -1,4 +1,4 @@
-"""A conductor that stops tells the others what it lets go of: nobody waits for a lease, or for a look at the journal."""
+"""A conductor that stops tells the others what it releases: nobody waits for a lease, or for a look at the journal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def second(cloud: Cloud) -> Iterator[ConductorService]:
     service.stop()
 
 
-def test_the_other_one_goes_on_at_once(cloud: Cloud, second: ConductorService) -> None:
+def test_the_other_one_continues_at_once(cloud: Cloud, second: ConductorService) -> None:
     """With the move under way, and with the one that waited for a worker."""
     under_way, waiting = cloud.boot("under-way"), cloud.boot("waiting")
     first = cloud.parts.conductor

@@ -102,7 +102,7 @@ def offers(cloud: Cloud) -> dict[str, set[str]]:
     return {name: servers for name, servers in found.items() if servers}
 
 
-def test_a_disk_that_was_damaged_on_its_way_gives_the_server_back(
+def test_a_disk_that_was_damaged_on_its_way_rolls_the_move_back(
     cloud: AuditedCloud,
 ) -> None:
     server = cloud.boot(flavor="any.small")
@@ -120,7 +120,7 @@ def test_a_disk_that_was_damaged_on_its_way_gives_the_server_back(
     assert cloud.audit().is_clean
 
 
-def test_a_source_that_is_gone_gives_the_server_back(cloud: AuditedCloud) -> None:
+def test_a_source_that_is_gone_rolls_the_move_back(cloud: AuditedCloud) -> None:
     """Its RPC works, its disks can't be fetched: a firewall, say."""
     cloud.without_patience()
     cloud.option("disk_transfer_patience", 0.0)
@@ -197,7 +197,7 @@ def test_the_next_alternate_is_taken_if_a_host_refuses(cloud: Cloud) -> None:
     assert all(attempt in (["Error", "Success"], ["Success"]) for attempt in attempts)
 
 
-def test_when_no_alternate_is_left_the_server_is_given_back(cloud: AuditedCloud) -> None:
+def test_when_no_alternate_is_left_the_server_is_restored(cloud: AuditedCloud) -> None:
     """After as many attempts as ``max_attempts`` allows."""
     server = cloud.boot(flavor="any.small")
     others, before = other_hosts(cloud, server), cloud.reality(server)

@@ -80,7 +80,7 @@ def test_a_crash_dump_is_triggered_in_the_guest(cloud: Cloud, server: Any) -> No
     assert cloud.show(server).task_state is None
 
 
-def test_a_crash_dump_that_fails_is_told_and_changes_nothing(
+def test_a_crash_dump_that_fails_is_reported_and_changes_nothing(
     cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:

@@ -84,7 +84,7 @@ def test_a_move_waits_for_its_journal_and_does_nothing_twice(
     assert cloud.cleanups(server, "cell1") == []
 
 
-def test_a_move_whose_conductor_lost_patience_goes_on_from_what_the_journal_says(
+def test_a_move_whose_conductor_lost_patience_continues_from_what_the_journal_says(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = cloud.boot()
@@ -102,7 +102,7 @@ def test_a_move_whose_conductor_lost_patience_goes_on_from_what_the_journal_says
 def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the journal was away nobody could."""
+    """While the journal was unavailable nobody could."""
     keeper = cloud.parts.conductor._keeper
     theirs = Operation(
         id="11111111-1111-1111-1111-111111111111",
@@ -145,24 +145,24 @@ def test_a_look_that_fails_unexpectedly_is_not_the_last_one() -> None:
 
 
 @pytest.mark.parametrize("verb", ["confirmed", "reverted"])
-def test_what_was_asked_for_while_the_queue_was_away_is_found_in_the_journal(
+def test_what_was_asked_for_while_the_queue_was_unavailable_is_found_in_the_journal(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    """The request is accepted: the move is written down, and whoever looks at the journal goes on with it."""
-    told = []
+    """The request is accepted: the move is written down, and whoever looks at the journal continues with it."""
+    reported = []
 
     def away(_conductor: Any, _context: Any, *, move_id: str) -> None:
-        told.append(move_id)
+        reported.append(move_id)
         raise errors.ServiceFailed("The message queue did not take the request run_move.")
 
     monkeypatch.setattr(ConductorClient, "run_move", away)
     server = cloud.resized(cloud.boot())
     assert getattr(cloud, verb)(server).status == "ACTIVE"
-    assert len(told) >= 2
+    assert len(reported) >= 2
 
 
 def test_who_only_lost_the_answer_to_a_commit_waits_for_nobody(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pivot took effect, and its conductor does not know: no other one has the move, so it looks and goes on."""
+    """The pivot took effect, and its conductor does not know: no other one has the move, so it looks and continues."""
     record, lost = recording.record, list[str]()
 
     def lose(database: Any, move: Operation, **fields: Any) -> None:

@@ -142,7 +142,7 @@ def test_a_delete_needs_no_copy(cloud: Cloud, reach: str) -> None:
     assert cloud.hosts_of(server) == {}
 
 
-def test_forgotten_disks_are_kept_while_the_servers_own_are_damaged(cloud: Cloud) -> None:
+def test_orphaned_disks_are_kept_while_the_servers_own_are_damaged(cloud: Cloud) -> None:
     """Bug 1960230 deletes what an earlier move forgot; not if it may be better than what is there."""
     server = cloud.boot()
     host = cloud.show(server).compute_host

@@ -22,7 +22,7 @@ FINISH = "finish_snapshot_based_resize_at_dest"
 
 @pytest.fixture
 def disconnected(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, BlockDevice]]]:
-    """(host, volume) of what hosts let go of when they took guests down."""
+    """(host, volume) of what hosts release when they took guests down."""
     found: list[tuple[str, BlockDevice]] = []
     for host in cloud.parts.computes:
         driver = cloud.driver(host)

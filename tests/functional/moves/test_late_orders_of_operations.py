@@ -190,7 +190,7 @@ def test_a_guest_is_not_made_by_a_conductor_that_lost_the_build(cloud: Cloud) ->
     check_built(cloud, server)
 
 
-def test_a_host_that_was_told_later_makes_no_guest_that_was_ordered_before(cloud: Cloud) -> None:
+def test_a_host_with_a_newer_order_makes_no_guest_that_was_ordered_before(cloud: Cloud) -> None:
     """No host answered: neither when it was to make the guest, nor when it was to destroy it."""
     late = cloud.delay(*BUILD)
     deliver = cloud.parts.around.transports.on_send

@@ -76,7 +76,7 @@ def test_a_dead_cell_keeps_no_host_of_another_cell_from_starting(cloud: Cloud, d
     assert cloud.driver(source).running_anywhere(lost.id) == [source]
 
 
-def test_a_host_that_was_away_for_a_moment_starts_without_the_api_database(cloud: Cloud) -> None:
+def test_a_host_that_was_unavailable_for_a_moment_starts_without_the_api_database(cloud: Cloud) -> None:
     server = cloud.boot()
     host = cloud.show(server).compute_host
     cloud.embedded.computes[host].stop()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.embedded("reads the metrics of a cloud of one process")
 
 
 class Measured:
-    """The samples at the cloud's /metrics. Counters of a process go on over its clouds: differences are what counts."""
+    """The samples at the cloud's /metrics. Counters of a process continue over its clouds: differences are what counts."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._url = f"{cloud.parts.url}/metrics"

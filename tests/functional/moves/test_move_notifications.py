@@ -69,14 +69,14 @@ def test_a_resize_and_its_confirm(cloud: Cloud, consumer: Consumer) -> None:
         "instance.resize_finish.start",
         "instance.resize_finish.end",
     ]
-    told = {event: (publisher, data) for event, publisher, data in consumer.heard[start:]}
-    publisher, data = told["instance.resize_prep.start"]
+    reported = {event: (publisher, data) for event, publisher, data in consumer.heard[start:]}
+    publisher, data = reported["instance.resize_prep.start"]
     assert publisher == f"nova-compute:{after}"
     assert data["new_flavor"]["nova_object.data"]["flavorid"] == "gen2.small"
     assert (data["state"], data["task_state"]) == ("active", "resize_prep")
-    publisher, data = told["instance.resize.start"]
+    publisher, data = reported["instance.resize.start"]
     assert (publisher, data["task_state"]) == (f"nova-compute:{before}", "resize_migrating")
-    publisher, data = told["instance.resize_finish.end"]
+    publisher, data = reported["instance.resize_finish.end"]
     assert (publisher, data["state"], data["task_state"]) == (f"nova-compute:{after}", "resized", None)
     assert data["flavor"]["nova_object.data"]["flavorid"] == "gen2.small"
 
@@ -112,11 +112,11 @@ def test_a_resize_that_fails(cloud: Cloud, consumer: Consumer) -> None:
         lambda heard: "compute_task.migrate_server.error" in heard,
         "the failure to be told",
     )
-    told = {event: data for event, _publisher, data in consumer.heard[start:]}
-    failure = told["compute_task.migrate_server.error"]
+    reported = {event: data for event, _publisher, data in consumer.heard[start:]}
+    failure = reported["compute_task.migrate_server.error"]
     assert failure["instance_uuid"] == server.id
     assert "image service" in failure["reason"]["nova_object.data"]["exception_message"]
-    assert "instance.resize.end" not in told
+    assert "instance.resize.end" not in reported
 
 
 PREPARED = ["scheduler.select_destinations.start", "scheduler.select_destinations.end", "instance.exists"]
@@ -162,7 +162,7 @@ def test_payloads_on_the_way(cloud: Cloud, consumer: Consumer, flavor: str, kind
         target, flavor = cloud.wait(server, "VERIFY_RESIZE").compute_host, old
     cross = target[:5] != source[:5]
     cloud.settle()
-    told = told_since(consumer, start, len(MOVED))
+    reported = told_since(consumer, start, len(MOVED))
     assert consumer.types(start) == MOVED
 
     for event, publisher, where, states, shown in (
@@ -174,7 +174,7 @@ def test_payloads_on_the_way(cloud: Cloud, consumer: Consumer, flavor: str, kind
         ("instance.resize_finish.start", target, source if cross else target, ("active", "resize_finish"), flavor),
         ("instance.resize_finish.end", target, target, ("resized", None), flavor),
     ):
-        said_by, data = told[event]
+        said_by, data = reported[event]
         assert said_by == f"nova-compute:{publisher}", event
         assert (data["host"], data["node"]) == (where, where), event
         assert (data["state"], data["task_state"]) == states, event
@@ -188,9 +188,9 @@ def test_payloads_on_the_way(cloud: Cloud, consumer: Consumer, flavor: str, kind
             assert devices is None, event
         assert [ip["nova_object.data"]["port_uuid"] for ip in data["ip_addresses"]] == list(cloud.ports(server)), event
     for phase in ("start", "end"):
-        new = told[f"instance.resize_prep.{phase}"][1]["new_flavor"]["nova_object.data"]
+        new = reported[f"instance.resize_prep.{phase}"][1]["new_flavor"]["nova_object.data"]
         assert new["flavorid"] == flavor
-    period = told["instance.exists"][1]["audit_period"]["nova_object.data"]
+    period = reported["instance.exists"][1]["audit_period"]["nova_object.data"]
     assert period["audit_period_beginning"] < period["audit_period_ending"]
 
 
@@ -203,12 +203,12 @@ def test_publishers_and_payloads_of_a_confirm(cloud: Cloud, consumer: Consumer, 
     start = len(consumer.heard)
     target = cloud.confirmed(server).compute_host
     conductor = socket.gethostname() if source[:5] != target[:5] else source
-    told = told_since(consumer, start, 2)
+    reported = told_since(consumer, start, 2)
     assert consumer.types(start) == ["instance.resize_confirm.start", "instance.resize_confirm.end"]
-    assert {publisher for publisher, _data in told.values()} == {f"nova-compute:{conductor}"}
-    data = told["instance.resize_confirm.end"][1]
+    assert {publisher for publisher, _data in reported.values()} == {f"nova-compute:{conductor}"}
+    data = reported["instance.resize_confirm.end"][1]
     assert (data["state"], data["task_state"], data["host"], flavor_of(data)) == ("active", None, target, flavor)
-    assert [data["block_devices"] for _publisher, data in told.values()] == [None, None]
+    assert [data["block_devices"] for _publisher, data in reported.values()] == [None, None]
 
 
 @ROUTES
@@ -221,16 +221,16 @@ def test_publishers_and_payloads_of_a_revert(cloud: Cloud, consumer: Consumer, f
     cloud.settle()
     start = len(consumer.heard)
     cloud.reverted(server)
-    told = told_since(consumer, start, 3)
+    reported = told_since(consumer, start, 3)
     begun = ["instance.resize_revert.start", "instance.exists"]
     assert consumer.types(start) == [*(begun if cross else begun[::-1]), "instance.resize_revert.end"]
     publisher = socket.gethostname() if cross else source
-    assert {event: said_by for event, (said_by, _data) in told.items()} == {
+    assert {event: said_by for event, (said_by, _data) in reported.items()} == {
         "instance.resize_revert.start": f"nova-compute:{publisher}",
         "instance.exists": f"nova-compute:{target}",
         "instance.resize_revert.end": f"nova-compute:{publisher}",
     }
-    first, last = told["instance.resize_revert.start"][1], told["instance.resize_revert.end"][1]
+    first, last = reported["instance.resize_revert.start"][1], reported["instance.resize_revert.end"][1]
     assert (first["state"], first["task_state"], flavor_of(first)) == ("resized", "resize_reverting", flavor)
     assert (last["state"], last["task_state"], last["host"]) == ("active", None, source)
     assert flavor_of(last) == "gen1.small"
@@ -240,7 +240,7 @@ def test_publishers_and_payloads_of_a_revert(cloud: Cloud, consumer: Consumer, f
 
 
 @ROUTES
-def test_a_host_that_refuses_is_told_of(cloud: Cloud, consumer: Consumer, flavor: str) -> None:
+def test_a_host_that_refuses_is_reported(cloud: Cloud, consumer: Consumer, flavor: str) -> None:
     server = cloud.boot()
     start = len(consumer.heard)
     cloud.fail("status", "/bindings$", method="POST", service="network", status=400)
@@ -256,8 +256,8 @@ def test_a_host_that_refuses_is_told_of(cloud: Cloud, consumer: Consumer, flavor
     tried = ["instance.exists", "instance.resize_prep.start", "instance.resize.error", "instance.resize_prep.end"]
     hosts = heard.count("instance.resize.error")
     assert heard == [*PREPARED[:2], *tried * hosts, "compute_task.migrate_server.error"]
-    told = told_since(consumer, start, 1)
-    publisher, data = told["instance.resize.error"]
+    reported = told_since(consumer, start, 1)
+    publisher, data = reported["instance.resize.error"]
     assert publisher == f"nova-compute:{cloud.migration(server).dest_compute}"
     assert data["fault"]["nova_object.data"]["exception"] == "ServiceRefused"
     assert "Traceback" in data["fault"]["nova_object.data"]["traceback"]
@@ -272,9 +272,9 @@ def test_a_failure_behind_the_preparation_is_the_hosts_exception(cloud: Cloud, c
     cloud.member.compute.resize_server(server.id, flavor)
     cloud.failed(server)
     cloud.settle()
-    told = told_since(consumer, start, len(MOVED) + 1)
+    reported = told_since(consumer, start, len(MOVED) + 1)
     assert consumer.types(start) == [*MOVED[:-1], "compute.exception", "compute_task.migrate_server.error"]
-    publisher, data = told["compute.exception"]
+    publisher, data = reported["compute.exception"]
     assert publisher == f"nova-compute:{cloud.migration(server).dest_compute}"
     assert "did not plug port" in data["exception_message"]
 
@@ -285,12 +285,12 @@ def test_a_delete_of_a_server_that_waits_for_confirm(cloud: Cloud, consumer: Con
     start = len(consumer.heard)
     cloud.member.compute.delete_server(server.id)
 
-    def told() -> list[str]:
+    def reported() -> list[str]:
         wanted = ("instance.delete.", "instance.shutdown.")
         return [event for event, _publisher, _data in consumer.heard[start:] if event.startswith(wanted)]
 
-    until(told, lambda events: "instance.delete.end" in events, "the delete to be told")
-    assert told() == [
+    until(reported, lambda events: "instance.delete.end" in events, "the delete to be told")
+    assert reported() == [
         "instance.delete.start",
         "instance.shutdown.start",
         "instance.shutdown.end",

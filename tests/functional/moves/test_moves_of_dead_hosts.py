@@ -50,7 +50,7 @@ def attempts(cloud: Cloud, server: Any) -> int:
 
 @pytest.fixture
 def impatient(cloud: Cloud) -> None:
-    """Calls that nobody answers end soon (others have time, on a busy machine too); what can't go on is soon tried again."""
+    """Calls that nobody answers end soon (others have time, on a busy machine too); what can't continue is soon tried again."""
     for name in ("rpc_response_timeout", "long_rpc_timeout"):
         cloud.option(name, 5)
     for name in ("stuck_retry_interval", "first_pause"):

@@ -13,7 +13,7 @@ from patience import until
 
 
 class Watch:
-    """Asks again and again, on a thread of its own, while something goes on."""
+    """Asks again and again, on a thread of its own, while something continues."""
 
     def __init__(self, look: Callable[[], Any]) -> None:
         self._look, self._over = look, threading.Event()

@@ -42,7 +42,7 @@ def host_of(cloud: Cloud, server: Any) -> str:
     return found
 
 
-def test_a_shelve_whose_image_can_not_be_stored_gives_the_server_back(cloud: Cloud) -> None:
+def test_a_shelve_whose_image_can_not_be_stored_restores_the_server(cloud: Cloud) -> None:
     server = cloud.boot()
     host = host_of(cloud, server)
     cloud.driver(host).guest_write(server.id, "precious")
@@ -101,7 +101,7 @@ def test_another_conductor_takes_an_unshelve_over(cloud: Cloud) -> None:
     assert images_of(cloud, server) == []
 
 
-def test_an_offload_goes_on_without_a_host_that_is_dead(cloud: Cloud, dead: Callable[..., None]) -> None:
+def test_an_offload_continues_without_a_host_that_is_dead(cloud: Cloud, dead: Callable[..., None]) -> None:
     cloud.option("shelved_offload_time", -1)
     server = cloud.boot()
     host = host_of(cloud, server)
@@ -135,7 +135,9 @@ def test_evacuating_a_server_cancels_what_needs_its_dead_host(cloud: Cloud, dead
     assert cloud.wait(server, "ACTIVE").compute_host != host
 
 
-def test_a_server_that_is_deleted_during_a_rebuild_that_can_not_go_on(cloud: Cloud, dead: Callable[..., None]) -> None:
+def test_a_server_that_is_deleted_during_a_rebuild_that_can_not_continue(
+    cloud: Cloud, dead: Callable[..., None]
+) -> None:
     server = cloud.boot()
     host = host_of(cloud, server)
     dead(host, fenced=False)

@@ -39,7 +39,7 @@ def on_both_hosts_of_cell1(cloud: Cloud, flavor: str) -> dict[str, Any]:
 def test_a_target_that_refuses_or_does_not_answer_keeps_nothing(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
-    """The next alternate takes the server (bugs 1986838, 1860555: a claim that fails must not go on, or stay)."""
+    """The next alternate takes the server (bugs 1986838, 1860555: a claim that fails must not continue, or stay)."""
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     source = cloud.show(server).compute_host
     refused: list[str] = []
@@ -70,8 +70,8 @@ def test_a_target_that_refuses_or_does_not_answer_keeps_nothing(
     assert claims_of(cloud, server) == [source]
 
 
-def test_a_target_that_does_not_answer_at_all_is_told_later(cloud: Cloud) -> None:
-    """It claimed, and does not hear that it was given up for the next one."""
+def test_a_target_that_does_not_answer_at_all_gets_its_order_later(cloud: Cloud) -> None:
+    """It claimed, and does not hear that it was abandoned for the next one."""
     services = cloud.embedded.conductor._services
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     source = cloud.show(server).compute_host
@@ -262,7 +262,7 @@ def steps_of(cloud: Cloud, server: Any) -> list[Any]:
     return journal.steps(cloud.parts.api_database, move.id)
 
 
-def test_a_claim_that_comes_after_it_was_given_up_is_refused(cloud: Cloud) -> None:
+def test_a_claim_that_comes_after_it_was_abandoned_is_refused(cloud: Cloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     source = cloud.show(server).compute_host
     cloud.without_patience()

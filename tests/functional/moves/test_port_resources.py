@@ -92,9 +92,9 @@ def profile(cloud: Cloud, port: Any, host: str) -> Any:
 
 
 def providers_told(cloud: Cloud, port: Any, host: str) -> set[str]:
-    told = profile(cloud, port, host)
+    reported = profile(cloud, port, host)
     names = {one.uuid: one.name for one in cloud.parts.around.placement.list_providers()}
-    return {names[told]} if isinstance(told, str) else {names[each] for each in told.values()}
+    return {names[reported]} if isinstance(reported, str) else {names[each] for each in reported.values()}
 
 
 def check_holds(cloud: Cloud, consumer: str, host: str, of_ports: dict[str, dict[str, int]]) -> None:
@@ -155,15 +155,15 @@ def test_a_move_claims_at_the_target_and_tells_the_network_service(
     port = make_port(cloud, policy)
     given = {"networks": [{"port": port.id}]}
     server = cloud.boot(**given) if boot == "boot" else cloud.boot_from_volume(networks=given["networks"])
-    source, told = cloud.show(server).compute_host, None
-    told = profile(cloud, port, source)
+    source, reported = cloud.show(server).compute_host, None
+    reported = profile(cloud, port, source)
     target = cloud.resized(server, flavor).compute_host
     assert (target[:5] == source[:5]) == (flavor == "any.medium")
     migration = cloud.migration(server)
     check_holds(cloud, server.id, target, {bridge(target): PROMISED})
     check_holds(cloud, migration.uuid, source, {bridge(source): PROMISED})
     assert providers_told(cloud, port, target) == {bridge(target)}
-    assert profile(cloud, port, source) == told
+    assert profile(cloud, port, source) == reported
 
     (cloud.confirmed if end == "confirm" else cloud.reverted)(server)
     stays = target if end == "confirm" else source
@@ -214,14 +214,14 @@ def test_a_failed_move_gives_allocations_and_mapping_back(cloud: Cloud, policy: 
     port = make_port(cloud, policy)
     server = cloud.boot(networks=[{"port": port.id}])
     host = cloud.show(server).compute_host
-    before, told = cloud.reality(server), profile(cloud, port, host)
+    before, reported = cloud.reality(server), profile(cloud, port, host)
     for target in set(cloud.parts.computes) - {host}:
         cloud.parts.devcloud.unpluggable_hosts.add(target)
     cloud.option("vif_plugging_timeout", 1)
     cloud.member.compute.resize_server(server.id, flavor)
     cloud.failed(server)
     assert cloud.reality(server) == before
-    assert profile(cloud, port, host) == told
+    assert profile(cloud, port, host) == reported
 
 
 def test_an_alternate_host_has_providers_of_its_own(cloud: Cloud, policy: Any) -> None:

@@ -38,7 +38,7 @@ def test_the_guest_waits_for_its_port_to_be_plugged(cloud: Cloud, plug_delay: fl
 
 
 def test_an_event_that_nobody_heard_holds_up_no_guest(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API was away when the network service said that the port is plugged: it does not say so twice."""
+    """The API was unavailable when the network service said that the port is plugged: it does not say so twice."""
     server = cloud.boot()
     cloud.embedded.devcloud.plug_delay = 0.2
     cloud.option("vif_plugging_timeout", 300)
@@ -107,7 +107,7 @@ def test_external_events_reach_both_hosts_of_a_move(cloud: Cloud) -> None:
     moved = cloud.resized(server).compute_host
     cloud.settle()
 
-    def told(act: Callable[[], Any], hosts: int) -> set[str | None]:
+    def reported(act: Callable[[], Any], hosts: int) -> set[str | None]:
         found: list[str | None] = []
 
         def on_send(message: Outgoing) -> Verdict:
@@ -125,9 +125,9 @@ def test_external_events_reach_both_hosts_of_a_move(cloud: Cloud) -> None:
         answer = cloud.admin.compute.post("/os-server-external-events", json={"events": [event]})
         assert answer.status_code == 200
 
-    assert told(post, 2) == {home, moved}
+    assert reported(post, 2) == {home, moved}
     cloud.confirmed(server)
-    assert told(post, 1) == {moved}
+    assert reported(post, 1) == {moved}
 
 
 def test_the_owner_of_the_port_names_the_zone_that_the_server_is_in(cloud: Cloud) -> None:

@@ -204,7 +204,7 @@ def shelved_images(cloud: Cloud) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["image", "volume"])
-def test_shelve_lets_go_of_the_host_and_unshelve_brings_everything_back(cloud: Cloud, kind: str) -> None:
+def test_shelve_releases_the_host_and_unshelve_restores_everything(cloud: Cloud, kind: str) -> None:
     server = cloud.boot() if kind == "image" else cloud.boot_from_volume()
     volume = cloud.volume()
     cloud.attach(server, volume)
@@ -306,7 +306,7 @@ def test_an_unshelve_that_fits_nowhere_leaves_the_server_shelved(cloud: Cloud) -
 
 
 def test_a_volume_is_attached_to_an_offloaded_server_and_comes_with_it(cloud: Cloud) -> None:
-    """There is no host to connect it to; it is in use all the same, and the guest has it when it is brought back."""
+    """There is no host to connect it to; it is in use all the same, and the guest has it when it is restored."""
     server, volume = cloud.boot(), cloud.volume()
     act(cloud, server, "shelve")
     cloud.wait(server, "SHELVED_OFFLOADED")

@@ -11,7 +11,7 @@ from moves_cloud import Cloud
 
 
 @pytest.fixture
-def told(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+def reported(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     """Request id -> the services that were told it."""
     found: dict[str, set[str]] = defaultdict(set)
 
@@ -28,7 +28,7 @@ def told(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     return found
 
 
-def test_the_services_around_are_told(cloud: Cloud, told: dict[str, set[str]]) -> None:
+def test_the_services_around_are_notified(cloud: Cloud, reported: dict[str, set[str]]) -> None:
     server = cloud.boot()
     cloud.attach(server, cloud.volume())
     cloud.without_rounds()
@@ -38,5 +38,5 @@ def test_the_services_around_are_told(cloud: Cloud, told: dict[str, set[str]]) -
     confirm = cloud.member.compute.post(action, json={"confirmResize": None})
     cloud.wait(server, "ACTIVE")
     cloud.settle()
-    assert told[resize.headers["X-OpenStack-Request-ID"]] >= {"/image", "/network", "/volume"}
-    assert told[confirm.headers["X-OpenStack-Request-ID"]] >= {"/network", "/volume"}
+    assert reported[resize.headers["X-OpenStack-Request-ID"]] >= {"/image", "/network", "/volume"}
+    assert reported[confirm.headers["X-OpenStack-Request-ID"]] >= {"/network", "/volume"}

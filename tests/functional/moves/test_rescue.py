@@ -307,7 +307,7 @@ class TestStates:
         cloud.wait(server, "RESCUE")
         assert ask(cloud.member, server, "unrescue").status_code == 409
 
-    def test_a_vtpm_is_told_first_of_all(self, cloud: Cloud, server: Any) -> None:
+    def test_a_vtpm_is_reported_first_of_all(self, cloud: Cloud, server: Any) -> None:
         record = cloud.record(server, "cell1")
         record.flavor.extra_specs["hw:tpm_version"] = "2.0"
         instances.update(cloud.cell("cell1"), server.id, flavor=record.flavor, vm_state=VmState.PAUSED)

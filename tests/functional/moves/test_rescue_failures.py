@@ -115,7 +115,7 @@ def test_an_image_that_went_meanwhile(cloud: AuditedCloud, server: Any) -> None:
     assert boots(cloud, server) == before
 
 
-def test_a_guest_that_does_not_come_up_is_given_its_own_disk_back(cloud: AuditedCloud, server: Any) -> None:
+def test_a_guest_that_does_not_come_up_gets_its_own_disk_again(cloud: AuditedCloud, server: Any) -> None:
     """The field leaves such a server in error."""
     cloud.without_patience()
     cloud.break_driver([cloud.show(server).compute_host], "power_on", times=1)
@@ -183,7 +183,7 @@ def test_who_undoes_it_dies(cloud: AuditedCloud, server: Any, dies_at: Any, poin
     until(lambda: cloud.show(server).task_state, lambda task: task is None, "the rescue to end")
     cloud.settle()
     if cloud.show(server).status == "RESCUE":
-        # It died before the hypervisor broke, and was gone on with.
+        # It died before the hypervisor broke, and was continued with.
         unrescued(cloud, server)
     has_its_own(cloud, server)
     assert cloud.audit().disagreements == []
@@ -291,7 +291,7 @@ def test_its_host_dies_when_it_was_unrescued(
     assert cloud.driver(host).has_rescue_disk(server.id)
 
 
-def test_a_rescue_disk_that_is_left_over(cloud: AuditedCloud, server: Any) -> None:
+def test_an_orphaned_rescue_disk(cloud: AuditedCloud, server: Any) -> None:
     rescued(cloud, server)
     driver = driver_of(cloud, server)
     path = driver.files.disks(server.id) / RESCUE_DISK

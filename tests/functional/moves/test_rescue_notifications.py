@@ -54,18 +54,18 @@ def test_a_rescue_and_its_end(cloud: Cloud, consumer: Consumer, is_named: bool) 
     server = cloud.boot()
     image_id = make_image(cloud).id if is_named else None
     rescued(cloud, server, **({"rescue_image_ref": image_id} if is_named else {}))
-    told = consumer.heard("instance.rescue.end")
-    assert [event for event, _, _ in told] == ["instance.rescue.start", "instance.exists", "instance.rescue.end"]
+    reported = consumer.heard("instance.rescue.end")
+    assert [event for event, _, _ in reported] == ["instance.rescue.start", "instance.exists", "instance.rescue.end"]
     publisher = f"nova-compute:{cloud.show(server).compute_host}"
-    assert {each for _, each, _ in told} == {publisher}
-    for _event, _publisher, payload in (told[0], told[-1]):
+    assert {each for _, each, _ in reported} == {publisher}
+    for _event, _publisher, payload in (reported[0], reported[-1]):
         assert (payload["nova_object.name"], payload["nova_object.version"]) == ("InstanceActionRescuePayload", "1.4")
         assert payload["nova_object.data"]["rescue_image_ref"] == image_id
-    states = [payload["nova_object.data"]["state"] for _, _, payload in told]
+    states = [payload["nova_object.data"]["state"] for _, _, payload in reported]
     assert states == ["active", "active", "rescued"]
 
     unrescued(cloud, server)
-    told = consumer.heard("instance.unrescue.end")
-    assert [event for event, _, _ in told] == ["instance.unrescue.start", "instance.unrescue.end"]
-    assert [payload["nova_object.name"] for _, _, payload in told] == ["InstanceActionPayload"] * 2
-    assert [payload["nova_object.data"]["state"] for _, _, payload in told] == ["rescued", "active"]
+    reported = consumer.heard("instance.unrescue.end")
+    assert [event for event, _, _ in reported] == ["instance.unrescue.start", "instance.unrescue.end"]
+    assert [payload["nova_object.name"] for _, _, payload in reported] == ["InstanceActionPayload"] * 2
+    assert [payload["nova_object.data"]["state"] for _, _, payload in reported] == ["rescued", "active"]

@@ -81,7 +81,7 @@ def test_a_resize_on_the_same_host(cloud: AuditedCloud, backing: str, power: str
 
 
 @pytest.mark.parametrize("method", ["power_off", "open_changes", "destroy", "stash_disks", "spawn", "_boot"])
-def test_a_failed_one_gives_the_server_back(cloud: AuditedCloud, method: str) -> None:
+def test_a_failed_one_restores_the_server(cloud: AuditedCloud, method: str) -> None:
     server = boot(cloud)
     before = cloud.reality(server)
     cloud.without_patience()

@@ -44,7 +44,7 @@ def evacuated(cloud: Cloud, server: Any, host: str) -> None:
     ("kind", "when"),
     [("image", "before"), ("image", "ordered"), ("volume", "before"), ("volume", "ordered"), ("volume", "carried out")],
 )
-def test_a_shelve_on_a_dead_host_is_given_up(cloud: Cloud, dead: Callable[..., None], kind: str, when: str) -> None:
+def test_a_shelve_on_a_dead_host_is_abandoned(cloud: Cloud, dead: Callable[..., None], kind: str, when: str) -> None:
     server = cloud.boot() if kind == "image" else cloud.boot_from_volume()
     host = cloud.show(server).compute_host
     cloud.option("rpc_response_timeout", 1)
@@ -96,7 +96,7 @@ def test_a_shelve_on_a_host_that_is_only_down_waits(cloud: Cloud, dead: Callable
     come_back(cloud, host)
 
 
-def test_an_unshelve_on_a_dead_host_is_given_up(cloud: Cloud, dead: Callable[..., None]) -> None:
+def test_an_unshelve_on_a_dead_host_is_abandoned(cloud: Cloud, dead: Callable[..., None]) -> None:
     cloud.option("shelved_offload_time", -1)
     server = cloud.boot()
     host = cloud.show(server).compute_host

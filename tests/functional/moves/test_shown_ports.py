@@ -98,7 +98,7 @@ def test_of_groups_that_are_added_at_once_none_is_lost(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
-def test_changed_in_the_network_service_it_is_told_and_shows_it(cloud: Cloud, group: Any, flavor: str) -> None:
+def test_changed_in_the_network_service_it_is_notified_and_shows_it(cloud: Cloud, group: Any, flavor: str) -> None:
     """Also of a server that waits for its confirm in another cell, and after it."""
     server = cloud.boot()
     (port,) = cloud.ports(server)

@@ -1,4 +1,4 @@
-"""Clients that send their requests slowly, never, or malformed: the cloud goes on, and moves go on."""
+"""Clients that send their requests slowly, never, or malformed: the cloud continues, and moves continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conductor that was only slow goes on with what another one has taken over and ended."""
+"""A conductor that was only slow continues with what another one has taken over and ended."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_one_that_has_no_guest_to_keep_is_deleted_at_once(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("point", ["driver.power_off.after", "soft_delete.MarkSoftDeleted.do.before"])
-def test_another_conductor_goes_on(cloud: Cloud, dies_at: Any, point: str) -> None:
+def test_another_conductor_continues(cloud: Cloud, dies_at: Any, point: str) -> None:
     server = cloud.boot()
     dies_at(point)
     cloud.member.compute.delete_server(server.id)

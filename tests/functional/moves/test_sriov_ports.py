@@ -18,7 +18,7 @@ networks, ports = sriov_cloud.networks, sriov_cloud.ports
 
 
 @pytest.mark.parametrize(
-    ("vnic_type", "network", "device", "told"),
+    ("vnic_type", "network", "device", "reported"),
     [
         ("direct", "physnet1", FUNCTIONS[0], {"pci_vendor_info": "8086:154c"}),
         ("macvtap", "physnet1", FUNCTIONS[0], {"pci_vendor_info": "8086:154c"}),
@@ -27,14 +27,14 @@ networks, ports = sriov_cloud.networks, sriov_cloud.ports
     ],
 )
 def test_a_server_gets_the_device_of_its_port(
-    cloud: Cloud, ports: Any, vnic_type: str, network: str, device: str, told: dict[str, Any]
+    cloud: Cloud, ports: Any, vnic_type: str, network: str, device: str, reported: dict[str, Any]
 ) -> None:
     port = ports(network, vnic_type)
     server = boot(cloud, port)
     host = cloud.show(server).compute_host
     assert check_agrees(cloud, server, port) == [device]
     profile = profile_of(cloud, port)
-    assert profile | told == profile
+    assert profile | reported == profile
     assert (profile["pci_slot"], profile["physical_network"]) == (device, network)
     assert ("device_mac_address" in profile) == (vnic_type == "direct-physical")
     shown = cloud.admin.network.get_port(port.id)
@@ -212,7 +212,7 @@ def test_it_keeps_its_device_when_it_is_rebuilt_and_rebooted(cloud: Cloud, ports
     assert check_agrees(cloud, server, port) == devices
 
 
-def test_shelved_and_brought_back(cloud: Cloud, ports: Any) -> None:
+def test_shelved_and_unshelved(cloud: Cloud, ports: Any) -> None:
     port = ports(binding_profile={"trusted": "true"})
     server = boot(cloud, port)
     host = cloud.show(server).compute_host

@@ -1,4 +1,4 @@
-"""The machine lost its power and files of hosts are torn: every host starts, tells which, and goes on from what others know."""
+"""The machine lost its power and files of hosts are torn: every host starts, tells which, and continues from what others know."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def identities(cloud: Cloud) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "missing"])
-def test_hosts_start_and_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str) -> None:
+def test_hosts_start_and_continue(tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str) -> None:
     embedded, cloud = start(tmp_path)
     try:
         flavor, larger = pinned(cloud, "pinned.1", 1, gen="1"), pinned(cloud, "pinned.2", 2, gen="2")
@@ -70,9 +70,9 @@ def test_hosts_start_and_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture,
             if damage != "missing":
                 # Records of moves are read when an order comes; half a number is a number.
                 untold = {"moves", "disk-server-port"} if damage == "truncated" else {"moves"}
-                told = [path for path in torn if not {path.parent.name, path.name} & untold]
-                assert [path for path in told if f"{path} is torn" not in caplog.text] == []
-                assert [path for path in told if not path.with_name(f"{path.name}.torn").exists()] == []
+                reported = [path for path in torn if not {path.parent.name, path.name} & untold]
+                assert [path for path in reported if f"{path} is torn" not in caplog.text] == []
+                assert [path for path in reported if not path.with_name(f"{path.name}.torn").exists()] == []
             assert identities(cloud) == before
             assert {host: held(cloud, host) for host in embedded.computes} == held_before
             assert cloud.confirmed(server).status == "ACTIVE"

@@ -121,7 +121,7 @@ def test_allocations_and_usage_at_every_step(cloud: Cloud, watcher: Watcher, fla
 
 
 @WAYS
-def test_a_failed_move_gives_everything_back(cloud: Cloud, flavor: str) -> None:
+def test_a_failed_move_restores_everything(cloud: Cloud, flavor: str) -> None:
     server = cloud.boot()
     before = placement_usage(cloud)
     cloud.option("vif_plugging_timeout", 1)

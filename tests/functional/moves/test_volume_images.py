@@ -115,7 +115,7 @@ def test_one_that_fails_leaves_the_server_as_it_was_and_no_snapshot(cloud: Cloud
     assert "set properties of image" in action.message
 
 
-def test_who_may_make_no_more_snapshots_is_told_so_at_once(cloud: Cloud) -> None:
+def test_who_may_make_no_more_snapshots_gets_the_error_at_once(cloud: Cloud) -> None:
     server = cloud.boot_from_volume()
     project = cloud.member.current_project_id
     before = cloud.admin.block_storage.get_quota_set(project).snapshots

@@ -65,11 +65,11 @@ def test_a_swap(cloud: Cloud, consumer: Consumer, monkeypatch: Any, end: str) ->
 
         monkeypatch.setattr(cloud.driver(host), "copy_volume", breaks)
         ask(cloud, server, old, new)
-    told = consumer.heard(f"instance.volume_swap.{end}")
-    assert [event for event, _, _ in told] == ["instance.volume_swap.start", f"instance.volume_swap.{end}"]
-    assert {publisher for _, publisher, _ in told} == {f"nova-compute:{host}"}
-    assert {(data["old_volume_id"], data["new_volume_id"]) for _, _, data in told} == {(old.id, new.id)}
-    assert (told[-1][2]["fault"] is None) is (end == "end")
+    reported = consumer.heard(f"instance.volume_swap.{end}")
+    assert [event for event, _, _ in reported] == ["instance.volume_swap.start", f"instance.volume_swap.{end}"]
+    assert {publisher for _, publisher, _ in reported} == {f"nova-compute:{host}"}
+    assert {(data["old_volume_id"], data["new_volume_id"]) for _, _, data in reported} == {(old.id, new.id)}
+    assert (reported[-1][2]["fault"] is None) is (end == "end")
 
 
 def test_images_that_are_cached(cloud: Cloud, consumer: Consumer) -> None:
@@ -80,9 +80,9 @@ def test_images_that_are_cached(cloud: Cloud, consumer: Consumer) -> None:
     nothing = "77777777-2222-3333-4444-555555555555"
     body = {"cache": [{"id": cloud.image_id}, {"id": nothing}]}
     cloud.admin.compute.post(f"/os-aggregates/{aggregate.id}/images", json=body, microversion="2.81")
-    told = consumer.heard("aggregate.cache_images.end")
-    progress = [data for event, _, data in told if event == "aggregate.cache_images.progress"]
-    assert [event.rpartition(".")[2] for event, _, _ in told] == ["start", "progress", "progress", "end"]
+    reported = consumer.heard("aggregate.cache_images.end")
+    progress = [data for event, _, data in reported if event == "aggregate.cache_images.progress"]
+    assert [event.rpartition(".")[2] for event, _, _ in reported] == ["start", "progress", "progress", "end"]
     assert {data["host"] for data in progress} == set(hosts)
     assert [(data["index"], data["total"]) for data in progress] == [(1, 2), (2, 2)]
     assert {(*data["images_cached"], *data["images_failed"]) for data in progress} == {(cloud.image_id, nothing)}

@@ -1,4 +1,4 @@
-"""Block storage moves a volume that a server has: the guest goes on on the new one, and nothing that it wrote is lost."""
+"""Block storage moves a volume that a server has: the guest continues on the new one, and nothing that it wrote is lost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def old(cloud: Cloud, server: Any) -> Any:
     return volume
 
 
-def test_a_guest_goes_on_on_the_new_volume(cloud: Cloud, server: Any, old: Any) -> None:
+def test_a_guest_continues_on_the_new_volume(cloud: Cloud, server: Any, old: Any) -> None:
     write(cloud, server, "before the swap")
     was = path_of(cloud, server, old)
     new = moving(cloud, old)

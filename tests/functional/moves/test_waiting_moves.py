@@ -43,7 +43,7 @@ def test_a_move_that_waits_is_cancelled_at_once(cloud: Cloud) -> None:
     cloud.admin.compute.delete(f"/servers/{server.id}/migrations/{migration.id}")
     cloud.wait(server, "ACTIVE")
     assert cloud.migration(server).status == "cancelled"
-    # The server is given back first.
+    # The server is restored first.
     cloud.settle()
     assert [move.state for move in moves_of(cloud, server)] == [SagaState.FAILED]
     # It is told where the resize is, not the cancel.

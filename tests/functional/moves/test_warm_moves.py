@@ -115,7 +115,7 @@ def test_a_driver_that_fails_costs_nothing_but_time(cloud: Cloud, server: Any, w
     assert cloud.temporary_images() == []
 
 
-def test_a_hypervisor_that_forgets_what_changed_has_all_of_it_sent(cloud: Cloud, server: Any, way: str) -> None:
+def test_a_hypervisor_that_lost_what_changed_has_all_of_it_sent(cloud: Cloud, server: Any, way: str) -> None:
     host = source(cloud, server)
     order = "resize_instance" if way == "inside a cell" else "prep_snapshot_based_resize_at_source"
     with cloud.held(order) as arrived:
@@ -245,7 +245,7 @@ def test_a_guest_that_cannot_be_made_at_first_is_made_of_the_same_copy(cloud: Cl
     until(lambda: cloud.reality(server)["transfers"], lambda left: left == [], "nothing to be left of the transfer")
 
 
-def test_a_round_that_is_given_up_half_way_is_not_missed(cloud: Cloud, server: Any) -> None:
+def test_a_round_that_is_abandoned_half_way_is_not_missed(cloud: Cloud, server: Any) -> None:
     """The second round can't be fetched any more; what changed since the first has all that it had."""
     without_cold_copies(cloud)
     cloud.option("warm_round_seconds", 0.0, "moves")

@@ -175,7 +175,7 @@ def test_pages_of_a_server(cloud: Cloud) -> None:
 # --- the commands
 
 
-def test_list_and_show_tell_of_every_operation_and_move_of_moves_only(cloud: Cloud) -> None:
+def test_list_and_show_have_every_operation_and_move_has_moves_only(cloud: Cloud) -> None:
     server = cloud.confirmed(cloud.resized(cloud.boot()))
     image_id = act(cloud, server, "createImage", {"name": "copy"}).json()["image_id"]
     cloud.wait(server, "ACTIVE")

@@ -177,7 +177,7 @@ def test_what_was_made_though_the_answer_was_lost_is_taken(cloud: Cloud, path: s
 
 
 @pytest.mark.parametrize("service", ["network", "volume"])
-def test_a_build_that_fails_because_a_service_is_away_says_so(cloud: Cloud, at_point: Any, service: str) -> None:
+def test_a_build_that_fails_because_a_service_is_unavailable_says_so(cloud: Cloud, at_point: Any, service: str) -> None:
     """What can't be given back then goes when the server is deleted."""
     ports, volumes = ports_of_network(cloud), volumes_of_all(cloud)
     at_point("rpc.scheduler.select_destinations.reply", lambda: cloud.fail("status", "", service=service))

@@ -131,7 +131,7 @@ def test_a_move_by_one_that_remembers_nothing_reads_once(placement: LocalPlaceme
     assert truth(placement, migration) == {source: SMALL}
 
 
-def test_a_move_is_told_what_the_server_holds(placement: LocalPlacement, make_host: MakeHost) -> None:
+def test_a_move_gets_what_the_server_holds(placement: LocalPlacement, make_host: MakeHost) -> None:
     source, target = make_host(), make_host()
     server, migration = claimed(placement.client(), source), new_uuid()
     known = placement.client().get_allocations(server)
@@ -209,7 +209,7 @@ def test_a_server_that_another_writer_took_elsewhere_is_not_moved_from_memory(
     assert truth(placement, migration) == {elsewhere: SMALL}
 
 
-def test_giving_back_and_moving_again_with_the_same_migration(
+def test_returning_and_moving_again_with_the_same_migration(
     client: PlacementClient, placement: LocalPlacement, make_host: MakeHost
 ) -> None:
     """One process moves, another gives back, the first one moves again: the source's must not get lost."""
@@ -258,7 +258,9 @@ def test_give_back(client: PlacementClient, placement: LocalPlacement, make_host
     assert truth(placement, server) == {source: SMALL}
 
 
-def test_give_back_fits_even_if_the_source_was_filled_up(client: PlacementClient, make_host: MakeHost) -> None:
+def test_returned_allocations_fit_even_if_the_source_was_filled_up(
+    client: PlacementClient, make_host: MakeHost
+) -> None:
     source, target = make_host(vcpus=2), make_host()
     server, migration = moved(client, source, target)
     claimed(client, source)
@@ -266,7 +268,7 @@ def test_give_back_fits_even_if_the_source_was_filled_up(client: PlacementClient
     assert client.get_usages(source)["VCPU"] == 2
 
 
-def test_confirm_drops_what_the_migration_held(
+def test_confirm_releases_what_the_migration_held(
     client: PlacementClient, placement: LocalPlacement, make_host: MakeHost
 ) -> None:
     source, target = make_host(), make_host()

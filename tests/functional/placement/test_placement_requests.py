@@ -13,11 +13,11 @@ from causeway.context import RequestContext
 
 def test_every_call_of_a_thread_names_the_request(placement: LocalPlacement, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also the second one: Placement in this process makes contexts of its own."""
-    told: list[str | None] = []
+    reported: list[str | None] = []
     application = placement.internal_app
 
     def record(environ: dict[str, Any], start_response: Any) -> Any:
-        told.append(environ.get("HTTP_X_OPENSTACK_REQUEST_ID"))
+        reported.append(environ.get("HTTP_X_OPENSTACK_REQUEST_ID"))
         return application(environ, start_response)
 
     monkeypatch.setattr(placement, "internal_app", record)
@@ -27,4 +27,4 @@ def test_every_call_of_a_thread_names_the_request(placement: LocalPlacement, mon
         client.get_provider(str(uuid.uuid4()))
     RequestContext(global_request_id="req-of-somebody-else")
     client.get_provider(str(uuid.uuid4()))
-    assert told == [context.request_id, context.request_id, "req-of-somebody-else"]
+    assert reported == [context.request_id, context.request_id, "req-of-somebody-else"]

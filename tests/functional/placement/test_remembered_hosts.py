@@ -38,7 +38,7 @@ def conf() -> Iterator[ConfigOpts]:
         conf.register_opts(group_options, group=group)
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override("ask_for_all_up_to", 0, group="scheduler")
-    # Nothing is looked up by itself while a test goes on.
+    # Nothing is looked up by itself while a test continues.
     conf.set_override("host_state_max_age", 1000.0, group="scheduler")
     yield conf
     conf.clear()
@@ -251,7 +251,7 @@ def test_a_host_that_placement_does_not_offer_is_asked_about_once(
     assert boot(scheduler, spec_of(SMALL)).selected.host == "host1"
 
 
-def test_a_claim_that_fails_gives_the_room_back(conf: ConfigOpts, client: PlacementClient, make_host: MakeHost) -> None:
+def test_a_claim_that_fails_releases_the_room(conf: ConfigOpts, client: PlacementClient, make_host: MakeHost) -> None:
     cloud = Cloud(client, make_host)
     cloud.add_host("only", "cell1", vcpus=1)
     scheduler = Scheduler(conf, client, cloud)

@@ -135,12 +135,12 @@ def check_move(heard: list[dict[str, Any]], source: str, target: str, conductors
         "instance.exists",
         "scheduler.select_destinations.end",
     }
-    told = [
+    reported = [
         (each["event_type"], each["publisher_id"])
         for each in heard
         if each["event_type"].startswith(("instance.resize", "compute_task"))
     ]
-    assert told[:-2] == [
+    assert reported[:-2] == [
         ("instance.resize_prep.start", f"nova-compute:{target}"),
         ("instance.resize_prep.end", f"nova-compute:{target}"),
         ("instance.resize.start", f"nova-compute:{source}"),
@@ -148,12 +148,12 @@ def check_move(heard: list[dict[str, Any]], source: str, target: str, conductors
         ("instance.resize_finish.start", f"nova-compute:{target}"),
         ("instance.resize_finish.end", f"nova-compute:{target}"),
     ]
-    assert [event for event, _publisher in told[-2:]] == [
+    assert [event for event, _publisher in reported[-2:]] == [
         "instance.resize_confirm.start",
         "instance.resize_confirm.end",
     ]
     # As in the field: of a confirm across cells a conductor tells, as if it were a compute.
-    publishers = {publisher for _event, publisher in told[-2:]}
+    publishers = {publisher for _event, publisher in reported[-2:]}
     assert publishers <= {f"nova-compute:{name}" for name in conductors}, publishers
     for each in heard:
         assert not {"auth_token", "service_catalog", "password"} & each["context"].keys()

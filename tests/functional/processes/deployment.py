@@ -87,7 +87,7 @@ class Process:
     def pause(self) -> None:
         """SIGSTOP: from here on none of its threads runs."""
         os.kill(self.pid, signal.SIGSTOP)
-        # Not waitid: a process that is stopped again before it has gone on does not report it a second time.
+        # Not waitid: a process that is stopped again before it has continued does not report it a second time.
         until(self._is_stopped, bool, f"{self.name} to stop")
 
     def _is_stopped(self) -> bool:

@@ -72,7 +72,7 @@ def describe(deployment: Deployment) -> Path:
 
 
 class SuiteDeployment(Deployment):
-    """Every role a process; devcloud around unless told otherwise."""
+    """Every role a process; devcloud around unless an argument says otherwise."""
 
     def __init__(self, directory: Path, rabbit: str, **options: Any) -> None:
         super().__init__(

@@ -97,10 +97,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 class TestVerifyInstance:
     def verify(self, site: Site, uuid: str) -> tuple[int, str]:
-        told = site.manage("cell", "verify-instance", "--uuid", uuid)
+        reported = site.manage("cell", "verify-instance", "--uuid", uuid)
         quiet = site.manage("cell", "verify-instance", "--uuid", uuid, "--quiet")
-        assert (quiet.exit_code, quiet.output) == (told.exit_code, "")
-        return told.exit_code, told.output
+        assert (quiet.exit_code, quiet.output) == (reported.exit_code, "")
+        return reported.exit_code, reported.output
 
     def test_a_server_in_its_cell(self, site: Site) -> None:
         status, said = self.verify(site, site.server("cell2"))
@@ -128,11 +128,11 @@ class TestVerifyInstance:
         assert self.verify(site, deleted)[0] == 3
         assert self.verify(site, archived)[0] == 4
 
-    def test_when_it_cannot_be_told(self, site: Site, tmp_path: Path) -> None:
+    def test_when_it_is_unknown(self, site: Site, tmp_path: Path) -> None:
         uuid = site.server("cell2")
         site.break_cell2(tmp_path)
-        told = site.manage("cell", "verify-instance", "--uuid", uuid)
-        assert told.exit_code == 255 and "cell2" in told.stderr
+        reported = site.manage("cell", "verify-instance", "--uuid", uuid)
+        assert reported.exit_code == 255 and "cell2" in reported.stderr
 
 
 class TestMapInstances:
@@ -176,10 +176,10 @@ class TestMapInstances:
         with site.cells["cell1"].write() as connection:
             instances.close_in(connection, closed, str(uuid4()))
         begin(site, moving)
-        told = self.map(site)
-        assert told.exit_code == 1 and "Left: 4" in told.stdout
+        reported = self.map(site)
+        assert reported.exit_code == 1 and "Left: 4" in reported.stdout
         assert [site.home(uuid) for uuid in (hidden, closed, twice, moving)] == [None] * 4
-        assert f"{twice}: not mapped, cell2 has a record of it too." in told.stderr
+        assert f"{twice}: not mapped, cell2 has a record of it too." in reported.stderr
 
     def test_a_server_that_left_a_hidden_copy_elsewhere_is_mapped_where_it_is_seen(self, site: Site) -> None:
         uuid = site.record()
@@ -201,8 +201,8 @@ class TestMapInstances:
     def test_nothing_is_mapped_while_a_cell_is_down(self, site: Site, tmp_path: Path) -> None:
         uuid = site.record()
         site.break_cell2(tmp_path)
-        told = self.map(site)
-        assert told.exit_code == 255 and "cell2" in told.stderr
+        reported = self.map(site)
+        assert reported.exit_code == 255 and "cell2" in reported.stderr
         assert site.home(uuid) is None
 
 
@@ -312,7 +312,7 @@ class TestPlacementAudit:
 
 
 class TestConnector:
-    def test_it_is_what_block_storage_is_told_of_this_host(self, site: Site) -> None:
+    def test_it_is_what_block_storage_learns_of_this_host(self, site: Site) -> None:
         pytest.importorskip("os_brick")
         shown = site.manage("volume-attachment", "get-connector", "--json")
         assert shown.exit_code == 0, shown.stderr
@@ -344,9 +344,9 @@ class TestVolumeAttachment:
         volume = str(device.volume_id)
         shown = self.show(site, server, volume, "--json")
         assert shown.exit_code == 0
-        told = json.loads(shown.stdout)
-        assert (told["attachment_id"], told["device_name"]) == (device.attachment_id, "/dev/vdb")
-        assert told["connection_info"]["data"]["target_lun"] == 1
+        reported = json.loads(shown.stdout)
+        assert (reported["attachment_id"], reported["device_name"]) == (device.attachment_id, "/dev/vdb")
+        assert reported["connection_info"]["data"]["target_lun"] == 1
         table = self.show(site, server, volume)
         assert table.exit_code == 0 and "/dev/vdb" in table.stdout
         assert "swordfish" not in shown.output + table.output

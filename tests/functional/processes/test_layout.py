@@ -22,7 +22,7 @@ from causeway.store.api import journal
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 CELLS = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
-# Seconds. So long that no move is ever taken over because of it: whoever goes on was told to.
+# Seconds. So long that no move is ever taken over because of it: whoever continues was told to.
 LEASE = 120
 DATABASES = {"api_database", "database"}
 
@@ -118,9 +118,9 @@ def test_each_role_is_seen(cloud: Deployment) -> None:
         cloud.manage("status", "--json", *(f"--config-file={path}" for path in cloud.files_of("conductor1")))
     )
     assert found["status"] == "success", found
-    told = {each["check"]: each["details"] for each in found["checks"]}
-    assert told["conductors"] == "2 up"
-    assert told["cell1: conductors"] == "1 up"
+    reported = {each["check"]: each["details"] for each in found["checks"]}
+    assert reported["conductors"] == "2 up"
+    assert reported["cell1: conductors"] == "1 up"
 
 
 def test_nothing_is_lost_while_the_conductor_of_a_cell_is_gone(cloud: Deployment) -> None:
@@ -150,7 +150,7 @@ def test_nothing_is_lost_while_the_conductor_of_a_cell_is_gone(cloud: Deployment
 
 
 def test_a_super_conductor_that_is_stopped_hands_its_move_over_at_once(cloud: Deployment) -> None:
-    """While the API goes on answering with both of its workers."""
+    """While the API continues answering with both of its workers."""
     server = cloud.boot()
     point = "cross_cell_resize.PrepResizeAtSource.do.after"
     cloud.fault(point, delay=2)

@@ -59,8 +59,8 @@ def test_servers_without_are_listed(site: Site) -> None:
     site.server(system_metadata={RECORDED: "pc"})
     assert site.manage("libvirt", "list-unset-machine-type").exit_code == 0
     here, there = site.server(), site.server("cell2")
-    told = site.manage("libvirt", "list-unset-machine-type")
-    assert (told.exit_code, sorted(told.output.split())) == (3, sorted([here, there]))
+    reported = site.manage("libvirt", "list-unset-machine-type")
+    assert (reported.exit_code, sorted(reported.output.split())) == (3, sorted([here, there]))
     of_cell = site.manage("libvirt", "list-unset-machine-type", "--cell-uuid", site.uuids["cell2"])
     assert (of_cell.exit_code, of_cell.output.split()) == (3, [there])
     assert site.manage("libvirt", "list-unset-machine-type", "--cell-uuid", NOBODY).exit_code == 2

@@ -185,9 +185,9 @@ def test_hosts_that_nobody_mapped_are_discovered(manage: Manage, api: Database, 
     assert manage("cell", "discover-hosts", "--cell", "cell1").stdout == ""
 
 
-def test_a_host_whose_name_is_taken_is_told(manage: Manage, cell1: str, api: Database, tmp_path: Path) -> None:  # noqa: ARG001
+def test_a_host_whose_name_is_taken_is_reported(manage: Manage, cell1: str, api: Database, tmp_path: Path) -> None:  # noqa: ARG001
     cells.map_host(api, "host1", CELL0_UUID)
     node = ComputeNode("11111111-1111-1111-1111-111111111111", "host1", "host1", "QEMU", 1, 1, 1, 1)
     hosts.save_node(Database(f"sqlite:///{tmp_path}/cell1.sqlite", "cell1"), node)
-    told = manage("cell", "discover-hosts")
-    assert told.exit_code == 1 and "host names are unique over all cells" in told.stderr
+    reported = manage("cell", "discover-hosts")
+    assert reported.exit_code == 1 and "host names are unique over all cells" in reported.stderr

@@ -24,7 +24,7 @@ def configured(cloud: Cloud, folder: Path, neutron: str) -> list[str]:
     return [*COMMAND, "--config-file", str(folder / "causeway.conf")]
 
 
-def test_it_serves_until_it_is_told_to_end(cloud: Cloud, tmp_path: Path) -> None:
+def test_it_serves_until_it_is_to_end(cloud: Cloud, tmp_path: Path) -> None:
     server, port = cloud.server(cell="cell2", hostname="web"), free_port()
     command = configured(cloud, tmp_path, f"service_metadata_proxy = true\nmetadata_proxy_shared_secret = {SECRET}\n")
     process = subprocess.Popen(

@@ -97,7 +97,7 @@ def check_left_nothing(cloud: AuditedCloud, server: Any, host: str) -> None:
 
 
 def test_a_guest_goes_live_to_another_cell_and_near_live_back(cloud: AuditedCloud) -> None:
-    """It is the same process that goes on in either case; hypervisors that don't reach one another hand no guest over."""
+    """It is the same process that continues in either case; hypervisors that don't reach one another hand no guest over."""
     server, source, there = booted(cloud)
     identity, number = ticks(cloud, server, source)
 

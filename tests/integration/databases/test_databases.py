@@ -47,7 +47,7 @@ def test_a_server_is_moved_and_reverted(cloud: Cloud) -> None:
     assert cloud.cleanups(server, "cell2") == []
 
 
-def test_a_move_that_fails_gives_the_server_back(cloud: Cloud) -> None:
+def test_a_move_that_fails_restores_the_server(cloud: Cloud) -> None:
     server = cloud.boot()
     before = cloud.show(server)
     cloud.without_rounds()

@@ -107,7 +107,7 @@ def _waits_for_table(database: Database) -> bool:
 
 
 @pytest.mark.usefixtures("later")
-def test_a_table_that_stays_locked_is_said_and_services_went_on(
+def test_a_table_that_stays_locked_is_said_and_services_continued(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The upgrade can be repeated from where it stopped."""

@@ -17,22 +17,22 @@ REASON = missing()
 @pytest.mark.skipif(REASON is not None, reason=str(REASON))
 @pytest.mark.timeout(900)
 def test_every_check_of_the_demonstration_holds_on_real_guests(tmp_path: Path) -> None:
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-m", "causeway.cli.demo", "--driver", "libvirt", "--state-dir", str(tmp_path / "cloud")],
         capture_output=True,
         text=True,
     )
 
     # What did not hold comes first: long output may be cut.
-    failed = [line for line in told.stdout.splitlines() if "✗" in line]
-    assert told.returncode == 0, "\n".join([*failed, told.stdout, told.stderr])
+    failed = [line for line in reported.stdout.splitlines() if "✗" in line]
+    assert reported.returncode == 0, "\n".join([*failed, reported.stdout, reported.stderr])
     assert failed == []
-    assert told.stdout.count("it answers ping on") == 11
-    assert "two QEMU hosts in each" in told.stdout
-    assert "outside it was never silent for" in told.stdout
-    assert "its guest is the same boot, which went on" in told.stdout
-    assert "Seen from outside" in told.stdout
-    assert "it was told its name and its user data by the metadata service" in told.stdout
-    assert "it boots from its own disk, with all that was on it" in told.stdout
+    assert reported.stdout.count("it answers ping on") == 11
+    assert "two QEMU hosts in each" in reported.stdout
+    assert "outside it was never silent for" in reported.stdout
+    assert "its guest is the same boot, which continued" in reported.stdout
+    assert "Seen from outside" in reported.stdout
+    assert "it got its name and its user data from the metadata service" in reported.stdout
+    assert "it boots from its own disk, with all that was on it" in reported.stdout
     for recipe in ("live_migration", "cross_cell_live_migration", "near_live_migration"):
-        assert f": {recipe}" in told.stdout
+        assert f": {recipe}" in reported.stdout

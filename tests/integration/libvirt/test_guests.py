@@ -151,7 +151,7 @@ def test_start_without_a_disk_says_so(cloud: Cloud) -> None:
         guest.driver.power_on(guest.spec())
 
 
-def test_host_tells_what_it_has(cloud: Cloud) -> None:
+def test_host_reports_what_it_has(cloud: Cloud) -> None:
     driver = cloud.drivers[0]
     facts = driver.host_facts()
     assert facts.hypervisor_hostname == "cell1-host1"

@@ -46,7 +46,7 @@ def test_networks_do_not_reach_one_another(cloud: Cloud, network: Net) -> None:
     assert network.lab.network.ping(other.id, address, 1).received == 0
 
 
-def test_killed_libvirtd_comes_back_and_guests_go_on(
+def test_killed_libvirtd_comes_back_and_guests_continue(
     cloud: Cloud, endpoints: dict[str, LibvirtEndpoint], lab_dir: Path
 ) -> None:
     guest = cloud.guest()

@@ -47,7 +47,7 @@ def test_a_guest_that_is_destroyed_while_it_migrates(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_a_guest_that_goes_away_while_it_is_rebooted_is_not_started_here(
+def test_a_guest_that_leaves_while_it_is_rebooted_is_not_started_here(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, hard: bool
 ) -> None:
     guest = cloud.guest()
@@ -85,7 +85,7 @@ def test_a_libvirtd_dies_in_the_middle_and_comes_back(cloud: Cloud, lab_dir: Pat
     assert cloud.drivers[1].presence(guest.uuid) is Presence.RUNNING
 
 
-def test_a_hypervisor_that_says_nothing_any_more_is_given_up(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hypervisor_that_says_nothing_any_more_is_abandoned(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
         monkeypatch.setattr(live, "_SILENT_SECONDS", 3.0)
@@ -107,7 +107,7 @@ def test_a_hypervisor_that_says_nothing_any_more_is_given_up(cloud: Cloud, monke
         monkeypatch.undo()
 
 
-def test_a_hypervisor_that_hangs_is_given_up_though_its_call_goes_on(
+def test_a_hypervisor_that_hangs_is_abandoned_though_its_call_continues(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guest = cloud.guest()
@@ -191,7 +191,7 @@ def test_a_second_caller_joins_what_the_first_began_before_it_was_killed(
     assert guest.wait(lambda said: "TICK id=" in said.text).last("TICK")["id"] == before["id"]
 
 
-def test_two_hosts_have_the_guest_and_the_one_that_gave_it_away_never_lets_it_go_on(
+def test_two_hosts_have_the_guest_and_the_one_that_handed_it_over_never_resumes_it(
     cloud: Cloud, lab_dir: Path, endpoints: dict[str, LibvirtEndpoint]
 ) -> None:
     """The source's libvirtd dies when the guest runs at the target already: it comes back with the guest paused."""

@@ -101,7 +101,7 @@ class GivenUp(Exception):
     """What a caller's progress raises."""
 
 
-def test_a_migration_that_its_caller_gives_up_leaves_the_guest_running_and_may_be_tried_again(cloud: Cloud) -> None:
+def test_a_migration_that_its_caller_abandons_leaves_the_guest_running_and_may_be_tried_again(cloud: Cloud) -> None:
     guest = cloud.guest()
     source, target = cloud.drivers
     guest.config_drive = TICKING
@@ -139,7 +139,7 @@ def test_a_migration_that_somebody_aborts(cloud: Cloud) -> None:
     assert_runs_on_at_the_source(guest)
 
 
-def test_a_guest_that_stood_still_for_its_migration_goes_on_by_itself_when_that_is_aborted(cloud: Cloud) -> None:
+def test_a_guest_that_stood_still_for_its_migration_continues_by_itself_when_that_is_aborted(cloud: Cloud) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
         # What forcing does, without the rest of it: the guest would be gone too soon.
@@ -181,7 +181,7 @@ def test_local_disks_go_along(cloud: Cloud) -> None:
             target._disks.folder(guest.uuid) / disk,
         )
     assert target.presence(guest.uuid) is Presence.RUNNING
-    # It may go on, and back, from there.
+    # It may continue, and back, from there.
     source.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
     back = source.prepare_live_target(spec, target.live_source(guest.instance))
     target.live_migrate(spec, back, LiveOptions(), no_word)

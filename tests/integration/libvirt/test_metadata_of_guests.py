@@ -47,7 +47,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
         Lab(embedded.state.lab).stop(keep_guests=False)
 
 
-def told(cloud: Cloud, server: Any, flavor: str) -> dict[str, Any]:
+def reported(cloud: Cloud, server: Any, flavor: str) -> dict[str, Any]:
     """What the guest says that it was told, when that has this flavor."""
     host = cloud.show(server).compute_host
 
@@ -59,13 +59,13 @@ def told(cloud: Cloud, server: Any, flavor: str) -> dict[str, Any]:
     return about
 
 
-def test_a_guest_is_told_who_it_is(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_learns_who_it_is(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "PATIENCE", 180.0)
     server = cloud.boot(config_drive=True, metadata={"purpose": "test"}, user_data=base64.b64encode(ASKING).decode())
     before = cloud.show(server).flavor["original_name"]
-    about = told(cloud, server, before)
+    about = reported(cloud, server, before)
     assert (about["uuid"], about["meta"]) == (server.id, {"purpose": "test"})
     cloud.confirmed(cloud.resized(server))
     after = cloud.show(server).flavor["original_name"]
     assert after != before
-    assert told(cloud, server, after)["uuid"] == server.id
+    assert reported(cloud, server, after)["uuid"] == server.id

@@ -28,7 +28,7 @@ def stop_and_stash(guest: Guest, directory: Path, *, flatten: bool = False) -> R
 
 
 @pytest.mark.parametrize("flatten", [False, True])
-def test_guest_goes_on_at_another_host_with_its_disk(cloud: Cloud, tmp_path: Path, flatten: bool) -> None:
+def test_guest_continues_at_another_host_with_its_disk(cloud: Cloud, tmp_path: Path, flatten: bool) -> None:
     guest = cloud.guest()
     before = guest.spawn().last("CAUSEWAY-MARKER", disk="vda")
 
@@ -56,7 +56,7 @@ def test_small_export_of_a_guest_that_wrote_little(cloud: Cloud) -> None:
         assert export.size < guest.base.stat().st_size / 4
 
 
-def test_server_given_back_runs_from_its_stashed_disks(cloud: Cloud, tmp_path: Path) -> None:
+def test_a_restored_server_runs_from_its_stashed_disks(cloud: Cloud, tmp_path: Path) -> None:
     guest = cloud.guest()
     before = guest.spawn().last("CAUSEWAY-MARKER", disk="vda")
     stop_and_stash(guest, tmp_path)
@@ -114,7 +114,7 @@ def test_snapshot_that_names_other_files_is_refused(cloud: Cloud, tmp_path: Path
     assert not guest.driver.inspect(guest.uuid).has_disks
 
 
-def test_receiving_goes_on_where_a_crash_cut_it(cloud: Cloud, tmp_path: Path) -> None:
+def test_receiving_continues_where_a_crash_cut_it(cloud: Cloud, tmp_path: Path) -> None:
     """The snapshot was moved in, but not yet put on its base, when the compute service died."""
     guest = cloud.guest()
     before = guest.spawn().last("CAUSEWAY-MARKER", disk="vda")

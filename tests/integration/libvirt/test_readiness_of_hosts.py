@@ -36,9 +36,9 @@ def test_what_a_host_of_the_lab_lacks(
     host = endpoints["cell1-host1"]
     uri = f"qemu+tls://%s:{port}/system?pkipath={lab_dir}/hosts/{pki}/etc/pki"
     command = ["ip", "netns", "exec", host.netns, sys.executable, "-W", "ignore", "-c", ASK, host.address, uri]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert told.returncode == 0, told.stderr
-    found = json.loads(told.stdout.splitlines()[-1])
+    reported = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert reported.returncode == 0, reported.stderr
+    found = json.loads(reported.stdout.splitlines()[-1])
     if says is None:
         assert found == []
     else:

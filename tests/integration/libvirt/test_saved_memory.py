@@ -1,4 +1,4 @@
-"""The memory of a real guest goes to a file, and the guest goes on from it: elsewhere, or where it was."""
+"""The memory of a real guest goes to a file, and the guest continues from it: elsewhere, or where it was."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_guest_is_saved_here_and_woken_there(cloud: Cloud, network: Net, tmp_p
     source.delete_stashed_disks(guest.uuid)
 
 
-def test_a_guest_goes_on_where_it_was_saved(cloud: Cloud) -> None:
+def test_a_guest_continues_where_it_was_saved(cloud: Cloud) -> None:
     guest = cloud.guest()
     ticking(guest)
     driver = guest.driver
@@ -120,7 +120,7 @@ def test_a_guest_goes_on_where_it_was_saved(cloud: Cloud) -> None:
     driver.save_memory(guest.uuid)
     driver.restore_stashed_disks(guest.uuid)
     driver.wake(guest.spec())
-    # Whoever was to have it go on died when he had begun.
+    # Whoever was to have it continue died when he had begun.
     memory = driver.saved_memory(guest.uuid)
     assert memory is not None
     memory.rename(memory.with_name("memory.used"))
@@ -129,7 +129,7 @@ def test_a_guest_goes_on_where_it_was_saved(cloud: Cloud) -> None:
 
 
 def test_two_who_save_a_guest_at_once_lose_nothing(cloud: Cloud) -> None:
-    """One of them may have been given up, while the hypervisor went on."""
+    """One of them may have been abandoned, while the hypervisor continued."""
     guest = cloud.guest()
     ticking(guest)
     driver = guest.driver
@@ -151,7 +151,7 @@ def test_two_who_save_a_guest_at_once_lose_nothing(cloud: Cloud) -> None:
     ticks_on(guest, last)
 
 
-def test_a_guest_whose_hypervisor_is_killed_before_it_goes_on_is_woken_again(cloud: Cloud) -> None:
+def test_a_guest_whose_hypervisor_is_killed_before_it_continues_is_woken_again(cloud: Cloud) -> None:
     guest = cloud.guest()
     ticking(guest)
     driver = guest.driver
@@ -251,7 +251,7 @@ def test_a_suspended_guest_whose_resume_failed_is_suspended_still(
         driver.resume(guest.spec())
     monkeypatch.undo()
     assert driver.inspect(guest.uuid).power_state is PowerState.SHUTDOWN
-    # Whoever had it go on died when he had begun.
+    # Whoever had it continue died when he had begun.
     driver.wake(guest.spec())
     memory = driver.saved_memory(guest.uuid)
     assert memory is not None

@@ -1,4 +1,4 @@
-"""A real guest goes on on another volume while it writes to the one that it has."""
+"""A real guest continues on another volume while it writes to the one that it has."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def uses(guest: Guest) -> str:
     return found
 
 
-def test_a_guest_goes_on_on_the_copy(cloud: Cloud) -> None:
+def test_a_guest_continues_on_the_copy(cloud: Cloud) -> None:
     guest, old, new = with_volumes(cloud)
     driver, before = guest.driver, image_lines(cloud.path_of(old))
     assert before
@@ -91,7 +91,7 @@ def test_a_smaller_volume_is_refused(cloud: Cloud) -> None:
         guest.driver.copy_volume(guest.uuid, old, new, nothing)
 
 
-def test_a_copy_that_is_given_up_leaves_the_guest_as_it_was(cloud: Cloud) -> None:
+def test_a_copy_that_is_abandoned_leaves_the_guest_as_it_was(cloud: Cloud) -> None:
     guest, old, new = with_volumes(cloud)
 
     def unwanted(_done: int, _total: int) -> None:

@@ -209,7 +209,7 @@ def test_a_round_outlives_the_process_that_began_it(warm: Warm) -> None:
     warm.receive(again)
 
 
-def test_nothing_stays_at_the_source_when_it_is_given_up(warm: Warm) -> None:
+def test_nothing_stays_at_the_source_when_it_is_abandoned(warm: Warm) -> None:
     guest = warm.guest
     first = warm.begin()
     warm.receive(first)

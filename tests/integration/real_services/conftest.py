@@ -17,7 +17,7 @@ from tests.integration.real_services.beside import Surround, deployed
 from tests.integration.real_services.machine import VENV
 from tests.integration.real_services.services import RealServices
 
-# Seconds. Users' tokens end in the middle of moves: whatever takes long goes on with the services' own.
+# Seconds. Users' tokens end in the middle of moves: whatever takes long continues with the services' own.
 TOKEN_LIFE = 60
 
 

@@ -164,7 +164,7 @@ def _struck(scene: Scene, row: Row) -> Result:
     where = scene.target if forward else scene.source
     assert cloud.running_on(scene.server) == [where]
     assert found.compute_host == where
-    # A host that was away says what it has when it has come back to the queue.
+    # A host that was unavailable says what it has when it has come back to the queue.
     until(lambda: _audit(cloud), lambda seen: not seen, "a clean audit")
     return Result(row, scene.site.kind, forward, seconds)
 

@@ -1,4 +1,4 @@
-"""A guest's TCP session with somebody outside: it shows whether a guest goes on, starts anew or loses something on its way.
+"""A guest's TCP session with somebody outside: it shows whether a guest continues, starts anew or loses something on its way.
 
 The guest says over one connection, five times a second, who it is (an id that it makes when it boots) and how far it has counted;
 it counts once a second on its disk and its console, too.

@@ -11,7 +11,7 @@ from tests.functional.processes.deployment import CONDUCTORS, Deployment
 from tests.functional.processes.network_cut import Cable
 from tests.integration.real_services.sites import Part, Site
 
-# Seconds: what systemd waits until it starts a process again; how long a part is away; how long a host is cut off.
+# Seconds: what systemd waits until it starts a process again; how long a part is unavailable; how long a host is cut off.
 RESTART, AWAY, CUT = 3, 20, 60
 
 

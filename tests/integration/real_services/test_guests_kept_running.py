@@ -1,6 +1,6 @@
 """Real guests between real services that keep running while they move, or stand still for a moment; with the network cut, too.
 
-A guest has an open TCP session with somebody outside: it shows whether it went on, and for how long it was not heard.
+A guest has an open TCP session with somebody outside: it shows whether it continued, and for how long it was not heard.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def talker(cloud: GuestCloud) -> Iterator[Talker]:
         began = time.monotonic()
         volume = cloud.member.block_storage.create_volume(size=1, name="data")
         cloud.member.block_storage.wait_for_status(volume, "available", wait=60)
-        told = b64encode(sessions.script(address).encode()).decode()
-        server = cloud.boot_on(SOURCE, user_data=told, config_drive=True)
+        reported = b64encode(sessions.script(address).encode()).decode()
+        server = cloud.boot_on(SOURCE, user_data=reported, config_drive=True)
         cloud.member.compute.create_volume_attachment(server, volumeId=volume.id)
         volume_is(cloud, volume, "in-use")
         until(lambda: report(cloud, server).lines("vdb"), lambda lines: lines == 1, "the guest to mark the volume")
@@ -217,7 +217,7 @@ def test_a_guest_goes_near_live_to_the_other_cell(cloud: GuestCloud, talker: Tal
 @pytest.mark.parametrize(
     ("point", "victim"), [("disk.upload.in", SOURCE), ("compute.wake_guest_at_dest.before", ELSEWHERE)]
 )
-def test_a_guest_whose_memory_is_cut_off_on_its_way_goes_on_once(
+def test_a_guest_whose_memory_is_cut_off_on_its_way_continues_once(
     cloud: GuestCloud, talker: Talker, point: str, victim: str
 ) -> None:
     began = time.monotonic()
@@ -228,7 +228,7 @@ def test_a_guest_whose_memory_is_cut_off_on_its_way_goes_on_once(
         with meanwhile(cloud, victim):
             pass
         ended(cloud, talker.server, "ACTIVE")
-    # It stood still meanwhile, and went on there or here: the same boot.
+    # It stood still meanwhile, and continued there or here: the same boot.
     talker.goes_on(began)
     is_whole(cloud, talker.server, talker.volume)
 

@@ -120,9 +120,9 @@ def test_what_a_guest_reads_through_the_agent(cloud: Cloud, service: int, tmp_pa
     port = port_of(cloud, server)
     with agent(tmp_path, service, [port]) as proxy:
         guest = Guest(proxy, port)
-        status, told = guest.ask("/openstack/latest/meta_data.json")
+        status, reported = guest.ask("/openstack/latest/meta_data.json")
         assert status == 200
-        about = json.loads(told)
+        about = json.loads(reported)
         assert (about["uuid"], about["name"], about["meta"]) == (server.id, "web", {"purpose": "test"})
         assert guest.ask("/openstack/latest/user_data") == (200, USER_DATA)
         assert guest.ask("/latest/meta-data/local-ipv4") == (200, port["address"].encode())
@@ -150,5 +150,5 @@ def test_an_agent_with_another_secret(cloud: Cloud, service: int, tmp_path: Path
     server = cloud.boot()
     port = port_of(cloud, server)
     with agent(tmp_path, service, [port], secret="another") as proxy:
-        status, told = Guest(proxy, port).ask("/openstack/latest/meta_data.json")
-    assert status == 403 and server.id.encode() not in told
+        status, reported = Guest(proxy, port).ask("/openstack/latest/meta_data.json")
+    assert status == 403 and server.id.encode() not in reported

@@ -28,9 +28,9 @@ def test_a_consumer_of_notifications_hears_of_a_move(cloud: Cloud, tmp_path: Pat
 def test_computes_have_no_database_in_their_configuration(cloud: Cloud) -> None:
     """Conductors of cells have that of their cell and no other."""
     for host in cloud.hosts:
-        told = "".join(path.read_text() for path in cloud.files_of(host))
-        assert "database]" not in told and "mysql" not in told and "postgresql" not in told
+        reported = "".join(path.read_text() for path in cloud.files_of(host))
+        assert "database]" not in reported and "mysql" not in reported and "postgresql" not in reported
     for name, cell in cloud.cell_conductors.items():
-        told = "".join(path.read_text() for path in cloud.files_of(name))
-        (connection,) = (line for line in told.splitlines() if line.startswith("connection"))
-        assert "[api_database]" not in told and cell in connection
+        reported = "".join(path.read_text() for path in cloud.files_of(name))
+        (connection,) = (line for line in reported.splitlines() if line.startswith("connection"))
+        assert "[api_database]" not in reported and cell in connection

@@ -111,7 +111,7 @@ def keep_moving(cloud: Deployment, stop: threading.Event) -> int:
 
 
 def test_the_schema_is_upgraded_while_servers_move(cloud: Deployment) -> None:
-    """Nothing fails of what goes on meanwhile and afterwards, with the previous version's processes and then with this one's."""
+    """Nothing that continues meanwhile and afterwards fails, with the previous version's processes and then with this one's."""
     assert all(state.current not in (None, state.newest) for state in schemas(cloud)), schemas(cloud)
     stays = cloud.boot()
     move(cloud, stays)

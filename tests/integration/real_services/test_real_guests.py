@@ -169,11 +169,11 @@ def test_a_host_that_is_cut_off_for_a_minute_in_the_middle_of_a_move_loses_no_se
 
 
 def test_every_check_of_the_demonstration_holds_beside_the_real_services(cloud: GuestCloud) -> None:
-    told = io.StringIO()
-    screen = Screen(Console(file=told, highlight=False, soft_wrap=True))
+    reported = io.StringIO()
+    screen = Screen(Console(file=reported, highlight=False, soft_wrap=True))
 
     tell(cloud, screen)
 
-    assert screen.failed == [], told.getvalue()
-    assert told.getvalue().count("it answers ping on") == 7
+    assert screen.failed == [], reported.getvalue()
+    assert reported.getvalue().count("it answers ping on") == 7
     assert screen.held > 80

@@ -131,12 +131,12 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("text", "line", "reason"), BROKEN)
-def test_a_broken_file_is_told_at_the_start(tmp_path: Path, text: str, line: int, reason: str) -> None:
+def test_a_broken_file_is_reported_at_the_start(tmp_path: Path, text: str, line: int, reason: str) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(text)
-    with pytest.raises(errors.Misconfigured) as told:
+    with pytest.raises(errors.Misconfigured) as reported:
         Enforcer(config_with(file))
-    assert f"{file} is broken in line {line}: " in told.value.message and reason in told.value.message
+    assert f"{file} is broken in line {line}: " in reported.value.message and reason in reported.value.message
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_request_with_a_service_token_is_looked_at(clock: Clock) -> None:
     assert not clock.tokens.recognise({"HTTP_X_AUTH_TOKEN": "t", "HTTP_X_SERVICE_TOKEN": "s"})
 
 
-def test_a_token_that_was_refused_is_forgotten(clock: Clock) -> None:
+def test_a_token_that_was_refused_is_discarded(clock: Clock) -> None:
     clock.tokens.keep(let_through())
     clock.tokens.discard({"HTTP_X_AUTH_TOKEN": "t"})
     assert not clock.tokens.recognise({"HTTP_X_AUTH_TOKEN": "t"})

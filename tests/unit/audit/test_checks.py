@@ -189,13 +189,15 @@ def test_a_lease_that_ran_out_is_given_time_to_be_taken_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "lease", "told"),
+    ("recipe", "lease", "reported"),
     [("cross_cell_resize", NOW, True), (DELETE, NOW, False), (DELETE, None, True)],
     ids=["a resize", "a delete about to end", "a delete that nobody began"],
 )
-def test_what_works_on_a_server_that_is_not_there_is_told(recipe: str, lease: datetime | None, told: bool) -> None:
+def test_what_works_on_a_server_that_is_not_there_is_reported(
+    recipe: str, lease: datetime | None, reported: bool
+) -> None:
     found = moves.without_server(cloud(moves=[move(recipe=recipe, lease_until=lease)]))
-    assert [each.kind for each in found] == ["move.without_server"] * told
+    assert [each.kind for each in found] == ["move.without_server"] * reported
 
 
 def test_two_moves_of_a_server_are_one_too_many() -> None:
@@ -207,7 +209,7 @@ def test_two_moves_of_a_server_are_one_too_many() -> None:
 # hosts
 
 
-def test_two_running_guests_are_told_even_while_a_move_runs() -> None:
+def test_two_running_guests_are_reported_even_while_a_move_runs() -> None:
     snapshot = cloud(record(task_state=TaskState.RESIZE_FINISH), moves=[move()])
     for host in snapshot.hosts.values():
         host.contents = HostContents(guests={SERVER: PowerState.RUNNING})

@@ -75,9 +75,9 @@ def test_markdown_has_a_row_for_each_server() -> None:
 
 
 def test_json_is_the_same_without_drawings() -> None:
-    told = as_json(report_of(*drained()))
-    assert told["states"] == {"blocked": 1, "done": 4}
-    assert "curve" not in told
+    reported = as_json(report_of(*drained()))
+    assert reported["states"] == {"blocked": 1, "done": 4}
+    assert "curve" not in reported
 
 
 def test_one_that_was_never_started_has_a_report() -> None:

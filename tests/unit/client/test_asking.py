@@ -151,7 +151,7 @@ def test_an_operation_that_is_not_there_is_not_waited_for() -> None:
         list(asking.follow(Compute(gone), "1"))
 
 
-def test_an_api_that_stays_away_is_given_up() -> None:
+def test_an_api_that_stays_unreachable_is_abandoned() -> None:
     compute = Compute(*[keystone_errors.ConnectFailure("refused")] * asking.TRIES)
     with pytest.raises(asking.NotAsked):
         list(asking.follow(compute, "1"))

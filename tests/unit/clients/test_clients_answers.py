@@ -165,7 +165,7 @@ def test_connection_info_is_brought_into_the_drivers_form(
     }
 
 
-def test_a_binding_that_fails_is_refused_and_taken_away(sessions: Any, answers: Answers) -> None:
+def test_a_binding_that_fails_is_refused_and_deleted(sessions: Any, answers: Answers) -> None:
     failed = {"host": "h", "status": "INACTIVE", "vif_type": "binding_failed"}
     answers.answer = lambda request: (201, {"binding": failed}) if request.method == "POST" else (204, b"")
     network = NetworkClient(sessions(neutron={"endpoint_override": BASE}))

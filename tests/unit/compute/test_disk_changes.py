@@ -114,7 +114,7 @@ def test_what_the_base_image_has_does_not_travel() -> None:
     assert put_in(content, writer, changes.Digests(SIZE, BLOCK)) == BLOCK
 
 
-def test_zeros_are_told_and_not_sent() -> None:
+def test_zeros_are_described_and_not_sent() -> None:
     disk, writer = Disk(bytes([1]) * SIZE), Writer(bytes([1]) * SIZE)
     disk.write([(block, 0) for block in range(BLOCKS)])
     content = sent(disk.round(), changes.Digests(SIZE, BLOCK), is_full=True)

@@ -1,4 +1,4 @@
-"""Disks from host to host: offered by files and a secret, fetched over HTTP, checked by digest, gone on with after a break."""
+"""Disks from host to host: offered by files and a secret, fetched over HTTP, checked by digest, continued with after a break."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Pair:
         made = self.offers.make(MOVE, SERVER, [name], export)
         return DiskOffer(f"{self.server.url}/{MOVE}", made.secret, made.disks)
 
-    def fetch(self, offer: DiskOffer, told: list[int] | None = None) -> Path:
+    def fetch(self, offer: DiskOffer, reported: list[int] | None = None) -> Path:
         path = self.directory / "fetched"
-        disk_fetch.fetch(self.target, offer, offer.disks[0], path, (told if told is not None else []).append)
+        disk_fetch.fetch(self.target, offer, offer.disks[0], path, (reported if reported is not None else []).append)
         return path
 
     def restart(self) -> None:
@@ -106,11 +106,11 @@ def break_after(monkeypatch: pytest.MonkeyPatch, sizes: list[int]) -> list[int]:
     return began
 
 
-def test_a_disk_comes_as_it_was_offered_and_tells_how_far_it_is(pair: Pair) -> None:
-    content, told = os.urandom(3 * MIB + 5), [0]
-    path = pair.fetch(pair.offer(content), told)
+def test_a_disk_comes_as_it_was_offered_and_reports_its_progress(pair: Pair) -> None:
+    content, reported = os.urandom(3 * MIB + 5), [0]
+    path = pair.fetch(pair.offer(content), reported)
     assert path.read_bytes() == content
-    assert told == sorted(told) and told[-1] == len(content)
+    assert reported == sorted(reported) and reported[-1] == len(content)
     assert [each.name for each in pair.directory.glob("*.partial")] == []
 
 
@@ -126,7 +126,7 @@ def test_an_empty_disk_is_a_disk(pair: Pair) -> None:
     assert pair.fetch(pair.offer(b"")).read_bytes() == b""
 
 
-def test_connections_that_break_are_gone_on_with(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_that_break_are_replaced(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     content = os.urandom(4 * MIB)
     began = break_after(monkeypatch, [MIB, MIB // 2])
     assert pair.fetch(pair.offer(content)).read_bytes() == content
@@ -161,7 +161,7 @@ def test_a_source_that_restarts_is_waited_for(pair: Pair, monkeypatch: pytest.Mo
     assert began[0] == 0 and set(began[1:]) == {MIB}
 
 
-def test_a_source_that_is_gone_is_given_up(pair: Pair) -> None:
+def test_a_source_that_is_gone_is_abandoned(pair: Pair) -> None:
     offer = pair.offer(b"content")
     pair.server.stop()
     with pytest.raises(errors.DiskTransferFailed, match="0 of 7 bytes came"):

@@ -71,7 +71,7 @@ def test_what_was_undone_is_not_done_by_an_order_that_comes_late(
 
 
 @pytest.mark.parametrize("method", UNDONE_BY)
-def test_an_outcome_that_was_undone_is_not_told_any_more(fence: Fence, done: list[str], method: str) -> None:
+def test_an_outcome_that_was_undone_is_not_shown_any_more(fence: Fence, done: list[str], method: str) -> None:
     order(fence, done, method)
     order(fence, done, UNDONE_BY[method][0])
     with pytest.raises(errors.ClaimRefused):

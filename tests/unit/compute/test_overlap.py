@@ -64,7 +64,7 @@ def test_writes_are_done_in_order_before_a_flush() -> None:
 
 
 @pytest.mark.parametrize("flushes", [True, False])
-def test_a_write_that_fails_is_told_at_the_latest_at_the_end(flushes: bool) -> None:
+def test_a_write_that_fails_is_reported_at_the_latest_at_the_end(flushes: bool) -> None:
     disk = Disk(bad=20)
     with pytest.raises(OSError, match="bad block"), WriteBehind(disk) as behind:
         behind.write(0, b"a")

@@ -28,7 +28,7 @@ def text(size: int) -> bytes:
 
 
 class Clock:
-    """Time goes on by what is sent and what is compressed."""
+    """Time continues by what is sent and what is compressed."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -92,21 +92,23 @@ def sent(content: bytes, packer: Packer | None, clock: Clock, link: float) -> by
 
 
 def received(stream: bytes, size: int) -> tuple[bytes, int, list[tuple[int, int]]]:
-    writer, told = Writer(size), []
-    came = changes.apply(io.BytesIO(stream), writer, changes.Digests(size, BLOCK), lambda *sizes: told.append(sizes))
-    return bytes(writer.content), came, told
+    writer, reported = Writer(size), []
+    came = changes.apply(
+        io.BytesIO(stream), writer, changes.Digests(size, BLOCK), lambda *sizes: reported.append(sizes)
+    )
+    return bytes(writer.content), came, reported
 
 
 def test_over_a_slow_link_the_probe_goes_as_it_is_and_the_rest_compressed() -> None:
     content, clock, verdict = text(PROBE_BYTES + 8 * MIB), Clock(), Verdict()
     stream = sent(content, Packer(verdict, clock=clock), clock, 1e-6)
-    arrived, came, told = received(stream, len(content))
+    arrived, came, reported = received(stream, len(content))
     assert arrived == content
     assert verdict.packs
     assert PROBE_BYTES + 4 * MIB < came < PROBE_BYTES + 5 * MIB
     # What is counted is what travelled; how far that leads on the disk is told, too.
-    assert came == sum(travelled for travelled, _of_disk in told)
-    assert len(content) == sum(of_disk for _travelled, of_disk in told)
+    assert came == sum(travelled for travelled, _of_disk in reported)
+    assert len(content) == sum(of_disk for _travelled, of_disk in reported)
     assert len(stream) < came + 4096
 
 

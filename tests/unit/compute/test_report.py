@@ -70,7 +70,7 @@ FAILURES = [errors.RpcTimeout("recorded_claims", "cell_conductor", 10.0), OSErro
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_a_host_whose_torn_claims_nobody_can_tell_is_up(
+def test_a_host_whose_torn_claims_are_unknown_is_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     made, conductor = reporter(tmp_path, failure)

@@ -123,7 +123,7 @@ def test_a_torn_claim_is_asked_for_and_nobody_is_given_anything_before(
     # Not forgotten by the next start either.
     claims = claims_in(tmp_path)
     assert claims.torn() == [SERVER]
-    with pytest.raises(errors.ClaimRefused, match="does not know at the moment"):
+    with pytest.raises(errors.ClaimRefused, match="does not know now"):
         claims._try(None, None)  # type: ignore[arg-type]
     claims.restore(SERVER, [])
     assert claims.torn() == [] and claims_in(tmp_path).torn() == []

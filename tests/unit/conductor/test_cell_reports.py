@@ -23,7 +23,7 @@ class Cloud:
 
     def __init__(self, failure: errors.CausewayError) -> None:
         self.failure: errors.CausewayError | None = failure
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def guest_runs(self, _context: Any, *, instance_uuid: str) -> None:
         self._tell(instance_uuid)
@@ -32,7 +32,7 @@ class Cloud:
         self._tell(host)
 
     def _tell(self, what: str) -> None:
-        self.told.append(what)
+        self.reported.append(what)
         if self.failure is not None:
             raise self.failure
 
@@ -64,26 +64,24 @@ def test_a_guest_that_runs_though_it_is_stopped_and_can_not_be_reported(
     server = Instance(str(uuid.uuid4()), "project", "user", "server", flavor, vm_state=VmState.STOPPED, host="host1")
     database: Any = None
     endpoint(cloud)._sync_power(admin_context(), database, server, report(server.uuid), looks=True)
-    assert cloud.told == [server.uuid]
+    assert cloud.reported == [server.uuid]
     assert f"{server.uuid} on host1 was not" in caplog.text
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.code)
 @pytest.mark.parametrize("forced_down", [False, True])
-def test_a_host_that_is_back_is_told_of_again_until_that_is_heard(
-    failure: errors.CausewayError, forced_down: bool
-) -> None:
-    """What went on without it is still there: it must not be forgotten because nobody could be told at that moment."""
+def test_a_host_that_is_back_is_reported_until_that_arrives(failure: errors.CausewayError, forced_down: bool) -> None:
+    """What continued without it is still there: it must not be discarded because nobody could be told at that moment."""
     cloud = Cloud(failure)
     cell = endpoint(cloud)
     if forced_down:
-        # It goes on reporting while an operator says that it is dead.
+        # It continues reporting while an operator says that it is dead.
         cell._heard["host1"] = 1e12
         cell._report_returned_host(admin_context(), report(), set(), True)
-        assert cloud.told == []
+        assert cloud.reported == []
     for _again in range(2):
         cell._report_returned_host(admin_context(), report(), set(), False)
     cloud.failure = None
     for _again in range(2):
         cell._report_returned_host(admin_context(), report(), set(), False)
-    assert cloud.told == ["host1"] * 3
+    assert cloud.reported == ["host1"] * 3

@@ -96,5 +96,5 @@ def test_systemd_understands_the_units(role: str, tmp_path: Path) -> None:
     # Causeway is not installed where this runs.
     unit.write_text(text.replace("/usr/local/bin/causeway", "/bin/true"))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, timeout=60)
-    told = [line for line in done.stderr.splitlines() if unit.name in line]
-    assert told == []
+    reported = [line for line in done.stderr.splitlines() if unit.name in line]
+    assert reported == []

@@ -31,14 +31,14 @@ def written(tmp_path: Path, text: str) -> Path:
         ("DEFAULT", "disk_transfer_port = 70000", "to 65535"),
     ],
 )
-def test_a_value_that_can_not_be_is_told_at_once(tmp_path: Path, group: str, line: str, accepted: str) -> None:
+def test_a_value_that_can_not_be_is_reported_at_once(tmp_path: Path, group: str, line: str, accepted: str) -> None:
     file = written(tmp_path, f"[{group}]\n{line}\n")
-    with pytest.raises(cfg.ConfigFileValueError) as told:
+    with pytest.raises(cfg.ConfigFileValueError) as reported:
         new_config(config_files=[file])
-    assert f"[{group}] {line.split()[0]}: " in str(told.value) and accepted in str(told.value)
+    assert f"[{group}] {line.split()[0]}: " in str(reported.value) and accepted in str(reported.value)
 
 
-def test_what_does_nothing_is_told(tmp_path: Path) -> None:
+def test_what_does_nothing_is_reported(tmp_path: Path) -> None:
     file = written(
         tmp_path,
         "[DEFAULT]\nreboot_timeout = 60\nhost = h\ntransport_url = rabbit://\nlog_dir = /x\nno_such = 1\n"
@@ -58,7 +58,7 @@ def test_what_does_nothing_is_told(tmp_path: Path) -> None:
     assert "nova.conf has them" in str(found) and "nobody knows them" in str(found)
 
 
-def test_nothing_to_tell(tmp_path: Path) -> None:
+def test_nothing_to_report(tmp_path: Path) -> None:
     assert not ignored(new_config(config_files=[written(tmp_path, "[DEFAULT]\nhost = h\n")]))
     assert not ignored(new_config())
 
@@ -115,7 +115,7 @@ def test_releases_of_the_field_are_taken(tmp_path: Path, level: str | None, cap:
     assert (versions.cap(given), versions.allows(given, versions.CROSS_CELL)) == (cap, moves)
 
 
-def test_a_dollar_sign_that_was_not_meant_is_told_without_its_value(tmp_path: Path) -> None:
+def test_a_dollar_sign_that_was_not_meant_is_reported_without_its_value(tmp_path: Path) -> None:
     file = tmp_path / "causeway.conf"
     file.write_text("[api_database]\nconnection = mysql+pymysql://user:p$secret@host/api\n")
     with pytest.raises(cfg.ConfigFileValueError, match=r"\[api_database\] connection: .* Write \$\$") as raised:

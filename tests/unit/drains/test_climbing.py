@@ -47,7 +47,7 @@ def test_it_is_never_below_one_nor_above_the_most(periods: list[tuple[int, float
         assert 1 <= climb.limit <= most
 
 
-def test_what_is_not_used_up_to_its_limit_tells_nothing() -> None:
+def test_what_is_not_used_up_to_its_limit_shows_nothing() -> None:
     climb = Climb(4, 1000.0, raised_from=3)
     for _ in range(10):
         climb = after(climb, 1, PERIOD, is_full=False, most=MOST)

@@ -28,6 +28,6 @@ def test_who_has_none_may_go() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "next week", "5.3.2027", "2027-13-01"])
-def test_what_is_no_date_is_told_and_not_passed_over(text: str) -> None:
+def test_what_is_no_date_is_reported_and_not_passed_over(text: str) -> None:
     with pytest.raises(errors.BadRequest, match="is no date"):
         held_until({PROPERTY: text})

@@ -28,10 +28,10 @@ class Network:
 
 def ask(found: Any, *, proxy: bool = True) -> tuple[int, dict[str, str], Network]:
     """(status, the X- headers that the service gets, the network service) for a guest that says it is another one."""
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
 
     def service(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        told.update({name: value for name, value in environ.items() if name.startswith("HTTP_X_")})
+        reported.update({name: value for name, value in environ.items() if name.startswith("HTTP_X_")})
         start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "0")])
         return []
 
@@ -40,13 +40,13 @@ def ask(found: Any, *, proxy: bool = True) -> tuple[int, dict[str, str], Network
     client = falcon.testing.TestClient(guests_of(service, network, conf, "net"))
     claims = {"X-Instance-ID": "another", "X-Forwarded-For": "10.0.0.66", "X-Metadata-Provider": "lb"}
     answer = client.simulate_get("/latest", headers=claims, remote_addr="10.0.0.5")
-    return answer.status_code, told, network
+    return answer.status_code, reported, network
 
 
 def test_the_owner_of_the_address_in_this_network() -> None:
-    status, told, network = ask([PORT])
+    status, reported, network = ask([PORT])
     assert (status, network.asked) == (200, [("10.0.0.5", ["net"])])
-    assert told == {
+    assert reported == {
         "HTTP_X_INSTANCE_ID": "server",
         "HTTP_X_TENANT_ID": "project",
         "HTTP_X_INSTANCE_ID_SIGNATURE": sign("secret", "server"),
@@ -63,5 +63,5 @@ def test_the_network_service_fails() -> None:
 
 
 def test_a_service_that_finds_out_itself() -> None:
-    status, told, network = ask([PORT], proxy=False)
-    assert (status, told, network.asked) == (200, {}, [])
+    status, reported, network = ask([PORT], proxy=False)
+    assert (status, reported, network.asked) == (200, {}, [])

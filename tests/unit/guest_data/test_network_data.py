@@ -28,8 +28,8 @@ def v6(**fields: Any) -> FixedIp:
 
 
 def test_a_network_with_a_dhcp_server() -> None:
-    told = network_data([vif(v4(dhcp=True, dns=["192.0.2.53"]), vif_type="ovs")])
-    assert told == {
+    reported = network_data([vif(v4(dhcp=True, dns=["192.0.2.53"]), vif_type="ovs")])
+    assert reported == {
         "links": [
             {"id": LINK, "vif_id": PORT, "type": "ovs", "mtu": None, "ethernet_mac_address": "fa:16:3e:00:00:01"}
         ],
@@ -41,9 +41,9 @@ def test_a_network_with_a_dhcp_server() -> None:
 def test_a_network_without_one() -> None:
     routes = [{"destination": "192.168.0.0/16", "nexthop": "10.0.0.2"}]
     address = v4(dhcp=False, dns=["192.0.2.53"], routes=routes)
-    told = network_data([vif(address, mtu=1450), vif(v4(address="10.0.0.6", dhcp=False, dns=["192.0.2.53"]))])
-    assert (told["links"][0]["type"], told["links"][0]["mtu"]) == ("phy", 1450)
-    assert told["networks"][0] == {
+    reported = network_data([vif(address, mtu=1450), vif(v4(address="10.0.0.6", dhcp=False, dns=["192.0.2.53"]))])
+    assert (reported["links"][0]["type"], reported["links"][0]["mtu"]) == ("phy", 1450)
+    assert reported["networks"][0] == {
         "id": "network0",
         "type": "ipv4",
         "link": LINK,
@@ -56,8 +56,8 @@ def test_a_network_without_one() -> None:
         ],
         "services": [{"type": "dns", "address": "192.0.2.53"}],
     }
-    assert told["networks"][1]["id"] == "network1"
-    assert told["services"] == [{"type": "dns", "address": "192.0.2.53"}]
+    assert reported["networks"][1]["id"] == "network1"
+    assert reported["services"] == [{"type": "dns", "address": "192.0.2.53"}]
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_ipv6(address: FixedIp, kind: str) -> None:
 
 
 def test_a_link_has_one_network_of_each_version() -> None:
-    told = network_data([vif(v6(dhcp=False), v4(dhcp=False), v4(address="10.0.0.6", dhcp=False))])
-    assert [(each["type"], each["ip_address"]) for each in told["networks"]] == [
+    reported = network_data([vif(v6(dhcp=False), v4(dhcp=False), v4(address="10.0.0.6", dhcp=False))])
+    assert [(each["type"], each["ip_address"]) for each in reported["networks"]] == [
         ("ipv4", "10.0.0.5"),
         ("ipv6", "fd00::5"),
     ]

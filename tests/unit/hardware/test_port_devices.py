@@ -165,7 +165,7 @@ def test_ports_that_need_no_device() -> None:
         assert port_devices.request_of({"id": "port-1", "binding:vnic_type": vnic_type}, "physnet1") is None
 
 
-def test_what_the_network_service_is_told() -> None:
+def test_what_the_network_service_gets() -> None:
     card, function = tagged(PHYSNET1)[:2]
     assert port_devices.profile_of(card) == {
         "pci_vendor_info": "8086:1572",
@@ -174,11 +174,15 @@ def test_what_the_network_service_is_told() -> None:
         "device_mac_address": "02:00:00:00:00:01",
     }
     function.extra_info |= {"card_serial_number": "MT1", "pf_mac_address": "02:00:00:00:00:01"}
-    told = port_devices.profile_of(function)
-    assert (told["card_serial_number"], told["pf_mac_address"], told["vf_num"]) == ("MT1", "02:00:00:00:00:01", 0)
+    reported = port_devices.profile_of(function)
+    assert (reported["card_serial_number"], reported["pf_mac_address"], reported["vf_num"]) == (
+        "MT1",
+        "02:00:00:00:00:01",
+        0,
+    )
     kept = {"trusted": "true", "capabilities": ["switchdev"]}
-    assert port_devices.with_device({**kept, **told}, card) == kept | port_devices.profile_of(card)
-    assert port_devices.with_device({**kept, **told}, None) == kept
+    assert port_devices.with_device({**kept, **reported}, card) == kept | port_devices.profile_of(card)
+    assert port_devices.with_device({**kept, **reported}, None) == kept
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_bodies_of_every_length(port: int, size: int) -> None:
     assert ask(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size, body).endswith(body)
 
 
-def test_a_client_that_waits_to_be_told_to_go_on(port: int) -> None:
+def test_a_client_that_waits_for_100_continue(port: int) -> None:
     with connect(port, b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n") as made:
         assert made.recv(100).startswith(b"HTTP/1.1 100")
         made.sendall(b"abc")
@@ -96,13 +96,13 @@ def test_long_bodies_wait_for_one_another(port: int) -> None:
         assert all(answer(one).endswith(b"abc") for one in made)
 
 
-def test_requests_that_never_arrive_are_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_that_never_arrive_are_abandoned(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "DEADLINE", 0.0)
     with connect(port, b"GET / HT") as made:
         assert made.recv(100) == b""
 
 
-def test_bodies_that_trickle_are_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bodies_that_trickle_are_abandoned(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("causeway.http.body.PATIENCE", 0.0)
     monkeypatch.setattr("causeway.http.body.LEAST_RATE", 1e12)
     assert ask(port, CHUNKED, b"3\r\nab")[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 408")

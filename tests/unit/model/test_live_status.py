@@ -10,7 +10,7 @@ from causeway.model.states import MIGRATION_ENDED, MigrationStatus
 
 @pytest.mark.parametrize("cancelled", [True, False])
 @pytest.mark.parametrize("ended", sorted(MIGRATION_ENDED))
-def test_what_has_ended_stays_so_when_it_is_told_once_more(ended: MigrationStatus, cancelled: bool) -> None:
+def test_what_has_ended_stays_so_when_it_is_reported_once_more(ended: MigrationStatus, cancelled: bool) -> None:
     assert live_status_after(ended, cancelled=cancelled) is ended
 
 
@@ -23,6 +23,6 @@ def test_what_has_ended_stays_so_when_it_is_told_once_more(ended: MigrationStatu
         (MigrationStatus.RUNNING, MigrationStatus.FAILED),
     ],
 )
-def test_what_goes_on_fails_or_is_cancelled(before: MigrationStatus, after: MigrationStatus) -> None:
+def test_what_continues_fails_or_is_cancelled(before: MigrationStatus, after: MigrationStatus) -> None:
     assert live_status_after(before, cancelled=False) is after
     assert live_status_after(before, cancelled=True) is MigrationStatus.CANCELLED

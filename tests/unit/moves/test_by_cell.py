@@ -27,7 +27,7 @@ def test_one_that_hangs_holds_up_no_other_and_gets_nothing_new() -> None:
 
 
 @pytest.mark.parametrize("failure", [errors.DatabaseFailed("It is gone."), ValueError("of a kind nobody thought of")])
-def test_one_that_fails_is_told_in_the_log_and_done_again(failure: Exception, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_fails_is_logged_and_done_again(failure: Exception, caplog: pytest.LogCaptureFixture) -> None:
     work, done = ByCell("Looking"), threading.Event()
 
     def fail() -> None:

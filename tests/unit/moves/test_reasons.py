@@ -25,7 +25,7 @@ MEMORY = MoveMemory(
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "reported"),
     [
         ("node-1 did not answer.", "The source host did not answer."),
         ("Compute host node-1.example.org is down.", "The source host is down."),
@@ -36,5 +36,5 @@ MEMORY = MoveMemory(
         ("x" * 300, "X" + "x" * (LONGEST - 1)),
     ],
 )
-def test_hosts_are_named_by_what_they_are_to_the_move(message: str, told: str) -> None:
-    assert for_members(message, MEMORY) == told
+def test_hosts_are_named_by_what_they_are_to_the_move(message: str, reported: str) -> None:
+    assert for_members(message, MEMORY) == reported

@@ -95,7 +95,7 @@ def test_what_was_kept_is_read_anew(looked: Looked, phase: StepPhase, attempt: i
 @pytest.mark.parametrize(
     ("attempt", "later", "looks"), [(1, 0.0, 1), (2, 0.0, 2), (1, moves_run.RECENT, 2)], ids=["", "repeated", "later"]
 )
-def test_a_hosts_life_is_looked_at_again_by_who_repeats_a_step_or_comes_later(
+def test_a_hosts_life_is_looked_at_again_by_a_repeated_or_later_step(
     looked: Looked, monkeypatch: pytest.MonkeyPatch, attempt: int, later: float, looks: int
 ) -> None:
     seen: list[str] = []

@@ -1,4 +1,4 @@
-"""What a step makes outside of the journal before its saga's pivot can be taken back."""
+"""What a step makes outside of the journal before its saga's pivot can be undone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_TAKEN_BACK = {
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: recipe.name)
-def test_who_makes_something_before_the_pivot_can_take_it_back(recipe: Recipe[Any]) -> None:
+def test_steps_that_make_something_before_the_pivot_can_undo_it(recipe: Recipe[Any]) -> None:
     before = recipe.steps[: recipe.index(recipe.pivot) + 1] if recipe.pivot else recipe.steps
     makers = {step.name for step in before if step.makes and type(step).undo is Step.undo}
     assert {(recipe.name, name) for name in makers} <= NOT_TAKEN_BACK

@@ -39,7 +39,7 @@ instance_group image numa_topology pci_requests num_instances requested_destinat
 DRAIN = Drain(id="d", request=DrainRequest("empty cell1", Scope(cells=["cell1"])))
 
 
-def told(listening: Any, tell: Any, **options: Any) -> Any:
+def reported(listening: Any, tell: Any, **options: Any) -> Any:
     """The one message that comes of ``tell(notifier)``."""
     notifier, ear = listening(**options)
     tell(notifier)
@@ -66,7 +66,7 @@ def told(listening: Any, tell: Any, **options: Any) -> Any:
 def test_actions_have_the_fields_payloads(
     listening: Any, context: RequestContext, instance: Instance, action: str, extra: Any, name: Any, more_fields: str
 ) -> None:
-    heard = told(listening, lambda n: n.instance_action(context, instance, action, "start", host="host9", **extra))
+    heard = reported(listening, lambda n: n.instance_action(context, instance, action, "start", host="host9", **extra))
     assert heard.event_type == f"instance.{action}.start"
     assert (heard.publisher_id, heard.priority) == ("nova-compute:host9", "info")
     assert heard.name == name
@@ -79,7 +79,7 @@ def test_actions_have_the_fields_payloads(
 def test_words_times_and_addresses(listening: Any, context: RequestContext, instance: Instance) -> None:
     instance.launched_at = datetime(2026, 8, 1, 12, 0, 0, 999)
     instance.task_state = TaskState.RESIZE_PREP
-    data = told(listening, lambda n: n.instance_action(context, instance, "resize", "start", host="h")).data
+    data = reported(listening, lambda n: n.instance_action(context, instance, "resize", "start", host="h")).data
     assert (data["power_state"], data["state"], data["task_state"]) == ("running", "active", "resize_prep")
     assert (data["launched_at"], data["terminated_at"]) == ("2026-08-01T12:00:00Z", None)
     assert data["auto_disk_config"] == "MANUAL"
@@ -96,25 +96,25 @@ def test_every_power_state_has_a_word(
     listening: Any, context: RequestContext, instance: Instance, state: PowerState
 ) -> None:
     instance.power_state = state
-    heard = told(listening, lambda n: n.instance_action(context, instance, "power_off", "end", host="h"))
+    heard = reported(listening, lambda n: n.instance_action(context, instance, "power_off", "end", host="h"))
     assert heard.data["power_state"] == {0: "pending"}.get(state.value, state.name.lower())
 
 
-def test_who_asked_is_told_not_who_owns(listening: Any, context: RequestContext, instance: Instance) -> None:
-    data = told(listening, lambda n: n.instance_action(context, instance, "resize", "start", host="h")).data
+def test_the_caller_is_recorded_not_the_owner(listening: Any, context: RequestContext, instance: Instance) -> None:
+    data = reported(listening, lambda n: n.instance_action(context, instance, "resize", "start", host="h")).data
     assert (data["action_initiator_user"], data["action_initiator_project"]) == ("asker", "askers")
     assert (data["user_id"], data["tenant_id"], data["request_id"]) == ("owner", "owners", "req-1")
 
 
 def test_periodic_tasks_have_no_request(listening: Any, instance: Instance) -> None:
-    data = told(
+    data = reported(
         listening, lambda n: n.instance_action(admin_context(), instance, "resize_confirm", "end", host="h")
     ).data
     assert data["request_id"] is None
 
 
-def test_tokens_are_not_told(listening: Any, context: RequestContext, instance: Instance) -> None:
-    heard = told(listening, lambda n: n.instance_action(context, instance, "resize", "start", host="h"))
+def test_tokens_are_not_shown(listening: Any, context: RequestContext, instance: Instance) -> None:
+    heard = reported(listening, lambda n: n.instance_action(context, instance, "resize", "start", host="h"))
     assert heard.context["request_id"] == "req-1", heard.context
     assert "secret-token" not in repr(heard)
 
@@ -142,7 +142,7 @@ def test_block_devices_are_looked_up_if_it_is_configured(
     listening: Any, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]
 ) -> None:
     asked = {"block_devices_of": lambda _instance: block_devices}
-    heard = told(
+    heard = reported(
         listening,
         lambda n: n.instance_action(context, instance, "resize_confirm", "start", host="h"),
         bdms_in_notifications=True,
@@ -151,11 +151,11 @@ def test_block_devices_are_looked_up_if_it_is_configured(
     assert len(heard.data["block_devices"]) == 1
 
 
-def test_resize_prep_tells_the_flavor_to_come(
+def test_resize_prep_has_the_new_flavor(
     listening: Any, context: RequestContext, instance: Instance, flavor: Flavor
 ) -> None:
     new = dataclasses.replace(flavor, name="gen2.small", vcpus=2)
-    heard = told(
+    heard = reported(
         listening,
         lambda n: n.instance_action(context, instance, "resize_prep", "start", host="h", new_flavor=new),
     )
@@ -171,7 +171,9 @@ def test_a_fault_is_the_error_as_it_was_raised(listening: Any, context: RequestC
         deep_inside()
     except errors.GuestFailed as caught:
         error = caught
-    heard = told(listening, lambda n: n.instance_action(context, instance, "resize", "error", host="h", fault=error))
+    heard = reported(
+        listening, lambda n: n.instance_action(context, instance, "resize", "error", host="h", fault=error)
+    )
     assert heard.priority == "error"
     fault = heard.data["fault"]
     assert (fault["nova_object.name"], fault["nova_object.version"]) == ("ExceptionPayload", "1.1")
@@ -186,7 +188,7 @@ def test_an_error_that_came_over_rpc_has_no_traceback_but_is_told(
     listening: Any, context: RequestContext, instance: Instance
 ) -> None:
     error = errors.from_wire(errors.GuestFailed("broken").to_wire())
-    heard = told(
+    heard = reported(
         listening,
         lambda n: n.compute_task_error(
             context, "migrate_server", instance_uuid=instance.uuid, state=VmState.ACTIVE, error=error
@@ -200,8 +202,8 @@ def test_an_error_that_came_over_rpc_has_no_traceback_but_is_told(
     assert heard.data["reason"]["nova_object.data"]["exception_message"] == "broken"
 
 
-def test_exists_tells_the_current_period(listening: Any, context: RequestContext, instance: Instance) -> None:
-    heard = told(listening, lambda n: n.instance_exists(context, instance, host="h"))
+def test_exists_has_the_current_period(listening: Any, context: RequestContext, instance: Instance) -> None:
+    heard = reported(listening, lambda n: n.instance_exists(context, instance, host="h"))
     assert (heard.event_type, heard.name) == ("instance.exists", ("InstanceExistsPayload", "2.1"))
     assert set(heard.data) == {*INSTANCE.split(), "audit_period"}
     period = heard.data["audit_period"]["nova_object.data"]
@@ -209,7 +211,7 @@ def test_exists_tells_the_current_period(listening: Any, context: RequestContext
     assert period["audit_period_beginning"] <= period["audit_period_ending"]
 
 
-def test_updates_are_told_as_configured(listening: Any, context: RequestContext, instance: Instance) -> None:
+def test_updates_are_notified_as_configured(listening: Any, context: RequestContext, instance: Instance) -> None:
     instance.task_state = TaskState.RESIZE_PREP
     notifier, ear = listening(notify_on_state_change="vm_state")
     notifier.instance_update(context, instance, old_vm_state=VmState.ACTIVE, old_task_state=None)
@@ -225,9 +227,11 @@ def test_updates_are_told_as_configured(listening: Any, context: RequestContext,
     }
 
 
-def test_task_states_are_told_if_that_is_wanted(listening: Any, context: RequestContext, instance: Instance) -> None:
+def test_task_states_are_notified_if_that_is_wanted(
+    listening: Any, context: RequestContext, instance: Instance
+) -> None:
     instance.task_state = TaskState.RESIZE_PREP
-    heard = told(
+    heard = reported(
         listening,
         lambda n: n.instance_update(context, instance, host="h", source="nova-conductor", old_vm_state=VmState.ACTIVE),
         notify_on_state_change="vm_and_task_state",
@@ -235,7 +239,7 @@ def test_task_states_are_told_if_that_is_wanted(listening: Any, context: Request
     assert heard.publisher_id == "nova-conductor:h"
 
 
-def test_the_scheduler_tells_what_was_asked(listening: Any, context: RequestContext, flavor: Flavor) -> None:
+def test_the_scheduler_notifies_of_what_was_asked(listening: Any, context: RequestContext, flavor: Flavor) -> None:
     spec = RequestSpec(
         str(uuid.uuid4()),
         "owners",
@@ -245,7 +249,7 @@ def test_the_scheduler_tells_what_was_asked(listening: Any, context: RequestCont
         server_group=RequestedGroup("g", "anti-affinity"),
         requested_destination=Destination(host="h", cell="c"),
     )
-    heard = told(listening, lambda n: n.select_destinations(context, spec, "start"))
+    heard = reported(listening, lambda n: n.select_destinations(context, spec, "start"))
     assert (heard.event_type, heard.name) == ("scheduler.select_destinations.start", ("RequestSpecPayload", "1.1"))
     assert set(heard.data) == set(REQUEST_SPEC.split())
     image = heard.data["image"]["nova_object.data"]
@@ -303,7 +307,7 @@ def test_the_scheduler_tells_what_was_asked(listening: Any, context: RequestCont
     ],
 )
 def test_resources(listening: Any, context: RequestContext, tell: Any, event: str, name: Any, fields: str) -> None:
-    heard = told(listening, lambda notifier: tell(notifier, context))
+    heard = reported(listening, lambda notifier: tell(notifier, context))
     assert (heard.event_type, heard.name) == (event, name)
     assert set(heard.data) == set(fields.split())
     expected = "nova-compute:host1" if event == "service.update" else "nova-api:controller"
@@ -348,7 +352,7 @@ def test_a_broken_bus_breaks_nothing_and_is_counted(
     assert "instance.resize.start could not be sent: ConnectionError: no route to host" in caplog.text
 
 
-def test_what_comes_after_the_end_is_dropped(listening: Any, context: RequestContext, instance: Instance) -> None:
+def test_what_comes_after_the_end_is_discarded(listening: Any, context: RequestContext, instance: Instance) -> None:
     notifier, _ear = listening()
     notifier.close()
     notifier.instance_action(context, instance, "resize", "start", host="h")

@@ -42,9 +42,9 @@ def test_without_a_job(source: Presence | None, target: Presence | None, decisio
 
 
 def test_the_table_is_whole() -> None:
-    told = {(source, target) for source, target, _decision in CASES}
+    reported = {(source, target) for source, target, _decision in CASES}
     dead = [target for target in ANY if target not in ALIVE]
-    assert told == set(itertools.product(ANY, dead))
+    assert reported == set(itertools.product(ANY, dead))
 
 
 @pytest.mark.parametrize("source", ANY)

@@ -133,7 +133,7 @@ def test_an_error_is_raised_again_as_the_same_class(start: Start, client: RpcCli
     assert raised.value.details == "looked on host1"
 
 
-def test_a_service_that_does_not_know_a_method_is_told_from_one_that_fails(
+def test_a_service_that_does_not_know_a_method_is_distinguished_from_one_that_fails(
     start: Start, client: RpcClient, context: RequestContext
 ) -> None:
     start(Compute())

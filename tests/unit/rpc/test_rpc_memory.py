@@ -115,7 +115,7 @@ def test_heartbeats_keep_a_caller_waiting(queue: Queue) -> None:
         assert results.get(timeout=TIMEOUT) == {"result": 5}
 
 
-def test_a_caller_without_heartbeats_gives_up_long_before_its_timeout(queue: Queue) -> None:
+def test_a_caller_without_heartbeats_fails_long_before_its_timeout(queue: Queue) -> None:
     driver = queue.driver()
     with listening(driver), calling(driver, timeout=3600, call_monitor_timeout=0.1) as results:
         assert isinstance(results.get(timeout=TIMEOUT), oslo_messaging.MessagingTimeout)

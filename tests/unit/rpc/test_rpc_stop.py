@@ -1,4 +1,4 @@
-"""Services end in time although their message queue is away."""
+"""Services end in time although their message queue is unavailable."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_goes_wrong_in_time_is_raised() -> None:
 
 @pytest.mark.integration
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-def test_a_service_ends_while_rabbitmq_is_away(tmp_path: Path) -> None:
+def test_a_service_ends_while_rabbitmq_is_unavailable(tmp_path: Path) -> None:
     """It has served and it has called, so that it has connections of each kind."""
     conf = cfg.ConfigOpts()
     conf([])

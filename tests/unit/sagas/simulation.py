@@ -2,7 +2,7 @@
 
 Each place where something can happen to a process (before and after each call to the world and each write of the journal) has a
 number. A plan says at which of them what happens. A process that is *frozen* stands still there while its lease expires and
-another one goes on; then it continues, and does not know.
+another one continues; then it continues, and does not know.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ class Simulation:
                 raise RuntimeError("a mistake in the program")
 
     def _freeze(self) -> None:
-        """Whoever is at work stands still; its lease expires, and another process goes on for a while."""
+        """Whoever is at work stands still; its lease expires, and another process continues for a while."""
         self._froze = True
         self.clock.seconds += LEASE + 1
         self._go_on()

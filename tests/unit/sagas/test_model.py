@@ -19,7 +19,7 @@ from causeway.model.sagas import SagaState
 from causeway.store import schema
 from causeway.store.database import Database
 
-# Accidents that pass: whoever goes on after them gets what was asked for.
+# Accidents that pass: whoever continues after them gets what was asked for.
 PASSING = (Accident.FAIL, Accident.CRASH, Accident.FREEZE, Accident.LOSE_ANSWER, Accident.STOP)
 
 
@@ -94,7 +94,7 @@ def test_what_passes_costs_nothing(shape: Shape, plan: Plan) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(shapes(attended=True), plans())
-def test_who_waits_for_the_end_is_told_what_it_is(shape: Shape, plan: Plan) -> None:
+def test_who_waits_for_the_end_gets_it(shape: Shape, plan: Plan) -> None:
     simulation = Simulation(shape, plan)
     saga = simulation.run()
     if saga.pivoted:

@@ -78,7 +78,7 @@ def test_what_is_kept_with_a_move_does_not_grow_with_the_cloud() -> None:
     assert len(msgspec.json.encode(short)) < 5000
 
 
-def test_a_host_whose_claim_was_refused_is_told_of() -> None:
+def test_a_host_whose_claim_was_refused_is_reported() -> None:
     lost = fits("lost", 2.0)
     lost.refusal = Refusal("was full when it was claimed", "were full when they were claimed", filter="Placement")
     short = Explanation([fits("taken", 1.0, selected=True), lost]).in_short()

@@ -117,7 +117,7 @@ def test_what_was_claimed_counts_and_what_was_not_does_not(world: World) -> None
     assert world.placement.questions == 1
 
 
-def test_requests_go_on_while_all_hosts_are_looked_up_again(world: World) -> None:
+def test_requests_continue_while_all_hosts_are_looked_up_again(world: World) -> None:
     assert world.choose(claims=False) == "host1"
     world.placement.free |= {"host3": 4000}
     world.placement.may_answer.clear()

@@ -136,7 +136,7 @@ def test_a_pick_for_a_server_that_was_deleted_does_not_count() -> None:
     assert picks.seen("group", {"two"}, {"host2": {"two"}}) == {"host2": {"two"}}
 
 
-def test_a_pick_for_a_group_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pick_for_a_group_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("causeway.scheduler.group_picks.SECONDS_UNTIL_SEEN", -1)
     picks = GroupPicks()
     picks.add("group", "one", "host1")

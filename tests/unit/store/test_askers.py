@@ -57,7 +57,7 @@ def test_threads_are_used_again() -> None:
     askers.close(wait=True)
 
 
-def test_a_failure_is_for_who_asked() -> None:
+def test_a_failure_is_for_the_caller() -> None:
     askers = Askers()
 
     def fails() -> None:

@@ -147,7 +147,7 @@ def test_all_in_use_is_a_failure_that_says_so_and_passes(bench: Bench) -> None:
     bench.databases[6].ping()
 
 
-def test_who_waits_gets_the_connection_that_is_given_back(bench: Bench) -> None:
+def test_who_waits_gets_the_connection_that_is_returned(bench: Bench) -> None:
     waiting = bench.databases[6]
     waiting.engine.pool._timeout = 30.0  # type: ignore[attr-defined]
     with ExitStack() as held, ThreadPoolExecutor(1) as pool:
@@ -182,7 +182,7 @@ def test_a_database_that_can_not_be_reached_uses_up_nothing(tmp_path: Path) -> N
     there.close()
 
 
-def test_a_closed_database_closes_what_is_given_back_later(bench: Bench) -> None:
+def test_a_closed_database_closes_connections_that_are_returned_later(bench: Bench) -> None:
     database = bench.databases[0]
     with database.read() as connection:
         database.close()

@@ -44,7 +44,7 @@ def test_what_a_table_refuses_is_for_the_caller(tmp_path: Path) -> None:
     database.close()
 
 
-def test_who_can_not_begin_to_write_is_told_that_the_database_failed(
+def test_who_can_not_begin_to_write_gets_that_the_database_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process holds the file for longer than anybody waits."""

@@ -67,7 +67,7 @@ def _added(kind: str) -> set[tuple[str, str]]:
     ("kind", "name"),
     [("api", "migrations"), ("cell", "instances"), ("cell", "compute_nodes")],
 )
-def test_an_older_process_goes_on_after_a_sync(kind: schema.Kind, name: str, tmp_path: Path) -> None:
+def test_an_older_process_continues_after_a_sync(kind: schema.Kind, name: str, tmp_path: Path) -> None:
     """With its connection open meanwhile: it reads and writes rows as it did, and finds those that it had."""
     database = Database(f"sqlite:///{tmp_path}/{kind}.sqlite", kind)
     added = _added(kind)

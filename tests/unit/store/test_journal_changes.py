@@ -64,7 +64,7 @@ def test_what_changed(monkeypatch: pytest.MonkeyPatch, api: Database, held: Oper
 def test_everything_after_a_failure_whose_outcome_is_not_known(
     monkeypatch: pytest.MonkeyPatch, api: Database, held: Operation
 ) -> None:
-    """The write took effect; what it wrote is taken back by the next one, although that was there before."""
+    """The write took effect; what it wrote is undone by the next one, although that was there before."""
     works = Database.write
 
     def loses_the_answer(self: Database) -> Any:

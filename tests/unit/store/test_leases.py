@@ -20,7 +20,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def test_the_database_tells_the_time(database: Database) -> None:
+def test_the_clock_is_the_databases(database: Database) -> None:
     lease_checks.the_database_tells_the_time(database)
 
 
@@ -29,7 +29,7 @@ def test_a_lease_is_as_long_as_it_says(database: Database) -> None:
 
 
 @pytest.mark.parametrize("seconds", [4.0, 3600.0, -3600.0])
-def test_whose_lease_is_over_is_told_by_the_database(
+def test_the_database_decides_whose_lease_is_over(
     database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     lease_checks.whose_lease_is_over_is_told_by_the_database(database, monkeypatch, seconds)

@@ -232,7 +232,7 @@ class TestDownCells:
         assert len(page.servers) == 20
 
     @pytest.mark.usefixtures("broken")
-    def test_who_tells_of_all_hears_of_it_on_the_first_page(self, cloud: MappedCloud) -> None:
+    def test_who_lists_all_gets_it_on_the_first_page(self, cloud: MappedCloud) -> None:
         page = list_servers(cloud.cells, ServerQuery("p", 5, [ALIVE], lists_down_cells=True))
         assert [cell.name for cell in page.down] == ["cell1"]
 

@@ -163,7 +163,7 @@ def test_nobody_is_asked_for_more_than_a_small_page_needs() -> None:
     assert many.read_rows <= 11 + 10 * (2 + SLACK)
 
 
-def test_a_further_take_goes_on_where_the_one_before_ended() -> None:
+def test_a_further_take_continues_where_the_one_before_ended() -> None:
     rows = [
         [row(number, str(cell), display_name=f"{number:04}") for number in range(cell, 600, 3)] for cell in range(3)
     ]

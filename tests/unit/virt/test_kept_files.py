@@ -82,7 +82,7 @@ def test_a_guest_that_leaves_before_it_was_started_leaves_with_what_was_put_back
     assert (beside(kept) / STATE).read_text() == "newer" and not known(kept).exists()
 
 
-def test_what_is_missing_at_the_target_is_told(kept: KeptFiles, tmp_path: Path) -> None:
+def test_what_is_missing_at_the_target_is_reported(kept: KeptFiles, tmp_path: Path) -> None:
     put(known(kept), "state")
     put(known(kept), "passing", "tpm2/tpm2-00.volatilestate")
     put(kept.disks.folder(UUID), "variables", "nvram")

@@ -133,7 +133,7 @@ def test_an_offer_that_is_found(tmp_path: Path, synced: list[str]) -> None:
     assert str(folder) in synced
 
 
-def test_an_offer_that_is_withdrawn(tmp_path: Path, synced: list[str]) -> None:
+def test_an_offer_that_has_ended(tmp_path: Path, synced: list[str]) -> None:
     """Its secret opens it no more, also after a power cut."""
     offers = DiskOffers(tmp_path)
     (tmp_path / f"{MOVE}.{SERVER}").mkdir()

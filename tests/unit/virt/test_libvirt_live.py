@@ -141,9 +141,9 @@ def running(hardware: GuestHardware) -> str:
 def test_the_guest_keeps_what_it_sees_and_gets_the_places_of_the_target() -> None:
     source = running(guest("/source/1", bridge="brq-source", volume="/mnt/volume", cpus=[0, 1]))
     wanted = guest("/target/1", bridge="brq-target", volume="/dev/sdx", cpus=[4], cache="writeback")
-    told = for_target(source, domain_xml(wanted))
-    assert "/source/" not in told and "brq-source" not in told and "of-the-source" not in told
-    domain = ET.fromstring(told)
+    reported = for_target(source, domain_xml(wanted))
+    assert "/source/" not in reported and "brq-source" not in reported and "of-the-source" not in reported
+    domain = ET.fromstring(reported)
     vda, vdb, config = domain.findall("devices/disk")
     assert [disk.find("source").attrib for disk in (vda, vdb, config)] == [  # type: ignore[union-attr]
         {"file": "/target/1/disk"},
@@ -236,7 +236,7 @@ def test_what_the_configuration_says_of_live_migrations() -> None:
     assert from_options(new_config(my_ip="10.0.0.8")) == LiveSettings("10.0.0.8")
 
 
-def test_only_migrations_to_other_hosts_are_told_of() -> None:
+def test_only_migrations_to_other_hosts_are_reported() -> None:
     class Job:
         def __init__(self, stats: dict[str, int]) -> None:
             self.stats = stats
@@ -294,7 +294,7 @@ def test_whose_writes_qemu_misses_while_it_copies_memory(version: int, kind: str
     assert dirty_memory.is_missed(Hypervisor(), f"<domain type='{kind}'/>") is missed
 
 
-def test_post_copy_is_told_of() -> None:
+def test_post_copy_is_reported() -> None:
     class PostCopy(Domain):
         def jobStats(self) -> dict[str, int]:
             return {"type": 2, "operation": libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT, "memory_remaining": 5}
@@ -318,8 +318,8 @@ def test_post_copy_is_told_of() -> None:
             assert timeout
             return function(Hypervisor(self.domain))
 
-    told = [LiveMigrations(cast(Any, Connection(each)), LiveSettings(), Path).progress(UUID) for each in found]
-    assert [(each.post_copy, each.memory_remaining) for each in told if each is not None] == [(True, 5), (False, 5)]
+    reported = [LiveMigrations(cast(Any, Connection(each)), LiveSettings(), Path).progress(UUID) for each in found]
+    assert [(each.post_copy, each.memory_remaining) for each in reported if each is not None] == [(True, 5), (False, 5)]
 
 
 def test_certificates_stay_until_the_host_has_another_address_or_the_lab_another_authority(tmp_path: Path) -> None:

@@ -93,7 +93,9 @@ def test_a_volume_of_one_guest_goes_with_it(volumes: Volumes, connector: Connect
 
 
 @pytest.mark.parametrize("multiattach", [True, False])
-def test_a_guest_is_told_that_it_shares_a_disk(volumes: Volumes, connector: Connector, multiattach: bool) -> None:
+def test_the_definition_of_a_guest_says_that_it_shares_a_disk(
+    volumes: Volumes, connector: Connector, multiattach: bool
+) -> None:
     assert connector.connected == []
     disk = volumes.connect("first", volume(SHARED, multiattach=multiattach))
     xml = f"<domain><devices>{disk_xml(disk)}</devices></domain>"

@@ -16,7 +16,7 @@ NETWORK_ID = "33333333-2222-3333-4444-555555555555"
 
 
 @pytest.mark.parametrize(("details", "datapath"), [({"datapath_type": "netdev"}, "netdev"), ({}, "system")])
-def test_the_bridge_keeps_the_datapath_that_its_agent_has_told_of(
+def test_the_bridge_keeps_the_datapath_that_its_agent_has_reported(
     monkeypatch: pytest.MonkeyPatch, details: dict[str, Any], datapath: str
 ) -> None:
     plugged: list[Any] = []

@@ -20,7 +20,7 @@ def global_options() -> Iterator[cfg.ConfigOpts]:
     cfg.CONF.clear()
 
 
-def test_os_vif_is_told_where_the_switch_is(tmp_path: Path, global_options: cfg.ConfigOpts) -> None:
+def test_os_vif_gets_where_the_switch_is(tmp_path: Path, global_options: cfg.ConfigOpts) -> None:
     file = tmp_path / "compute.conf"
     file.write_text(
         "[DEFAULT]\ncompute_driver = libvirt\nhost = host1\n[os_vif_ovs]\novsdb_connection = unix:/run/switch.sock\n"

@@ -114,7 +114,7 @@ def moved(source: SimulatedDriver, target: SimulatedDriver, image: Path, tmp_pat
     assert not received.exists()
 
 
-def test_a_host_tells_its_uptime(tmp_path: Path) -> None:
+def test_a_host_reports_its_uptime(tmp_path: Path) -> None:
     assert host(tmp_path, "host1").host_facts().uptime == "up 0 days"
 
 
@@ -159,7 +159,7 @@ def test_a_root_disk_moves_with_its_data(
     assert not source.double_starts + target.double_starts
 
 
-def test_revert_brings_back_the_disk_as_it_was_when_it_was_stashed(
+def test_revert_restores_the_disk_as_it_was_when_it_was_stashed(
     source: SimulatedDriver, target: SimulatedDriver, image: Path, tmp_path: Path
 ) -> None:
     source.spawn(new(image))
@@ -416,7 +416,7 @@ def test_many_threads_at_one_guest_leave_it_whole(source: SimulatedDriver, image
     assert sorted(written(source)) == sorted(f"{number}-{line}" for number in range(4) for line in range(20))
 
 
-def test_the_host_tells_what_the_scheduler_wants_to_know(source: SimulatedDriver) -> None:
+def test_the_host_reports_what_the_scheduler_needs(source: SimulatedDriver) -> None:
     facts = source.host_facts()
     assert (facts.hypervisor_hostname, facts.hypervisor_type) == ("host1", "simulated")
     assert ["x86_64", "simulated", "hvm"] in facts.supported_instances

@@ -1,4 +1,4 @@
-"""Making and removing guests."""
+"""Makes and destroys guests."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class BuildEndpoint:
             self._host.offers.end_all(instance.uuid)
             self._host.rounds.discard_all(instance.uuid)
             self._host.copies.discard_all(instance.uuid)
-            # Of an image that was on its way here when the host died.
+            # A download of an image that the host's death interrupted.
             self._host.image_cache.discard_received(instance.uuid)
 
     def inspect_instance(self, context: RequestContext, *, instance_uuid: str) -> GuestFacts:  # noqa: ARG002
@@ -75,7 +75,7 @@ class BuildEndpoint:
 
 @contextmanager
 def claimed(host: Host, instance: Instance) -> Iterator[Instance]:
-    """The server with what was claimed for it, which is released if the block fails."""
+    """Yields the server with its claim, which is released if the block fails."""
     claims = host.claims
     held_before = claims.holds(instance.uuid)
     claims.claim(instance, None)

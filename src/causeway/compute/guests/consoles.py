@@ -1,4 +1,4 @@
-"""Where the consoles of guests are."""
+"""Finds the consoles of guests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes and ports of guests that are there."""
+"""Attaches and detaches volumes and ports of existing guests."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class DevicesEndpoint:
         return connected
 
     def detach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> None:
-        """Also of a guest that does not have it, or is not there."""
+        """Succeeds also if the guest does not have the volume, or there is no guest."""
         with self._host.lock(instance.uuid):
-            # Of an attach that broke off, only the volume service knows how it was connected.
+            # Only the volume service knows how an interrupted attach has connected it.
             (connected,) = guest.with_connections(self._host, context, [block_device])
             self._host.driver.detach_volume(instance.uuid, connected)
 

@@ -1,4 +1,4 @@
-"""The root disk of a guest as an image."""
+"""Uploads the root disk of a guest as an image."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def store(host: Host, context: RequestContext, instance: Instance, image_id: str
             except (errors.WarmCopyImpossible, errors.GuestFailed) as failure:
                 LOG.info("The disk of server %s is uploaded when its guest is off: %s", uuid, failure.message)
         elif driver.supports_warm_copy:
-            # Of an attempt whose process died.
+            # The file of an attempt whose process died.
             driver.end_rounds(uuid)
         driver.power_off(uuid, host.shutdown_timeout(instance))
     return upload(host, context, instance, image_id, progress)

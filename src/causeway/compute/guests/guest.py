@@ -1,4 +1,4 @@
-"""What a guest is made of: its ports, its volumes, its disks."""
+"""The parts of a guest: its ports, its volumes, its disks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def spec_of(
 def outcome_of(
     instance: Instance, power_state: PowerState, vifs: list[Vif], volumes: list[BlockDevice]
 ) -> GuestOutcome:
-    """Of a guest that was started on the host that it was on: what the server holds of that is what it held."""
+    """The outcome for a guest that was started on its host: it holds what it held."""
     return GuestOutcome(
         power_state, vifs, volumes, numa_topology=instance.numa_topology, pci_devices=instance.pci_devices
     )
@@ -101,10 +101,10 @@ def connected_volumes(
             try:
                 info = _connect(host, context, device.attachment_id, connector, device.device_name)
             except errors.VolumeNotFound:
-                # The attachment alone may be gone because somebody works on it: that is no reason to go without a disk.
+                # Only the attachment may be gone, because another request works on it: the guest must not start without the disk.
                 if device.is_root or device.volume_id is None or not host.volumes.is_gone(context, device.volume_id):
                     raise
-                LOG.warning("Volume %s of a server is gone: the guest goes without it", device.volume_id)
+                LOG.warning("Volume %s of a server is gone: the guest starts without it", device.volume_id)
                 continue
             host.driver.check_volume_connectable(info)
             device = dataclasses.replace(device, connection_info=info)
@@ -142,7 +142,7 @@ def with_connections(host: Host, context: RequestContext, block_devices: list[Bl
 
 
 def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], AbstractContextManager[None]]:
-    """What the driver waits for before the guest runs: ports that the network service had not plugged when we looked."""
+    """Makes the context in which the driver waits for ports that the network service has not plugged yet."""
     waiting = [vif.id for vif in vifs if not vif.active]
 
     def context() -> AbstractContextManager[None]:
@@ -215,11 +215,11 @@ def _bind_anew(host: Host, context: RequestContext, instance: Instance, vif: Vif
         if host.network.show_port(context, vif.id).get("device_id") == instance.uuid:
             bind_port(host, context, instance, vif)
     except errors.PortNotFound:
-        LOG.warning("Port %s of server %s is gone: the guest goes without it", vif.id, instance.uuid)
+        LOG.warning("Port %s of server %s is gone: the guest starts without it", vif.id, instance.uuid)
 
 
 def refreshed_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:
-    """The server's ports as the network service has them now."""
+    """Returns the server's ports as the network service has them now."""
     if not instance.network_info:
         return []
     return host.network.network_info(context, instance.uuid, previous=instance.network_info)

@@ -1,4 +1,4 @@
-"""Pausing and suspending guests, and images of their disks."""
+"""Pauses, suspends and resumes guests, and makes images of their disks."""
 
 from __future__ import annotations
 

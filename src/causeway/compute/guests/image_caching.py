@@ -1,4 +1,4 @@
-"""Images that a host is to have before anybody makes a server from them."""
+"""Fetches images to the host before a server is made from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users want of the guest itself: what is counted of it, a dump of its memory, another password."""
+"""Requests to the guest itself: diagnostics, a dump of its memory, a new password."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class InsideEndpoint:
         return self._host.driver.diagnostics(instance_uuid)
 
     def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None:  # noqa: ARG002
-        # Not under the server's lock: who holds it may be waiting for the guest that hangs.
+        # Not under the server's lock: its holder may be waiting for the guest that hangs.
         self._host.driver.trigger_crash_dump(instance_uuid)
 
     def set_admin_password(self, context: RequestContext, *, instance: Instance, password: str) -> None:  # noqa: ARG002

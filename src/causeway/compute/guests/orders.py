@@ -1,4 +1,4 @@
-"""What operations that are no moves order: each order is carried out once for its operation.
+"""Orders of operations other than moves: each order is carried out once for its operation.
 
 An order that is repeated after its answer was lost finds the outcome that was recorded; one that comes too late is refused.
 """
@@ -108,7 +108,7 @@ class OrdersEndpoint:
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
         if self._host.driver.supports_warm_copy:
-            # Of an upload whose process died.
+            # The file of an upload whose process died.
             with self._host.lock(instance.uuid):
                 self._host.driver.end_rounds(instance.uuid)
         return self._power.power_on_instance(context, instance=instance, block_devices=block_devices)
@@ -128,7 +128,7 @@ class OrdersEndpoint:
     ) -> None:
         self._power.power_off_instance(context, instance=instance)
         if image_id is not None:
-            # Conductors of the former release.
+            # Conductors of the former release send this.
             disk_images.upload(self._host, context, instance, image_id, self._progress(context, token))
 
     @fenced

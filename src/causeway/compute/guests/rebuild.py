@@ -1,4 +1,4 @@
-"""Making the guest of a server anew: rebuild, evacuate, unshelve."""
+"""Makes the guest of a server anew: rebuild, evacuate, unshelve."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rebuild(
         claimed(host, instance) as instance,
     ):
         try:
-            # What can't be fetched must not cost the guest that is there.
+            # Fetches first: a failed download must not destroy the present guest.
             root_disk = (
                 None if is_volume_backed(block_devices) else _root_disk(host, context, instance, snapshot_id, progress)
             )

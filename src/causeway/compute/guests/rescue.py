@@ -42,7 +42,7 @@ class RescueEndpoint:
         block_devices: list[BlockDevice],
         image: RescueImage,
     ) -> GuestOutcome:
-        """Whatever can be refused is refused before the guest is powered off."""
+        """Checks everything before the guest is powered off."""
         host = self._host
         with host.lock(instance.uuid):
             progress = TransferProgress(host, context, token, is_joined=True)
@@ -135,7 +135,7 @@ class RescueEndpoint:
 
 
 def of_record(instance: Instance) -> Rescue | None:
-    """What the guest of a server boots that is rescued, as its record says; None: its own disk."""
+    """The disk that the guest boots according to its record, if the server is rescued; None: its own disk."""
     image = records.of_record(instance.system_metadata)
     return Rescue(image) if instance.vm_state is VmState.RESCUED and image is not None else None
 

@@ -21,7 +21,7 @@ from causeway.virt.warm import DiskReader
 
 _ROUND = 1
 # Image services and proxies abandon a client that sends nothing, and a guest may need long to shut down:
-# so much is kept back, and sent bit by bit meanwhile.
+# so many bytes are held back, and sent bit by bit meanwhile.
 _KEPT_BYTES, _BIT = 4 << 20, 32 << 10
 _SECONDS_BETWEEN_BITS = 1.0
 # Seconds in which an image service must have noticed that an upload was broken off, and between two looks.
@@ -31,7 +31,7 @@ _NOTICED_SECONDS, _LOOK_EVERY = 20.0, 0.2
 def upload_and_shut_down(
     host: Host, context: RequestContext, instance: Instance, image_id: str, progress: Progress
 ) -> int:
-    """Uploads the root disk as it is when the guest is off, which it is afterwards; returns how many bytes the image has.
+    """Shuts the guest down and uploads the root disk as it is then; returns how many bytes the image has.
 
     Raises WarmCopyImpossible or GuestFailed if that can't be done beside the guest, which may be off by then: the image can
     be made in another way. Whoever calls has the guest's lock.
@@ -44,7 +44,7 @@ def upload_and_shut_down(
             opened.pop().close()
 
     def parts() -> Iterator[bytes]:
-        # Perhaps once more, if the user's token was not accepted.
+        # It may be a second attempt, if the user's token was not accepted.
         close_all()
         opened.append(stream.parts())
         return opened[-1]
@@ -52,7 +52,7 @@ def upload_and_shut_down(
     try:
         host.images.stream(context, image_id, parts)
         if not stream.is_complete:
-            # It answered before it had all, and did not say that it refuses it.
+            # It answered before it had all, with no refusal.
             raise _cut_short(image_id)
     except (errors.WarmCopyImpossible, errors.GuestFailed):
         _await_broken_off(host, context, image_id)
@@ -64,7 +64,7 @@ def upload_and_shut_down(
 
 
 def _await_broken_off(host: Host, context: RequestContext, image_id: str) -> None:
-    """Until the image takes data again. Raises DiskTransferBroken if it does not, DiskTransferFailed if it has a part of them."""
+    """Waits until the image takes data again. Raises DiskTransferBroken if it does not, DiskTransferFailed if it has a part."""
     end = time.monotonic() + _NOTICED_SECONDS
     while (status := host.images.show(context, image_id).status) == "saving":
         if time.monotonic() >= end or host.stopping.wait(_LOOK_EVERY):
@@ -103,7 +103,7 @@ class _Stream:
                 while len(kept) > _KEPT_BYTES // _BIT:
                     yield from self._counted([kept.popleft()], image)
         driver.end_round(instance, _ROUND)
-        # Whether it is still wanted.
+        # Raises if the upload is not wanted any more.
         self._progress(self.sent, image.known_bytes)
         yield from self._counted(self._while_it_shuts_down(kept), image)
         injector.reach("disk.stream.off")

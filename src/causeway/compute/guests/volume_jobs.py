@@ -1,4 +1,4 @@
-"""What a host does to volumes that its guests have open; `causeway.virt.volume_jobs` says what keeps writes from being lost."""
+"""Changes volumes that guests have open; `causeway.virt.volume_jobs` says why no write is lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from causeway.model.outcomes import CopiedVolume, MoveToken
 class VolumeJobsEndpoint:
     """RPC: copy_volume, switch_volume, end_volume_swap; snapshot_volume, merge_volume_files.
 
-    The server's task keeps everything else away from its guest meanwhile, so a copy, which may take hours, holds no lock.
+    The server's task excludes other operations meanwhile, so a copy, which may take hours, holds no lock.
     """
 
     def __init__(self, host: Host) -> None:

@@ -1,4 +1,4 @@
-"""How a guest leaves a host, comes up on another one, and comes back: what every kind of move does on its hosts."""
+"""The actions of every kind of move on its hosts: a guest leaves a host, starts on another one, and is restored."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def check_volumes(host: Host, block_devices: list[BlockDevice]) -> None:
 
 
 def switch_off(host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool) -> None:
-    """The guest is off, and its disks are in their place. Raises CopyNotUsable if stashed ones may be better."""
+    """Powers the guest off, with its disks in their place. Raises CopyNotUsable if stashed ones may be better."""
     with _disks_in_place(host, instance, block_devices, needs_disks=needs_disks) as facts:
         if facts.power_state is PowerState.RUNNING:
             host.driver.power_off(instance.uuid, host.shutdown_timeout(instance))
 
 
 def save_memory(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> Path:
-    """The guest is off, its memory in a file, its disks are in their place. Raises CopyNotUsable like `switch_off`.
+    """Saves the guest's memory to a file, with its disks in their place; it is off then. Raises CopyNotUsable like `switch_off`.
 
     Raises GuestFailed if the guest did not run any more.
     """
@@ -53,7 +53,7 @@ def save_memory(host: Host, instance: Instance, block_devices: list[BlockDevice]
 def _disks_in_place(
     host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool
 ) -> Iterator[GuestFacts]:
-    """Around what takes the guest off: what an earlier move or attempt stashed is deleted, or put back."""
+    """Encloses switching the guest off: what an earlier move or attempt stashed is deleted first, or put back."""
     facts = host.driver.inspect(instance.uuid)
     stashed_before = facts.power_state is not None and facts.has_disks and facts.has_stashed_disks
     if stashed_before:
@@ -63,7 +63,7 @@ def _disks_in_place(
         # Bug 1960230: the guest is here with its disks; what an earlier move stashed and did not delete is in the way.
         host.driver.delete_stashed_disks(instance.uuid)
     if needs_disks and facts.has_stashed_disks and not facts.has_disks:
-        # Handed over before: the disks come back for the time of the export.
+        # Handed over before: the disks are put back for the time of the export.
         host.driver.restore_stashed_disks(instance.uuid)
 
 
@@ -90,7 +90,7 @@ def make_guest(
     """
     with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
         facts = host.driver.inspect(instance.uuid)
-        # The disks in their place are what was copied beside the guest: they can't be made again.
+        # The disks in their place were copied while the guest ran: they can't be made again.
         keeps_disks = move_id is not None and host.copies.is_taken(move_id)
         if same_host and not facts.has_stashed_disks:
             raise errors.GuestFailed(
@@ -102,7 +102,7 @@ def make_guest(
                 host.copies.discard(move_id)
             return found
         if facts.power_state is not None or facts.has_disks:
-            # An attempt before was broken off; what it connected is connected still.
+            # An earlier attempt was interrupted; what it connected is still connected.
             destroy_with_disks(
                 host,
                 instance,
@@ -148,9 +148,9 @@ def adopt_completed(host: Host, spec: GuestSpec, move_id: str) -> None:
 def found_running(
     host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]
 ) -> GuestOutcome:
-    """The guest that came up here before, when nobody could write that down any more; or that never left.
+    """Returns the guest that an earlier attempt started here, unrecorded, or that never left.
 
-    A guest runs only when all of it is there. What its ports and volumes still need is done again.
+    A guest runs only if it is complete. What its ports and volumes still need is done again.
     """
     vifs = guest.take_over_ports(host, context, instance)
     with guest.connected_volumes(host, context, block_devices) as volumes:
@@ -197,7 +197,7 @@ def destroy_with_disks(
     if same_host and not facts.has_stashed_disks:
         return
     volumes = [device for device in guest.volumes_of(block_devices) if device.connection_info]
-    # Volumes may be connected for a guest that was not made in the end.
+    # Volumes may be connected although the guest was not made.
     if facts.power_state is not None or facts.has_disks or volumes:
         driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=not keeps_disks)
 
@@ -213,7 +213,7 @@ def destroy_and_release_claim(
 ) -> None:
     """`destroy_with_disks`, and releases the move's claim."""
     with host.lock(instance.uuid):
-        # Whoever lost the answer of the connecting does not know what is connected here.
+        # A conductor that lost an answer does not know what is connected here.
         devices = guest.with_connections(host, context, block_devices)
         destroy_with_disks(host, instance, devices, same_host=same_host)
         host.copies.discard(token.move_id)
@@ -234,6 +234,6 @@ def wanted_disks(host: Host, block_devices: list[BlockDevice]) -> list[LocalDisk
 
 
 def plugged(vif: Vif, power_on: bool) -> Vif:
-    """The port of a guest that was made just now."""
+    """The port of a new guest."""
     # The spawn waited for every port that was not active when it began.
     return dataclasses.replace(vif, active=vif.active or power_on)

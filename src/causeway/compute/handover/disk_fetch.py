@@ -1,6 +1,6 @@
 """Fetches disks that another host offers (`disk_server`), and checks that they are what was offered.
 
-A connection that breaks, or a source that restarts, costs nothing but time: the rest is asked for. Whoever sends nothing for
+After a broken connection, or a restart of the source, only the rest is fetched. A source that sends nothing for
 ``disk_transfer_patience`` seconds is abandoned.
 """
 
@@ -76,7 +76,7 @@ def fetch(
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("wb") as file, requests.Session() as session:
-            # No proxy is between hosts.
+            # Proxies of the environment are not for traffic between hosts.
             session.trust_env = False
             session.headers["Authorization"] = f"Bearer {offer.token}"
             got = _Partial(file, hashlib.sha256())

@@ -1,4 +1,4 @@
-"""The data path of a move: how the local disks of a stopped guest get from host to host.
+"""The data path of a move: transfers the local disks of a stopped guest from host to host.
 
 Between cells only the image service is sure to be shared, so a disk goes up as an image and comes down again (`send`,
 `download`). Where hosts reach one another, as those of one cell do, the source offers its disks over HTTP, and the target fetches
@@ -37,7 +37,7 @@ from causeway.virt.driver import KEPT_STATE, MEMORY, ROOT_DISK, DiskExport, Gues
 
 @dataclass
 class Received:
-    """What came of a guest from another host. ``root_disk`` None: it is a volume, or in its place."""
+    """What another host sent of a guest. ``root_disk`` None: it is a volume, or in its place."""
 
     root_disk: RootDisk | None
     local_disks: list[LocalDisk]

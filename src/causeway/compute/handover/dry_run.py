@@ -1,4 +1,4 @@
-"""What a host says of a move before there is one. Nothing is claimed, connected or written."""
+"""Checks a move on a host before there is one. Claims, connects and writes nothing."""
 
 from __future__ import annotations
 

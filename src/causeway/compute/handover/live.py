@@ -1,7 +1,7 @@
 """A host's part in a live migration. Driven by `operations.live_migration`, one RPC each.
 
-What takes effect is ordered under a token, once for a migration. What only looks, aborts or hurries asks the hypervisor at once:
-it must not wait for the order that it is about.
+What takes effect is ordered under a token, once for a migration. Calls that only look, abort or hurry ask the hypervisor at once:
+they must not wait for the order that they are about.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class LiveEndpoint:
         token: MoveToken,
         instance_uuid: str,
     ) -> None:
-        """One that comes late must not end another migration of the guest."""
+        """A late order must not end another migration of the guest."""
         with suppress(errors.ClaimRefused):
             self._require_under_way(token)
             self.host.driver.abort_live_migration(instance_uuid)
@@ -166,7 +166,7 @@ class LiveEndpoint:
         token: MoveToken,  # noqa: ARG002
         instance_uuid: str,
     ) -> None:
-        """That it is recorded is what it does: see `fence.UNDONE_BY`."""
+        """Nothing but recording the order: see `fence.UNDONE_BY`."""
         self.host.driver.abort_live_migration(instance_uuid)
 
     # at the target
@@ -281,7 +281,7 @@ class LiveEndpoint:
 
 
 def _check_room(host: Host, source: LiveSource) -> None:
-    """Before 2.25 users say whether disks may be promised more than there is. Raises ClaimRefused if there is not enough."""
+    """Before 2.25 users say whether disk space may be overcommitted. Raises ClaimRefused if there is not enough."""
     if source.disk_over_commit is None or not source.disks:
         return
     wanted = source.disk_bytes if source.disk_over_commit else sum(each.size for each in source.disks)

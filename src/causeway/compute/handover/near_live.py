@@ -35,7 +35,7 @@ class NearLiveEndpoint:
         self.fence = host.fence
 
     def check_can_save_guest(self, context: RequestContext, *, instance: Instance) -> LiveSource:  # noqa: ARG002
-        """What a target must know of the guest. Raises GuestFailed if there is none whose memory can be saved."""
+        """Returns what a target must know of the guest. Raises GuestFailed if there is none whose memory can be saved."""
         self._require_saved_memory()
         return self._host.driver.live_source(instance)
 
@@ -77,7 +77,7 @@ class NearLiveEndpoint:
                 }
                 outcome.snapshot, outcome.disks = sent.pop(ROOT_DISK, None), sent | {MEMORY: saved}
             actions.destroy_and_stash_disks(host, instance, block_devices)
-            # Last: what changed is not read twice if this is repeated.
+            # Last: so a repeated order does not read twice what changed.
             host.rounds.discard(token.move_id)
         return outcome
 
@@ -94,7 +94,7 @@ class NearLiveEndpoint:
         offer: DiskOffer | None = None,
         is_suspended: bool = False,
     ) -> GuestOutcome:
-        """``disks``: the guest's memory among them. The guest stands still until `let_guest_go_on`.
+        """Makes the guest, which stands still until `let_guest_go_on`. ``disks``: its memory among them.
 
         ``is_suspended``: it is off, and stays so until its user resumes it.
         ``offer``: nothing was sent, it is all offered by the source. Raises DiskTransferBroken if it can't be fetched.
@@ -119,7 +119,7 @@ class NearLiveEndpoint:
                 # It was resumed already: this is the server's guest, and the only one.
                 return actions.found_running(host, context, instance, block_devices)
             if not is_complete and (facts.power_state is not None or facts.has_disks):
-                # An attempt before was broken off; what it connected is connected still.
+                # An earlier attempt was interrupted; what it connected is still connected.
                 devices = guest.with_connections(host, context, block_devices)
                 keeps = host.copies.is_taken(token.move_id)
                 actions.destroy_with_disks(host, instance, devices, keeps_disks=keeps)
@@ -173,7 +173,7 @@ class NearLiveEndpoint:
             memory = host.driver.saved_memory(uuid, stashed=not facts.has_disks)
             is_saved = facts.power_state is not PowerState.RUNNING and memory is not None
             if is_suspended and facts.power_state is not None and facts.has_disks:
-                # It never left, or was put back by an attempt before.
+                # It never left, or an earlier attempt put it back.
                 outcome = actions.found_running(host, context, instance, block_devices)
                 outcome.power_state = _power_state_between(is_suspended)
                 return outcome
@@ -183,7 +183,7 @@ class NearLiveEndpoint:
                 if is_saved:
                     outcome = _make(host, context, instance, block_devices, None, is_suspended=is_suspended)
                 else:
-                    # It never left, or has been woken by an attempt before.
+                    # It never left, or an earlier attempt has woken it.
                     outcome = actions.found_running(host, context, instance, block_devices)
                 if not is_suspended:
                     facts = _resume_guest(host, context, instance, block_devices, is_paused=is_paused)
@@ -197,7 +197,7 @@ class NearLiveEndpoint:
 
 
 def _power_state_between(is_suspended: bool) -> PowerState:
-    """What hypervisors show of a guest that is with its memory, and does not run."""
+    """The power state of a guest that has its memory and does not run."""
     return PowerState.SHUTDOWN if is_suspended else PowerState.PAUSED
 
 
@@ -210,7 +210,7 @@ def _make(
     *,
     is_suspended: bool = False,
 ) -> GuestOutcome:
-    """The guest stands still here, with its ports and volumes. ``receive`` None: disks and memory are in their places.
+    """Makes the guest here, standing still, with its ports and volumes. ``receive`` None: disks and memory are in their places.
 
     ``is_suspended``: it is off, and can be resumed.
     """
@@ -234,10 +234,10 @@ def _make(
 
 
 def _look_at_suspended(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> GuestFacts:
-    """What the source keeps goes when this is shown."""
+    """Checks a suspended guest: then the source's copy may be deleted."""
     facts = host.driver.inspect(instance.uuid)
     if facts.power_state in _LIVING:
-        # An administrator gave it another state meanwhile, and it was resumed.
+        # An administrator has reset its state meanwhile, and it was resumed.
         return facts
     if host.driver.saved_memory(instance.uuid) is None:
         raise errors.CopyNotUsable(

@@ -25,12 +25,12 @@ _HEADERS = {"Accept-Encoding": "identity", "X-Accept-Codings": ", ".join(changes
 def open_part(
     host: Host, session: requests.Session, copied: CopyRound, disk: CopiedDisk, part: int
 ) -> Iterator[changes.Source]:
-    """The stream of a part. Raises HostUnreachable, and DiskTransferBroken if it breaks, or is not there any more."""
+    """Opens the stream of a part. Raises HostUnreachable, and DiskTransferBroken if it breaks, or is not there any more."""
     url = f"{copied.url}/{copied.number}/{disk.name}/{part}"
     answer = _ask(host, session, url)
     try:
         if answer.status_code in (401, 404):
-            # Its next round may do.
+            # The source's next round may be usable.
             raise errors.DiskTransferBroken(
                 "The source does not have that round of the server's disk any more.",
                 details=f"{url}: status {answer.status_code}",

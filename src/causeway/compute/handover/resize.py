@@ -22,7 +22,7 @@ from causeway.virt.driver import ROOT_DISK
 def _end_offer(
     endpoint: ResizeEndpoint, *, instance: Instance, offer: DiskOffer, source_host: str, **_others: object
 ) -> None:
-    """The disks have come, and that is written down: they will not be fetched again."""
+    """Ends the offer: the disks have come, which is recorded, so they are not fetched again."""
     if source_host == endpoint.host.name:
         endpoint.host.offers.end_all(instance.uuid)
     elif offer.disks:
@@ -79,7 +79,7 @@ class ResizeEndpoint:
             actions.switch_off(host, instance, block_devices, needs_disks=True)
             offer = disk_transfer.offer(host, context, token, instance, block_devices, since)
             actions.destroy_and_stash_disks(host, instance, block_devices)
-            # Last: what changed is not read twice if this is repeated.
+            # Last: so a repeated order does not read twice what changed.
             host.rounds.discard(token.move_id)
         return SourceOutcome(PowerState.SHUTDOWN, offer=offer)
 

@@ -1,4 +1,4 @@
-"""How far a round has come, for what is shown of a move."""
+"""Reports the progress of a round."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RoundProgress:
         self._place = self._end = 0
 
     def begin(self, disk: CopiedDisk, part: int) -> None:
-        """A part comes; those before it are in."""
+        """Begins a part; those before it have come."""
         before = 0
         for each in self._copied.disks:
             if each.name == disk.name:
@@ -33,7 +33,7 @@ class RoundProgress:
         self._scale = disk.scale
 
     def arrived(self, travelled: int, of_disk: int) -> None:
-        """A piece is in."""
+        """Counts a piece that has come."""
         self._travelled += round(travelled * self._scale)
         self._place = min(self._place + round(of_disk * self._scale), self._end)
         come = self._place - (self._first or 0)

@@ -73,7 +73,7 @@ class SnapshotResizeEndpoint:
                 outcome.snapshot = send(image_id, ROOT_DISK) if image_id is not None else None
                 outcome.disks = {name: send(id, name) for name, id in disks.items()}
             actions.destroy_and_stash_disks(host, instance, block_devices)
-            # Last: what changed is not read twice if this is repeated.
+            # Last: so a repeated order does not read twice what changed.
             host.rounds.discard(token.move_id)
         return outcome
 
@@ -81,7 +81,7 @@ class SnapshotResizeEndpoint:
     def send_offered(
         self, context: RequestContext, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
     ) -> dict[str, Snapshot]:
-        """The target can't fetch what is offered here: it goes into images. It stays offered."""
+        """Sends what is offered here into images, because the target can't fetch it. The offer stays."""
         with self._host.lock(instance.uuid):
             return disk_transfer.send_offered(self._host, context, token, image_ids)
 

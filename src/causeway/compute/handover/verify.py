@@ -1,4 +1,4 @@
-"""A host shows that a server can live on from what is here, before the other copy of it is destroyed."""
+"""Checks that this host has all of a server, before the other copy of it is destroyed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MIB_PER_GIB = 1024
 
 
 class VerifyEndpoint:
-    """RPC: verify_server. It changes nothing and is asked afresh each time, so it is no step's order."""
+    """RPC: verify_server. It changes nothing, so it needs no token."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -28,7 +28,7 @@ class VerifyEndpoint:
         block_devices: list[BlockDevice],
         stashed: bool,
     ) -> GuestFacts:
-        """Raises CopyNotUsable if the server could not live on from here, with the reasons in its details."""
+        """Raises CopyNotUsable if this host's copy of the server is not whole, with the reasons in its details."""
         host = self._host
         with host.lock(instance.uuid):
             facts = host.driver.inspect(instance.uuid)

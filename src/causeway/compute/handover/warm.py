@@ -1,4 +1,4 @@
-"""A host's part in copying the disks of a guest that runs on, before it moves. Driven by `moves.steps.warm`.
+"""A host's part in copying the disks of a running guest before it moves. Driven by `moves.steps.warm`.
 
 The source makes its disks readable round by round (`rounds`), the target puts them together (`copies`). Hosts that reach one
 another do so directly: the target fetches the parts of a round. Others send and receive each part as an image.
@@ -30,7 +30,7 @@ from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.warm import CHANGES, CopiedDisk, CopyRound, RoundReceived
 from causeway.virt.driver import ROOT_DISK
 
-# What is smaller takes as long as a call takes, however fast the link is.
+# A smaller upload takes as long as its call, however fast the link is.
 _MEASURED_BYTES = 1 << 20
 
 
@@ -40,7 +40,7 @@ class WarmEndpoint:
     def __init__(self, host: Host) -> None:
         self._host = host
         self.fence = host.fence
-        # Of the last upload; None: nothing was uploaded yet.
+        # Seconds per byte, as the last upload took; None: nothing was uploaded yet.
         self._seconds_per_byte: float | None = None
 
     @fenced_each_time
@@ -73,7 +73,7 @@ class WarmEndpoint:
         shown = RoundProgress(disk_transfer.progress(host, context, token, "received"), copied)
         sent = 0
         with requests.Session() as session:
-            # No proxy is between hosts.
+            # Proxies of the environment are not for traffic between hosts.
             session.trust_env = False
             session.headers["Authorization"] = f"Bearer {copied.secret}"
 
@@ -133,7 +133,7 @@ class WarmEndpoint:
         part: int,
         sent: Snapshot,
     ) -> RoundReceived:
-        """Downloads a part of a disk and puts it in; in already: nothing is downloaded."""
+        """Downloads a part of a disk and adds it to the copy; added already: nothing is downloaded."""
         host = self._host
         self._require_support()
         host.copies.begin(token, instance.uuid, copied)
@@ -167,13 +167,13 @@ class WarmEndpoint:
 
     @fenced
     def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
-        """The guest stays, or moves while it is off: nothing of the rounds stays at the source."""
+        """Deletes all of the rounds at the source: the guest stays, or moves while it is off."""
         with self._host.lock(instance.uuid):
             self._host.rounds.discard(token.move_id)
 
     @fenced
     def discard_copies(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
-        """Nothing of what came stays at the target."""
+        """Deletes all that came to the target."""
         with self._host.lock(instance.uuid):
             self._host.copies.discard(token.move_id)
 

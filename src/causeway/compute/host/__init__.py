@@ -1,4 +1,4 @@
-"""A host, and what it knows by itself: claims, whose orders it follows (`fence`), who waits for ports (`vif_events`).
+"""A host and its own records: claims, whose orders it follows (`fence`), and waits for ports (`vif_events`).
 
 `transfer_progress` reports how many bytes have come.
 """

@@ -1,4 +1,4 @@
-"""How fast a host may send disks, all of them together; or one transfer alone."""
+"""Limits the rate at which a host sends disks, all of them together or one transfer alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from causeway.clock import Clock
 
 
 class Bandwidth:
-    """``rate``: bytes per second; 0: as fast as it goes. ``longest``: seconds that nobody waits longer than at a time."""
+    """``rate``: bytes per second; 0: as fast as it goes. ``longest``: seconds that a caller waits at most at a time."""
 
     def __init__(
         self, rate: float, stopping: threading.Event, clock: Clock, longest: float = threading.TIMEOUT_MAX
@@ -21,7 +21,7 @@ class Bandwidth:
         self._free_at = clock.monotonic()
 
     def become(self, rate: float, since: float, taken: int) -> None:
-        """``rate`` counts from now on; if there was none, for what was ``taken`` ``since`` a moment of the clock, too."""
+        """Sets the ``rate``. If there was none before, it also counts for the bytes ``taken`` ``since`` a time of the clock."""
         with self._lock:
             if rate > 0 and self._rate <= 0:
                 self._free_at = since + taken / rate

@@ -2,10 +2,10 @@
 
 A claim belongs to a server and to the migration that brought it here (none: it was built here). A server that is being
 moved has one on either host, or two on one host; each ends by itself: the source's with confirm, the target's with revert,
-both with the server. The claims of a server are one file, written before anybody learns of them: who asks again after a
+both with the server. The claims of a server are one file, written before anybody learns of them: a repeated request after a
 crash gets the same answer. Servers that ask for nothing of the kind have none.
 
-Of one server the claim is made under the host's lock, so that two that race for the last CPU are decided here.
+A claim is made under the host's lock, which decides between two servers that race for the last CPU.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Claim:
 
 @dataclass
 class _Claims:
-    """What is in a file."""
+    """The content of a file."""
 
     claims: list[Claim] = field(default_factory=list)
 
@@ -68,11 +68,11 @@ class Claims:
         self.on_change: Callable[[], None] = lambda: None
 
     def load(self, topology: NUMATopology | None, devices: list[PciDevice]) -> None:
-        """What the host has, and what is held of it since earlier."""
+        """Sets what the host has, and reads the claims of earlier processes."""
         self._topology, self._devices = topology, devices
         durable.make_folder(self._directory)
         durable.discard_unfinished(self._directory)
-        # A file that was torn before this start, and not made again since, is still missing.
+        # A torn file that no start has repaired yet is still missing.
         self._torn = {path.name.partition(".")[0] for path in self._directory.glob("*.torn*")}
         for path in self._directory.glob("*.json"):
             try:
@@ -84,7 +84,7 @@ class Claims:
             self._claims[path.stem] = found.claims if found is not None else []
 
     def claim(self, instance: Instance, migration_uuid: str | None) -> Claim | None:
-        """Claims what the server asks for; None if that is nothing. Claimed before: the same again.
+        """Claims what the server asks for; None if that is nothing. Claimed before: returns the same.
 
         Raises ClaimRefused if it does not fit, and nothing is held then.
         """
@@ -107,12 +107,12 @@ class Claims:
                 self._try(instance, None)
 
     def torn(self) -> list[str]:
-        """The servers of which it is not known what they hold: until they are restored, nobody else gets anything."""
+        """The servers whose claims are unknown: until they are restored, no other claim is made."""
         with self._lock:
             return sorted(self._torn)
 
     def restore(self, instance_uuid: str, recorded: list[tuple[Instance, str | None]]) -> None:
-        """Claims for a server whose file was torn what its records say (with the migration that brought it; none: nothing).
+        """Restores the claims of a torn file from the records of its server (with the migration that brought it; none: nothing).
 
         Raises ClaimRefused if others hold it.
         """
@@ -128,7 +128,7 @@ class Claims:
     def _try(self, instance: Instance, migration_uuid: str | None) -> Claim:
         if self._torn:
             raise errors.ClaimRefused(
-                "The chosen host does not know at the moment what its servers hold of its CPUs and devices.",
+                "The chosen host does not know now what its servers hold of its CPUs and devices.",
                 details=f"host {self._host}: torn records in {self._directory}",
             )
         try:
@@ -162,9 +162,9 @@ class Claims:
             return instance_uuid in self._claims
 
     def use(self, instance: Instance, migration_uuid: str | None) -> Instance:
-        """The server as its guest is made here: with what was claimed, which is in use from now on.
+        """Returns the server with its claim, as its guest is made here; the claim is in use from now on.
 
-        Raises ClaimsUnknown while it is not known what that is, ClaimRefused if others hold what the server was promised.
+        Raises ClaimsUnknown while the claim is unknown, ClaimRefused if others hold what the server was promised.
         """
         with self._lock:
             if instance.uuid in self._torn:
@@ -190,7 +190,7 @@ class Claims:
 
     def _unknown(self, instance_uuid: str) -> errors.ClaimsUnknown:
         return errors.ClaimsUnknown(
-            f"The host does not know at the moment what server {instance_uuid} holds of its CPUs and devices.",
+            f"The host does not know now what server {instance_uuid} holds of its CPUs and devices.",
             details=f"host {self._host}: torn record in {self._directory}",
         )
 
@@ -200,7 +200,7 @@ class Claims:
     def _as_promised(self, instance: Instance, migration_uuid: str | None) -> Claim | None:
         """The claim of a move, made again from what its server's record says was promised here; None if that is nothing.
 
-        It was lost: its file was torn or deleted when nobody else knew of the promise yet.
+        It was lost: its file was torn or deleted before anybody else knew of the promise.
         """
         promise = instance.migration_context
         if promise is None or (promise.migration_uuid, promise.dest_host) != (migration_uuid, self._host):
@@ -219,7 +219,7 @@ class Claims:
     def add_device(self, instance: Instance, request: InstancePCIRequest) -> PciDevice:
         """Claims one more device for a server that is here: of a port that is attached. Claimed before: the same again.
 
-        Raises ClaimRefused if there is none, ClaimsUnknown while it is not known what the server holds.
+        Raises ClaimRefused if there is none, ClaimsUnknown while the server's claim is unknown.
         """
         with self._lock:
             if instance.uuid in self._torn:
@@ -252,7 +252,7 @@ class Claims:
         return device
 
     def release_device(self, instance_uuid: str, request_id: str) -> None:
-        """Ends what `add_device`, or the claim of the server, got for one port; nothing happens if that is nothing."""
+        """Releases the device that `add_device`, or the claim of the server, got for one port, if there is one."""
         with self._lock:
             held = self._claims.get(instance_uuid, [])
             if not any(request.request_id == request_id for claim in held for request in claim.pci_requests):
@@ -267,11 +267,11 @@ class Claims:
         self.on_change()
 
     def release(self, instance_uuid: str, migration_uuid: str | None) -> None:
-        """Ends the claim of this migration; there is none: nothing happens."""
+        """Releases the claim of this migration, if there is one."""
         self._keep(instance_uuid, lambda claim: claim.migration_uuid != migration_uuid)
 
     def release_others(self, instance_uuid: str, migration_uuid: str) -> None:
-        """Ends the server's claims but for this migration's: it has left, or stays with the new one."""
+        """Releases the server's claims but for this migration's: it has left, or stays with the new one."""
         self._keep(instance_uuid, lambda claim: claim.migration_uuid == migration_uuid)
 
     def release_all(self, instance_uuid: str) -> None:
@@ -305,10 +305,10 @@ class Claims:
         free_devices = {d.address for d in self._devices_now() if d.status == PciDeviceStatus.AVAILABLE}
         if not wanted <= free or not {device.address for device in instance.pci_devices} <= free_devices:
             raise errors.ClaimRefused(
-                f"What server {instance.uuid} should hold is held by others, or not there.",
+                f"What server {instance.uuid} should hold is held by others, or does not exist.",
                 details=f"host {self._host}",
             )
-        # What was claimed for a guest that is not made yet becomes its own when it is.
+        # The claim of a guest that is not made yet becomes its own when it is.
         in_use = all(device.status == PciDeviceStatus.ALLOCATED for device in instance.pci_devices)
         claim = Claim(migration_uuid, instance.numa_topology, instance.pci_requests, instance.pci_devices, in_use)
         self._write(instance.uuid, [*self._claims.get(instance.uuid, []), claim])
@@ -362,7 +362,7 @@ class Claims:
             self._claims.pop(instance_uuid, None)
 
     def _delete_torn(self, instance_uuid: str) -> None:
-        """The next start would take what was torn once, and made again and ended since, for missing."""
+        """Else the next start would miss a claim that was torn, restored and released since."""
         for kept in self._directory.glob(f"{instance_uuid}.json.torn*"):
             durable.delete(kept)
 
@@ -371,14 +371,14 @@ NO_CELLS = InstanceNUMATopology()
 
 
 def _of_migration(held: list[Claim], migration_uuid: str | None) -> Claim | None:
-    """Without a migration: what the server has here, however it came."""
+    """Without a migration: any claim of the server here."""
     if migration_uuid is None:
         return held[0] if held else None
     return next((claim for claim in held if claim.migration_uuid == migration_uuid), None)
 
 
 def claim_for_move(claims: Claims, instance: Instance, migration_uuid: str, host: str) -> MigrationContext:
-    """What every preparation of a target does: claims, and promises. ``instance`` asks for what its new flavor needs."""
+    """Claims and promises, in every preparation of a target. ``instance`` asks for what its new flavor needs."""
     claim = claims.claim(instance, migration_uuid)
     context = MigrationContext(migration_uuid=migration_uuid, dest_host=host)
     if claim is not None:

@@ -1,13 +1,13 @@
-"""Under whose orders a compute acts.
+"""Decides whose orders a compute follows.
 
-For each move the highest epoch seen is kept, and what was asked for and done. An order of an older epoch comes from a
+For each move the highest epoch seen is kept, with the orders that were carried out. An order of an older epoch comes from a
 conductor that lost the move, and is refused. An order that is being carried out already is joined; one that was carried out
 is answered with the outcome that was recorded. So no step takes effect twice, however often it is asked for.
 
 An order can also come too late: it was sent, its sender stopped waiting, had its effects undone, and then it arrives, of the
 same epoch. No move does again what it has undone on a host, so what `UNDONE_BY` names is refused for good after that.
 
-But for what `DONE_ANEW` names: there who takes an operation over begins anew, on the same host too. What was done and undone in
+Except what `DONE_ANEW` names: there a conductor that takes over begins anew, on the same host too. What was done and undone in
 an earlier epoch does not count then; orders of that epoch are refused all the same.
 
 The records are files: they outlive the process. They are small, and deleted when their move is long past. If one can't be read,
@@ -64,7 +64,7 @@ UNDONE_BY = {
     "save_guest_at_source": ("wake_guest_at_source",),
     "wake_guest_at_dest": ("drop_move_claim", "drop_move_at_dest"),
 }
-# What a new epoch does once more, though it was done: the guest may be another one by then, or be gone, or have its devices
+# What a new epoch does once more, though it was done: the guest may be another one by now, or be gone, or have its devices
 # again since it was made anew by a hard reboot.
 DONE_ANEW = frozenset({"build_guest", "undo_build", "disconnect_volume", "unplug_port"})
 
@@ -78,7 +78,7 @@ LOOK_EVERY = 24 * 3600
 
 @dataclass
 class _Record:
-    """``torn``: what was here could not be read, so what the move had done on this host is not known."""
+    """``torn``: the record could not be read, so what the move had done on this host is unknown."""
 
     epoch: int = 0
     # method -> outcome
@@ -93,14 +93,14 @@ Ask = Callable[[MoveToken, bool], None]
 
 
 def _nobody_to_ask(token: MoveToken, _forward: bool) -> None:
-    raise errors.GuestFailed(f"A record of move {token.move_id} can't be read, and there is nobody to ask.")
+    raise errors.GuestFailed(f"A record of move {token.move_id} can't be read, and no conductor to ask.")
 
 
 class Fence:
     """The records of one host."""
 
     def __init__(self, directory: Path, host: str, ask: Ask = _nobody_to_ask) -> None:
-        """``ask``: who knows whether an order is late if the record of its move is torn."""
+        """``ask``: finds whether an order is late if the record of its move is torn."""
         self.host = host
         self._directory = directory
         self._ask = ask
@@ -115,7 +115,7 @@ class Fence:
         """
         if time.monotonic() >= self._looks_at:
             self._delete_old()
-        # Two lives of one order meet here: the second waits, and finds the first one's outcome.
+        # The same order may arrive twice: the second one waits, and finds the outcome of the first.
         with lockutils.lock(f"{self._directory}-{token.move_id}"):
             path = self._directory / f"{token.move_id}.json"
             record = self._read(path)
@@ -141,7 +141,7 @@ class Fence:
             return result
 
     def each_time(self, token: MoveToken, method: str, work: Callable[[], T]) -> T:
-        """Does ``work`` whenever it is asked for, one at a time for a move; it finds by itself what it did before.
+        """Does ``work`` with every order, one at a time for a move; ``work`` itself finds what it did before.
 
         Raises TakenOver if the token is older than one that was seen, ClaimRefused if the work was undone already.
         """
@@ -211,7 +211,7 @@ def fenced(method: Callable[..., T]) -> Callable[..., T]:
 
 
 def fenced_each_time(method: Callable[..., T]) -> Callable[..., T]:
-    """A method of an endpoint with a ``fence``: carried out whenever it is asked for under a ``token`` that counts."""
+    """A method of an endpoint with a ``fence``: carried out with every order whose ``token`` is valid."""
 
     @functools.wraps(method)
     def ordered(endpoint: Any, context: Any, *, token: MoveToken, **arguments: Any) -> T:

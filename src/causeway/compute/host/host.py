@@ -47,13 +47,13 @@ class Host:
     copies: Copies
     disk_server: DiskServer
     vif_events: VifEvents = field(default_factory=VifEvents)
-    #: set when the service ends: who waits stops waiting
+    #: set when the service ends: all waits end
     stopping: threading.Event = field(default_factory=threading.Event)
-    #: what transfers take goes by it
+    #: the clock of transfers
     clock: Clock = field(default_factory=Clock)
 
     def lock(self, instance_uuid: str) -> AbstractContextManager[object]:
-        """Work on one server is done one after the other on a host."""
+        """The lock of one server: one thread at a time works on it on this host."""
         held: AbstractContextManager[object] = lockutils.lock(f"{self.name}-{instance_uuid}")
         return held
 

@@ -1,6 +1,6 @@
-"""How far a transfer of a disk or an image has come, as a compute reports it to its cell's conductor.
+"""Reports the progress of a transfer of a disk or an image to the cell's conductor.
 
-The answer may say how fast it may go from now on: what a drain lets its moves have together is divided anew with each report.
+The answer may say how fast it may go from now on: a drain's rate is divided anew among its moves with each report.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ LOG = logging.getLogger(__name__)
 
 # Seconds between two reports of how far a transfer has come.
 REPORT_INTERVAL = 2.0
-# Seconds after a report that failed. Waiting for its answer held the transfer up, which is not to become the rule.
+# Seconds after a report that failed. Waiting for its answer held the transfer up, which must not happen often.
 PAUSE_AFTER_FAILURE = 60.0
-# Seconds that a transfer is held up at a time, whatever is due: who sends would take the receiver for dead.
+# Seconds that a transfer is held up at a time, whatever is due: else the sender would take the receiver for dead.
 _LONGEST_PAUSE = 10.0
 
 
 class TransferProgress:
     """A `Progress` that reports bytes done of bytes total for a step, not more often than every `REPORT_INTERVAL` seconds.
 
-    A report that fails holds nobody up for long and fails nothing. But a transfer that nobody wants any more is ended by what
+    A report that fails does not fail the transfer, and delays it little. A transfer that is not wanted any more ends with what
     this raises: Cancelled, StateChanged (its server is to be deleted), TakenOver unless ``is_joined``.
 
     ``at_once``: the first report is made with the first bytes, for what is one of many.
@@ -64,7 +64,7 @@ class TransferProgress:
 
     @property
     def bytes_done(self) -> int | None:
-        """How many bytes are through; None if nothing was transferred, because what is wanted was there already."""
+        """Returns how many bytes were transferred; None if nothing was, because all of it was there already."""
         return self._bytes_done
 
     def __call__(self, done: int, total: int) -> None:
@@ -86,7 +86,7 @@ class TransferProgress:
         except (errors.Cancelled, errors.StateChanged):
             raise
         except errors.CausewayError as failure:
-            # Nobody's work fails because its progress can't be shown.
+            # A transfer does not fail because its progress can't be shown.
             LOG.warning("Progress of operation %s was not reported: %s", self._token.migration_uuid, failure.message)
         finally:
             self._next_report = self._host.clock.monotonic() + pause

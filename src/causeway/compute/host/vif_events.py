@@ -1,8 +1,8 @@
-"""Waiting for ``network-vif-plugged``.
+"""Waits for ``network-vif-plugged``.
 
 The network service plugs a port, and says so, as soon as its binding is active; often before a guest is there, and never
-twice. So whoever binds ports opens a watch *first*, and events that come early are kept by it. What it said while the API, a
-queue or a database was unavailable nobody heard: whoever waits for long asks on its own.
+twice. So whoever binds ports opens a watch *first*, and the watch keeps events that come early. Events sent while the API, a
+queue or a database was unavailable are lost: a waiter asks the network service after a while.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Watch:
         self._closed = False
 
     def close(self) -> None:
-        """Whoever waits waits no longer."""
+        """Ends all waits."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -67,7 +67,7 @@ class Watch:
             missing = sorted(wanted - self._plugged.keys())
             failed = sorted(port for port in wanted & self._plugged.keys() if self._plugged[port] == "failed")
             if missing and self._closed:
-                raise errors.Interrupted(f"The host was stopped before it heard of port {', '.join(missing)}.")
+                raise errors.Interrupted(f"The host was stopped while it waited for port {', '.join(missing)}.")
         if fatal and missing:
             raise errors.VifPluggingFailed(
                 f"The network service did not plug port {', '.join(missing)} of server {self.instance_uuid} "
@@ -87,7 +87,7 @@ class Watch:
             plugged = look()
         except errors.CausewayError as failure:
             LOG.warning(
-                "Server %s waits for its ports, and nobody says how they are: %s", self.instance_uuid, failure.message
+                "Server %s waits for its ports, whose state is unknown: %s", self.instance_uuid, failure.message
             )
             return
         with self._changed:
@@ -104,7 +104,7 @@ class VifEvents:
 
     @contextmanager
     def watch(self, instance_uuid: str) -> Iterator[Watch]:
-        """Keeps the server's events from now on until the context is left."""
+        """Keeps the server's events until the context ends."""
         watch = Watch(instance_uuid)
         with self._lock:
             self._watches.setdefault(instance_uuid, []).append(watch)
@@ -123,7 +123,7 @@ class VifEvents:
                 watch.close()
 
     def deliver(self, event: ExternalEvent) -> bool:
-        """Gives an event to whoever watches the server; False if nobody does."""
+        """Passes an event to the watches of its server; returns False if there is none."""
         with self._lock:
             watches = list(self._watches.get(event.server_uuid, []))
         for watch in watches:

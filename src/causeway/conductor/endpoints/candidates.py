@@ -96,8 +96,10 @@ class CandidatesEndpoint:
             contents.travel = _travel(self._services.conf, instance, bool(source_can.get("supports_warm_copy")))
         can_be_saved = bool(source_can.get("supports_saved_memory"))
         contents.memory = _memory(self._services.conf, instance, can_be_saved)
-        tell_memory = self._memory_checks(context, instance, devices, cell.uuid, source_can) if flavor is None else None
-        self._check(context, with_new_flavor, devices, found, tell_memory)
+        check_memory = (
+            self._memory_checks(context, instance, devices, cell.uuid, source_can) if flavor is None else None
+        )
+        self._check(context, with_new_flavor, devices, found, check_memory)
         heed_checks(explanation, found)
         return MoveCandidates(
             server=instance_uuid,
@@ -140,7 +142,7 @@ class CandidatesEndpoint:
         instance: Instance,
         devices: list[BlockDevice],
         found: list[MoveCandidate],
-        tell_memory: MemoryCheck | None,
+        check_memory: MemoryCheck | None,
     ) -> None:
         """Asks the best of the fitting hosts what they would say; notes it in them."""
         fitting = [candidate for candidate in found if candidate.fits]
@@ -164,8 +166,8 @@ class CandidatesEndpoint:
             else:
                 candidate.checked = True
                 candidate.checks = [*checks, ports(candidate.host)]
-                if tell_memory is not None:
-                    candidate.checks += tell_memory(candidate)
+                if check_memory is not None:
+                    candidate.checks += check_memory(candidate)
 
         with ThreadPoolExecutor(THREADS, thread_name_prefix="explain") as pool:
             list(pool.map(ask, asked))
@@ -211,7 +213,7 @@ class CandidatesEndpoint:
         return seconds
 
     def _port_checks(self, context: RequestContext, instance: Instance) -> Callable[[str], PreCheck]:
-        """host -> whether its ports could be bound there; the network service tells for certain only when they are."""
+        """host -> whether its ports could be bound there; the network service knows for certain only when they are."""
         if not instance.network_info:
             return lambda _host: PreCheck("ports", True, "no ports")
         network = self._services.network
@@ -253,7 +255,7 @@ def candidate_of(verdict: HostVerdict, source_cell: str) -> MoveCandidate:
 
 
 def heed_checks(explanation: Explanation, found: list[MoveCandidate]) -> None:
-    """A host whose own check says no does not fit: a move would go on to the next one. ``found`` are those of ``explanation``."""
+    """A host whose own check says no does not fit: a move would try the next one. ``found`` are those of ``explanation``."""
     for verdict, candidate in zip(explanation.hosts, found, strict=True):
         failed = [check for check in candidate.checks if check.passed is False]
         if not candidate.fits or not failed:

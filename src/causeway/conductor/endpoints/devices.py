@@ -49,7 +49,7 @@ class DevicesEndpoint:
         return msgspec.convert(done.data["vif"], Vif)
 
     def _carry_out(self, context: RequestContext, recipe: str, instance_uuid: str, memory: Any) -> Operation:
-        """Raises why the server does not get what was asked for. Then it is taken back, now or as soon as that can be done."""
+        """Raises why the server does not get what was asked for. Then it is undone, now or as soon as that can be done."""
         move = operation_of(context, instance_uuid, recipe, memory)
         observer = self._engine.environment.observer
         with observer.working_on(context, move.id):
@@ -66,7 +66,7 @@ class DevicesEndpoint:
         raise (
             errors.from_wire(saga.error)
             if saga.error
-            else errors.Interrupted("The service was stopped while it did this: it is taken back.")
+            else errors.Interrupted("The service was stopped while it did this: it is undone.")
         )
 
     def _require_server(self, uuid: str) -> None:

@@ -1,4 +1,4 @@
-"""Pausing and suspending servers, and going on."""
+"""Pauses, unpauses, suspends and resumes servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live migration that goes on is hurried, or told to end: what its source's hypervisor is to hear at once."""
+"""Forces or aborts a live migration that is running: orders for its source's hypervisor that can't wait."""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ class LiveEndpoint:
         host = migration.source_compute or ""
         try:
             with history.event(database, context, instance_uuid, f"compute_live_migration_{what}", host):
-                self._tell(context, instance, what, "start", host)
+                self._notify(context, instance, what, "start", host)
                 token = self._token(migration_uuid)
                 if token is not None:
                     order(services.computes(migration.source_cell or cell.uuid), token, host)
-                self._tell(context, instance, what, "end", host)
+                self._notify(context, instance, what, "end", host)
         except errors.CausewayError as failure:
-            # It is in the history. One that is to end is told so by the answer to its next report, too.
+            # It is in the history. One that is to end learns it from the answer to its next report, too.
             LOG.warning("%s of live migration %s: %s %s", what, migration_uuid, failure.message, failure.details)
 
     def _token(self, migration_uuid: str) -> MoveToken | None:
-        """Of the operation that goes on; None if it has ended."""
+        """The token of the running operation; None if it has ended."""
         found: list[Operation] = journal.of_migration(self._services.api, migration_uuid)
         for operation in found:
             if operation.recipe in _BY_HYPERVISORS and operation.state not in ENDED:
                 return MoveToken(operation.id, migration_uuid, operation.epoch, "MigrateGuest")
         return None
 
-    def _tell(self, context: RequestContext, instance: Instance, what: str, phase: str, host: str) -> None:
+    def _notify(self, context: RequestContext, instance: Instance, what: str, phase: str, host: str) -> None:
         self._services.notifier.instance_action(context, instance, f"live_migration_{what}", phase, host=host)

@@ -1,6 +1,6 @@
-"""Before a copy of a server is destroyed, the host that keeps the other one shows it.
+"""Checks the copy of a server that stays, before the other one is destroyed.
 
-The first steps of confirm and revert. What they find wrong ends the move before its pivot: nothing was destroyed, the server
+The first steps of confirm and revert. If the copy is not whole the move ends before its pivot: nothing was destroyed, the server
 waits for confirm or revert as before, and its user may choose the other way at once.
 """
 
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 
 class CheckTarget(Step):
-    """Confirm: the target shows the server's guest with its disks and volumes. A server that is being deleted needs none."""
+    """Confirm: checks that the target has the guest with its disks and volumes. Skipped for a server that is being deleted."""
 
     name = "CheckTarget"
     reads = frozenset({"old_vm_state", "runs_in_error", "selection", "source_cell", "source_host"})
@@ -36,7 +36,7 @@ class CheckTarget(Step):
         return run.memory.dest_host
 
     def do(self, run: Run) -> None:
-        # It may come late: in a move that began before there was this step.
+        # It may come after the pivot: in a move that an earlier release began, which had no such step.
         if run.move.pivoted or is_deleting(run):
             return
         _require_up_or_fenced(at_source(run), "The host that the server came from is down.", "confirm")
@@ -45,7 +45,7 @@ class CheckTarget(Step):
 
 
 class CheckSource(Step):
-    """Revert: the source shows the stashed disks that the server is to come back from."""
+    """Revert: checks that the source has the stashed disks from which the server is to be restored."""
 
     name = "CheckSource"
     reads = frozenset(
@@ -78,12 +78,12 @@ class CheckSource(Step):
 
 
 def is_deleting(run: Run) -> bool:
-    """Whether all of the server is to go: then no copy of it is the last that anybody wants."""
+    """Whether the server is being deleted: then its last copy may be destroyed, too."""
     return run.target_instance().task_state is TaskState.DELETING
 
 
 def show_target(run: Run, life: HostLife) -> None:
-    """Raises CopyNotUsable unless the server can live on at its target."""
+    """Raises CopyNotUsable unless the server's copy at its target is whole."""
     devices = run.target_devices()
     power_state = _show(
         run,
@@ -102,7 +102,7 @@ def show_target(run: Run, life: HostLife) -> None:
 
 
 def show_source(run: Run, life: HostLife) -> None:
-    """Raises CopyNotUsable unless the server could come back from its stashed disks."""
+    """Raises CopyNotUsable unless the server can be restored from its stashed disks."""
     devices = run.target_devices()
     _show(
         run,
@@ -195,7 +195,7 @@ def _show(
     stashed: bool,
     what: str,
 ) -> PowerState | None:
-    """Has a host show what it has; returns the guest's power state."""
+    """Asks a host what it has of the server; returns the guest's power state."""
     if not life.is_up:
         raise _refused(f"The host that has {what} is down.", life.explained())
     if life.version < versions.VERIFY.service or not computes.allows(ComputeClient.verify_server):
@@ -224,7 +224,7 @@ def _look(
 
 
 def _require_attachments(run: Run, recorded: dict[str, str | None], *, connected: bool) -> None:
-    """``recorded``: volume -> attachment, as the records have them; None: it has none to look at."""
+    """``recorded``: volume -> attachment, as the records have them; attachment None: not checked."""
     wanted = {volume: attachment for volume, attachment in recorded.items() if attachment is not None}
     if not wanted:
         return

@@ -1,4 +1,4 @@
-"""Confirm: nothing is left of the server where it came from. Forward only, from its first step on."""
+"""Confirm: deletes all of the server at its source. Only goes forward, from its first step on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_MOVED: dict[str, None] = dict.fromkeys(("old_flavor", "new_flavor", "old_vm_
 
 
 class ConfirmResizeAtSource(Step):
-    """The source's kept disks, port bindings, volume attachments and allocations go. Also the pivot."""
+    """Deletes the source's stashed disks, port bindings, volume attachments and allocations. Also the pivot."""
 
     name = "ConfirmResizeAtSource"
     reads = frozenset(
@@ -58,7 +58,7 @@ class ConfirmResizeAtSource(Step):
     def _look_again(self, run: Run) -> None:
         show_target_again(run)
 
-    #: what the source is noted to have missed if it is dead
+    #: the order that is noted for the source if it is dead
     missed: ClassVar[Missed] = Missed.CONFIRM_CROSS_CELL
 
     def _clean(self, run: Run) -> None:
@@ -92,7 +92,7 @@ class FinishConfirm(Step):
         power_state = self._power_state(run, run.target_instance())
         by_guest = VmState.ACTIVE if power_state is PowerState.RUNNING else VmState.STOPPED
         vm_state = run.memory.kept_state or by_guest
-        # The migration first: who sees ACTIVE may start the next move.
+        # The migration first: whoever sees ACTIVE may start the next move.
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.CONFIRMED)
         with run.target_database.write() as connection:
             run.write_history(connection)
@@ -121,11 +121,11 @@ class FinishConfirm(Step):
             with answering(run, at_target):
                 facts = run.target_computes.inspect_instance(run.context, run.memory.dest_host, instance_uuid=run.uuid)
         except errors.HostFenced:
-            # It died after it had shown the server, which is a server of a dead host from now on.
+            # The target died after `CheckTarget`: from now on this is a server of a dead host.
             return instance.power_state
         return facts.power_state if facts.power_state is not None else PowerState.SHUTDOWN
 
 
 def confirming_host(run: Run) -> str:
-    """Whom the field names as publisher: the conductor across cells, the source host inside one."""
+    """The publisher that the field names: the conductor across cells, the source host inside one."""
     return run.services.host if run.memory.is_cross_cell else run.memory.source_host

@@ -1,4 +1,4 @@
-"""A server goes back to a host that an operator said to be dead.
+"""Rolls a server back to a source that an operator has fenced.
 
 Its disks are there, kept aside, and nobody can start its guest. It becomes a server of a dead host like any other, in ERROR:
 its user may have it evacuated or deleted, or wait. When the host comes back it puts the disks into their place; then a hard
@@ -21,7 +21,7 @@ from causeway.store.cell import actions, block_devices, instances
 
 
 def restore_records_only(run: Run) -> None:
-    """Records and services around are as if the guest had come back; the guest itself is not there. May be repeated."""
+    """Restores the records, and what services around hold, as if the guest were back; there is no guest. May be repeated."""
     memory = run.memory
     memory.source_is_dead = True
     note_source(run, Missed.RESTORE_DISKS)

@@ -1,4 +1,4 @@
-"""What is left when the guest is off goes directly from host to host, where what was copied before did; no image is made."""
+"""Sends the last changes directly from host to host, as the rounds before, once the guest is off; no image is made."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from causeway.virt.driver import ROOT_DISK
 
 LOG = logging.getLogger(__name__)
 
-# Recipes whose moves are only continued by conductors that know of it: since these versions.
+# Recipes and the versions since which every conductor that continues them knows of this.
 _KNOWN_SINCE = {"cross_cell_resize": CROSS_CELL_VERSION, operations.NEAR_LIVE_MIGRATION: NEAR_LIVE_VERSION}
 
 
 def is_direct(run: Run) -> bool:
-    """Whether the source offers to the target what is left, as it does inside a cell."""
+    """Whether the source offers the last changes to the target, as it does inside a cell."""
     warm, known_since = run.memory.warm, _KNOWN_SINCE.get(run.move.recipe)
     if warm is None or not warm.is_direct or run.services.conf.moves.direct != "auto":
         return False
@@ -29,8 +29,8 @@ def is_direct(run: Run) -> bool:
 
 
 def send_offered(run: Run, step: str, failure: errors.CausewayError) -> None:
-    """The target can't fetch what the source offers: the source sends it through the image service."""
-    LOG.info("What is left of move %s goes through the image service: %s", run.move.id, failure.details)
+    """Has the source send its offer through the image service, because the target can't fetch it."""
+    LOG.info("The last changes of move %s go through the image service: %s", run.move.id, failure.details)
     memory = run.memory
     # First of all: if this is broken off, the target may fetch it in the next attempt, and nobody looks for images any more.
     note_images(run)
@@ -51,6 +51,6 @@ def send_offered(run: Run, step: str, failure: errors.CausewayError) -> None:
 
 
 def wipe_secret(run: Run) -> None:
-    """The target has its guest: what opened the source's disks is of no use any more."""
+    """Deletes the secret of the source's offer: the target has its guest."""
     if run.memory.offer is not None:
         run.memory.offer.token = ""

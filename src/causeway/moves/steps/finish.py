@@ -1,4 +1,4 @@
-"""The guest comes up at the target."""
+"""Makes the guest at the target."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FinishResizeAtDest(Step):
     #: the server's task meanwhile, and its states then, for notifications
     coming: ClassVar[TaskState] = TaskState.RESIZE_FINISH
     becomes: ClassVar[dict[str, Any]] = {"vm_state": VmState.RESIZED, "task_state": None}
-    #: what the target is noted to have missed if it is dead
+    #: the order that is noted for the target if it is dead
     missed: ClassVar[Missed] = Missed.UNDO_CROSS_CELL
     migration_status: ClassVar[MigrationStatus | None] = MigrationStatus.POST_MIGRATING
     has_guest_off = True
@@ -130,7 +130,7 @@ class FinishResizeAtDest(Step):
     def undo(self, run: Run) -> None:
         memory = run.memory
         require_way_back(run)
-        # The source may only have its guest back when there is none at the target.
+        # The source may restore its guest only when there is none at the target.
         devices = target_devices(run, run.source_devices())
         dead_hosts.clean_target(run, self.missed, run.source_instance(), devices, lambda: self._destroy_at_target(run))
         for _device, volume_id in volumes(run.source_devices()):

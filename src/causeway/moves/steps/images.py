@@ -13,9 +13,9 @@ from causeway.virt.driver import KEPT_STATE, MEMORY
 # The server's system metadata: the copies of its disks that a move kept, because their host is dead. They go with the server.
 KEPT = "kept_copies"
 
-# Of an image that takes data, or has them already.
+# The states of an image that takes data, or has it already.
 _USABLE = ("queued", "active")
-# Of one that is no copy of a disk, and will be none if who sends the disk is dead.
+# Those of one that is no copy of a disk, and will be none if the host that sends the disk is dead.
 _INCOMPLETE = ("queued", "saving")
 
 
@@ -29,7 +29,7 @@ def image_id_of(run: Run, disk: str | None = None, image_round: int = 0) -> str:
 
 
 def image_ids_of(run: Run) -> list[str]:
-    """Every temporary image that the move may have made, those of a round that nobody wrote down among them."""
+    """Every temporary image that the move may have made, those of an unrecorded round among them."""
     return [
         image_id_of(run, disk, image_round)
         for image_round in range(run.memory.image_round + 2)
@@ -45,7 +45,7 @@ def parts_of(run: Run) -> list[str]:
 def make_images(run: Run) -> None:
     """Makes the records of the images and notes them: root disk (if it is local) and ephemeral disks.
 
-    An image service that died in the middle of an upload leaves an image that takes no data any more. Then all are made anew,
+    An image service that died in the middle of an upload leaves an image that takes no data any more. Then makes all anew,
     under other ids; the former ones are deleted with them, for an upload into them may still be under way.
     """
     memory = run.memory
@@ -62,10 +62,10 @@ def note_images(run: Run) -> None:
 
 
 def _make_round(run: Run) -> bool:
-    """Whether all images of this round can be used."""
+    """Makes the images of this round; returns whether all of them can be used."""
     note_images(run)
     memory = run.memory
-    # What changed since the target has the rest is no disk image.
+    # The changes since the last round are no disk image.
     disk_format = "qcow2" if memory.received_round is None else "raw"
     usable = memory.image_id is None or make_image(run, memory.image_id, "resize-temp", disk_format)
     return usable and all(
@@ -75,10 +75,10 @@ def _make_round(run: Run) -> bool:
 
 
 def delete_images(run: Run) -> None:
-    """After the move has used them."""
+    """Deletes the images after the move has used them."""
     memory = run.memory
     used = [image_id for image_id in (memory.image_id, *memory.disk_image_ids.values()) if image_id is not None]
-    # What was offered was fetched after all, though some were made by then.
+    # The target fetched the offer after all, though some images had been made by then.
     is_unsure = bool(used) and memory.offer is not None
     for image_id in image_ids_of(run) if memory.image_round or is_unsure else used:
         run.services.images.delete(run.context, image_id)
@@ -105,14 +105,14 @@ def disks_beside_root(run: Run) -> list[str]:
 
 
 def _names(run: Run) -> list[str]:
-    """Of all that travels beside the root disk: what firmware and TPM keep, and a guest's memory, too, if it is kept."""
+    """The names of all that travels beside the root disk, the state of firmware and TPM and a guest's memory among it."""
     memory = run.memory
     firmware = [KEPT_STATE] if memory.carries_firmware else []
     return [*disks_beside_root(run), *firmware, *([MEMORY] if memory.keeps_memory else [])]
 
 
 def make_image(run: Run, image_id: str, suffix: str, disk_format: str = "qcow2") -> bool:
-    """The record of a temporary image. The name and properties of the root disk's are the field's. Whether it can be used."""
+    """Makes the record of a temporary image, named as in the field for the root disk. Returns whether it can be used."""
     instance = run.source_instance()
     meta = instance.image_meta
     owned = instance.project_id == run.context.project_id

@@ -42,12 +42,12 @@ from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import instances
 from causeway.virt.live import LiveOptions, LiveTarget
 
-# What `_there` is made of.
+# The fields of memory that `_there` reads.
 _OF_THE_TARGET = frozenset({"port_requests", "selection", "source_cell", "source_host"})
 
 
 class PrepareOtherHostLive(PrepareOtherHost):
-    """Ports get inactive bindings at the target, which claims and agrees. Volumes follow when it is made ready."""
+    """Makes inactive port bindings, and has the target check and claim. Volumes follow in `PrepareTarget`."""
 
     reads = PrepareOtherHost.reads | {"live_source"}
     writes = PrepareOtherHost.writes | {"connector"}
@@ -70,7 +70,7 @@ class PrepareOtherHostLive(PrepareOtherHost):
         return nullcontext()
 
     def _reserve_volumes(self, run: Run) -> None:
-        """None may be connected to the target before it is known."""
+        """Nothing: no volume may be connected to the target before it is chosen."""
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
         memory = run.memory
@@ -90,14 +90,14 @@ class PrepareOtherHostLive(PrepareOtherHost):
         return checked.context
 
     def _require_reached(self, run: Run, host: str) -> None:
-        """Of an alternate: only the first choice was tried before."""
+        """Checks an alternate: only the first choice was tried before."""
         why = reach.why_move_near_live(run, host)
         if why is not None:
             raise errors.HostUnreachable(why.message, details=why.details)
 
 
 class PrepareTarget(Step):
-    """Volumes get attachments at the target, which makes room for the guest and listens."""
+    """Makes attachments at the target, and has it make room for the guest and listen."""
 
     name = "PrepareTarget"
     reads = _OF_THE_TARGET | {"connector", "live_source"}
@@ -153,7 +153,7 @@ class PrepareTarget(Step):
             delete_orphaned_attachments(run, run.source_devices())
 
     def _clear(self, run: Run) -> None:
-        """Nobody resumes what a target that is down may have: it goes when the host is back."""
+        """A target that is down may have the guest's copy, which nobody resumes: it is deleted when the host is back."""
         host, token, instance, devices = run.memory.dest_host, run.token(self.name), _there(run), _devices_there(run)
 
         def clear() -> None:
@@ -166,7 +166,7 @@ class PrepareTarget(Step):
 
 
 class MigrateGuest(GuestGoes[Run]):
-    """The hosts are of different cells."""
+    """Has the hosts, which are of different cells, hand the guest over."""
 
     reads = _OF_THE_TARGET | {"live_devices", "live_target", "old_vm_state", "runs_in_error"}
     writes = GuestGoes.writes | {"guest"}
@@ -183,7 +183,7 @@ class MigrateGuest(GuestGoes[Run]):
 
 
 class SwitchBehindPivot(SwitchInstanceMapping):
-    """The server lives in the target cell from here on, where its guest is already."""
+    """Switches the server to the target cell, where its guest is already."""
 
     writes = frozenset({"is_switched"})
 
@@ -201,7 +201,7 @@ class SwitchBehindPivot(SwitchInstanceMapping):
 
 
 class ArriveAtTarget(Step):
-    """The target takes over ports and volumes; the record says what the guest is there."""
+    """Has the target take over ports and volumes, and records the state of the guest there."""
 
     name = "ArriveAtTarget"
     reads = frozenset({"selection", "source_cell", "source_host"})
@@ -270,7 +270,7 @@ class LeaveSourceCellLive(ConfirmResizeAtSource):
 
 
 class EndLiveMigration(EndNearLiveMigration):
-    """The server is what its guest is, and has no task any more; the next one may leave the source."""
+    """Sets the server's state to its guest's and ends its task; the next live migration may leave the source."""
 
     name = "EndLiveMigration"
     reads = EndNearLiveMigration.reads | {"source_host"}
@@ -283,8 +283,8 @@ class EndLiveMigration(EndNearLiveMigration):
 
 
 def near_live_instead(run: Run, cause: errors.CausewayError) -> bool:
-    """What hypervisors can't do alone, and a near-live migration can: no host that would have the server is reached, or the image
-    is gone that its disk stands on. Its guest stands still for a while, then.
+    """Makes the migration near-live if a live one can't succeed: no host that takes the server is reached, or the image
+    of its disk is deleted. Its guest then stands still for a while. Returns whether it did.
     """
     if not isinstance(cause, errors.HostUnreachable | errors.ImageNotFound):
         return False

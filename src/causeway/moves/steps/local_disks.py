@@ -1,4 +1,4 @@
-"""Ephemeral disks and swap of a server whose flavor changes, and back."""
+"""Changes ephemeral disks and swap for a new flavor, and back."""
 
 from __future__ import annotations
 

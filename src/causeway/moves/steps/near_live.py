@@ -2,7 +2,7 @@
 
 Its disks are copied while it runs; then it stands still while its memory and the last changes travel. At the target it is woken,
 still standing, before the pivot, and resumes behind it: so it never runs at two places, and undoing loses nothing. There is no
-VERIFY_RESIZE. What the source keeps goes when the target has shown the guest.
+VERIFY_RESIZE. The source's copy is deleted when the target has shown the guest.
 
 A guest that is suspended stays so: what was saved when it was suspended travels with its disks, and its next resume wakes it.
 """
@@ -55,14 +55,14 @@ class SelectOtherCell(SelectDestination):
             raise errors.NoValidHost(f"Server {run.uuid} has PCI devices, whose state can't go to another host.")
 
     def _becomes(self, run: Run) -> str:
-        """Whether its guest can go live is tried, not configured."""
+        """The recipe to continue with. Whether the guest can go live is tried, not configured."""
         if not run.memory.may_go_live:
             return operations.NEAR_LIVE_MIGRATION
         why = reach.why_move_near_live(run, run.memory.dest_host)
         if why is None:
             return operations.LIVE_ACROSS_CELLS
         if isinstance(why, errors.RpcTimeout) and not run.is_repeated:
-            # Perhaps only its answer was lost.
+            # Perhaps only the answer was lost.
             raise why
         LOG.info("Server %s goes to another cell near-live: %s %s", run.uuid, why.message, why.details)
         return operations.NEAR_LIVE_MIGRATION
@@ -96,7 +96,7 @@ class PrepareOtherHost(PrepResizeAtDest):
 
 
 class SaveGuest(PrepResizeAtSource):
-    """The guest stands still: its memory and the last changes of its disks go into temporary images, or are offered.
+    """Pauses the guest; its memory and the last changes of its disks go into temporary images, or are offered.
 
     Undone, it resumes at its source, from the same memory and disks.
     """
@@ -139,7 +139,7 @@ class SaveGuest(PrepResizeAtSource):
 
 
 class WakeGuest(FinishResizeAtDest):
-    """The target takes over ports and volumes and makes the guest with its memory. It stands still until `LetGuestGoOn`."""
+    """Has the target take over ports and volumes and make the guest with its memory. It stands still until `LetGuestGoOn`."""
 
     name = "WakeGuest"
     event = "compute_wake_guest_at_destination"
@@ -163,7 +163,7 @@ class WakeGuest(FinishResizeAtDest):
 
 
 class ShowAtTarget(ShowTarget):
-    """What follows from the switch: the copies' hidden flags. The guest waits for nothing more than these."""
+    """Sets the copies' hidden flags after the switch, and nothing more: the guest waits for this."""
 
     name = "ShowAtTarget"
     reads = frozenset({"offer", "selection", "source_cell"})
@@ -217,7 +217,7 @@ class LetGuestGoOn(Step):
 
 
 class LeaveSourceCell(ConfirmResizeAtSource):
-    """The source's disks and saved memory, its port bindings, volume attachments and allocations go."""
+    """Deletes the source's disks, saved memory, port bindings, volume attachments and allocations."""
 
     name = "LeaveSourceCell"
     pivots = False
@@ -229,13 +229,13 @@ class LeaveSourceCell(ConfirmResizeAtSource):
 
 
 class EndNearLiveMigration(Step):
-    """The server is what its guest really is, and has no task any more."""
+    """Sets the server's state to that of its guest, and ends its task."""
 
     name = "EndNearLiveMigration"
     reads = frozenset({"events", "guest", "keeps_memory", "old_vm_state", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
-        # The migration first: who sees the server without a task may start the next move.
+        # The migration first: whoever sees the server without a task may start the next move.
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.COMPLETED)
         guest = run.memory.guest
         by_guest = _STATES.get(guest.power_state, VmState.STOPPED) if guest is not None else VmState.STOPPED

@@ -1,4 +1,4 @@
-"""Making ready: the target is prepared while the guest runs, then the source hands the server over."""
+"""Prepares the target while the guest runs, then has the source hand the server over."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def volumes(devices: list[BlockDevice]) -> list[tuple[BlockDevice, str]]:
 class PrepResizeAtDest(Step):
     """Makes inactive port bindings and empty volume attachments for the target, and has the target check and claim.
 
-    If that fails in whatever way that may be the target's alone, the next alternate host of the same cell is tried; each attempt
+    If the target may be the cause of a failure, tries the next alternate host of the same cell; each attempt
     is an event of the action.
     """
 
@@ -97,10 +97,10 @@ class PrepResizeAtDest(Step):
             instances.change_copy(run.target_database, run.uuid, run.move.id, migration_context=context)
 
     def _ask_source(self, run: Run) -> None:
-        """The source can always hand a server over that boots on its way."""
+        """Nothing: every source can hand over a server that boots at its target."""
 
     def _prepare_one(self, run: Run) -> MigrationContext:
-        """Prepares the chosen target, or the first alternate where that goes well."""
+        """Prepares the chosen target, or the first alternate that succeeds."""
         again = run.is_repeated
         while True:
             asked = False
@@ -116,10 +116,10 @@ class PrepResizeAtDest(Step):
                     self._bind_with_devices(run, context)
                     return context
             except errors.StateChanged:
-                # Taken over, or nobody wants the move any more.
+                # The move was taken over, or is not wanted any more.
                 raise
             except Exception as failure:
-                # What the services around do not answer to us they answer for no host.
+                # The services around failed, which no other host changes.
                 unforeseen = not isinstance(failure, errors.CausewayError)
                 host_alone = asked or unforeseen or isinstance(failure, errors.ClaimRefused | errors.ServiceRefused)
                 if not host_alone or not self._turn_to_next(run, failure):
@@ -131,7 +131,7 @@ class PrepResizeAtDest(Step):
         return _notified_of_preparing(run)
 
     def _find_what_is_there(self, run: Run) -> None:
-        """What an attempt before left, whose end nobody knows."""
+        """Finds what an earlier attempt made, whose end is unknown."""
         memory = run.memory
         for host in memory.bound_hosts:
             self._delete_bindings(run, host)
@@ -147,7 +147,7 @@ class PrepResizeAtDest(Step):
         self._reserve_volumes(run)
 
     def _bind_with_devices(self, run: Run, context: MigrationContext) -> None:
-        """Ports that need a device are bound once the target has claimed it: their bindings name it."""
+        """Binds ports that need a device, once the target has claimed it: their bindings name it."""
         memory, target = run.memory, run.memory.destination
         devices = {device.request_id: device for device in context.new_pci_devices}
         for vif in run.source_instance().network_info if not memory.is_same_host else ():
@@ -156,7 +156,7 @@ class PrepResizeAtDest(Step):
                 self._bind(run, vif, target, profile)
 
     def _bind(self, run: Run, vif: Vif, target: Selection, profile: dict[str, Any]) -> None:
-        # A port that its user deleted meanwhile is no reason to stay.
+        # A port that its user deleted meanwhile does not stop the move.
         with suppress(errors.PortNotFound):
             run.services.network.create_binding(run.context, vif.id, target.host, vif.vnic_type, profile)
 
@@ -190,7 +190,7 @@ class PrepResizeAtDest(Step):
             memory.bound_hosts.append(former)
             run.save(also=lambda connection: note_destination(connection, run))
             self._delete_bindings(run, former)
-            # What failed there may have been done all the same, and only its answer lost.
+            # What failed there may have been done, and only its answer lost.
             hardware.release_claim_if_there(run, former, self.name)
             return True
         return False
@@ -243,7 +243,7 @@ def clear_stash(run: Run) -> None:
 
 
 def _carries_firmware(run: Run) -> bool:
-    """Whether there is something to take along, and the source's host is new enough to have made guests that keep it."""
+    """Whether the guest has firmware or TPM state, and its host is new enough to keep it."""
     if not firmware.of_instance(run.source_instance()).keeps_state:
         return False
     life = liveness.of_host(run.services, run.source_database, run.memory.source_host)
@@ -264,9 +264,9 @@ def with_new_flavor(run: Run) -> Instance:
 
 
 class PrepResizeAtSource(Step):
-    """The guest is powered off, its local disks go into temporary images, and it leaves its host but for its disks.
+    """Powers the guest off, sends its local disks into temporary images, and removes it from its host but for its disks.
 
-    If they were copied directly while it ran, what is left is not sent, but offered to the target, which fetches it.
+    If they were copied directly while it ran, the source offers the last changes to the target, which fetches them.
 
     Undone, the guest comes back up from those disks, with its ports and volumes.
     """
@@ -307,7 +307,7 @@ class PrepResizeAtSource(Step):
         instances.update(run.source_database, run.uuid, expected_task=memory.tasks, task_state=self.leaving)
         self._make_room(run)
         instance = run.source_instance()
-        # It may have been read a moment before.
+        # The record may be some moments old.
         instance.task_state = self.leaving
         migrated: dict[str, Any] = {"task_state": self.left, "power_state": self._power_state_left(run)}
         migrated |= place_after_handing_over(run)
@@ -330,7 +330,7 @@ class PrepResizeAtSource(Step):
             for device, volume_id in volumes(run.source_devices()):
                 pair = memory.pair(volume_id)
                 block_devices.update_in(connection, device.uuid, attachment_id=pair.source, connection_info=None)
-            # A server that was deleted meanwhile goes no further.
+            # A server that was deleted meanwhile is not handed over.
             written: dict[str, Any] = {"power_state": outcome.power_state, "task_state": self.left}
             instances.swap_in(connection, run.uuid, expected_task=memory.tasks, **written)
         for device, volume_id in volumes(run.source_devices()):
@@ -338,7 +338,7 @@ class PrepResizeAtSource(Step):
         run.keep_records(memory.source_cell, **written)
 
     def _power_state_left(self, run: Run) -> PowerState:  # noqa: ARG002
-        """What the guest is when it was handed over."""
+        """The guest's power state when it was handed over."""
         return PowerState.SHUTDOWN
 
     def _make_room(self, run: Run) -> None:
@@ -347,7 +347,7 @@ class PrepResizeAtSource(Step):
             make_images(run)
 
     def _send_all(self, run: Run) -> None:
-        """What changed since the target got the rest is not known (the hypervisor was killed), so the rest goes again."""
+        """Sends all disks again: what changed since the last round is unknown, because the hypervisor was killed."""
         if run.memory.warm is not None:
             run.memory.warm.received = None
         run.memory.image_round += 1
@@ -383,7 +383,7 @@ class PrepResizeAtSource(Step):
         for device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.source is not None and device.attachment_id != pair.source:
-                # It was reserved anew and the record does not say so yet; only one of the two may be connected.
+                # It was reserved anew and the record does not have it yet; only one of the two may be connected.
                 if device.attachment_id is not None:
                     run.services.volumes.delete_attachment(run.context, device.attachment_id)
                 device.attachment_id, device.connection_info = pair.source, None
@@ -394,7 +394,7 @@ class PrepResizeAtSource(Step):
             return
         with run.event(self.undo_event, memory.source_host), answering(run, at_source):
             guest = self._restore_guest(run)
-        # It may have been fenced when this was tried before.
+        # The host may have been fenced in an earlier attempt.
         memory.source_is_dead = False
         with run.source_database.write() as connection:
             for device in guest.block_devices:
@@ -418,7 +418,7 @@ class PrepResizeAtSource(Step):
         )
 
     def _complete_copies(self, run: Run) -> list[str]:
-        """The images to which the source sent all that a disk has; the others go."""
+        """Returns the images that have all of a disk; deletes the others."""
         return delete_incomplete_images(run)
 
     def _note_copies(self, run: Run, image_ids: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The server's records in two cells, and the switch between them."""
+"""Copies the server's records to the other cell, and switches between the two."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from causeway.store.api import group_claims, mappings, migrations
 from causeway.store.cell import actions, block_devices, copies, instances
 from causeway.store.database import Database, utcnow
 
-# What a record is made of that says that its server has moved.
+# The fields of memory that `as_moved` reads.
 OF_A_MOVED_SERVER = frozenset(
     {
         "attachments",
@@ -48,7 +48,7 @@ OF_A_MOVED_SERVER = frozenset(
 
 
 def require_authority(run: ServerRun[Any], cell_uuid: str) -> None:
-    """Raises StateChanged unless the server lives in this cell: nobody deletes records that are the living ones."""
+    """Raises StateChanged unless the server lives in this cell, so that its true records are never deleted."""
     found = mappings.get(run.services.api, run.uuid).cell_uuid
     if found != cell_uuid:
         raise errors.StateChanged(f"Server {run.uuid} lives in cell {found}, not in {cell_uuid}.")
@@ -164,7 +164,7 @@ class TargetDBSetup(Step):
 
 
 class SwitchInstanceMapping(Step):
-    """The pivot: the server lives in the target cell from here on, waiting for confirm or revert.
+    """The pivot: switches the server to the target cell, where it waits for confirm or revert.
 
     The target's records are brought up to date first, with what the user changed meanwhile and what happened on the way. From
     that last read on the source's are closed: a change that comes now waits until the server lives in the target cell.
@@ -199,7 +199,7 @@ class SwitchInstanceMapping(Step):
 
 
 def finish_migration(connection: sa.Connection, run: Run) -> None:
-    """The migration waits for confirm or revert, if there is one; later moves start from the new flavor."""
+    """Sets the migration to wait for confirm or revert, if there is one; later moves start from the new flavor."""
     memory = run.memory
     size, of_memory = memory.bytes_of_disks, memory.bytes_of_memory
     changes: dict[str, Any] = {}
@@ -220,7 +220,7 @@ def finish_migration(connection: sa.Connection, run: Run) -> None:
 
 
 class ShowTarget(Step):
-    """What follows from the switch: the copies' hidden flags, and the end of the temporary images."""
+    """Sets the copies' hidden flags after the switch, and deletes the temporary images."""
 
     name = "ShowTarget"
     reads = frozenset(
@@ -257,7 +257,7 @@ def change_in_place(
     after: Instance,
     devices: Callable[[Run, list[BlockDevice]], list[BlockDevice]],
 ) -> None:
-    """Inside a cell: of the server's living record only what the move changes is written, whatever users change meanwhile.
+    """Inside a cell: writes only what the move changes of the server's record; users' changes meanwhile stay.
 
     ``before`` was read in this transaction.
     """

@@ -1,4 +1,4 @@
-"""Reservations of volumes that nobody wrote down.
+"""Finds reservations of volumes that were not recorded.
 
 The volume service chooses an attachment's id. If a conductor dies, or the answer is lost, between making one and writing it
 to the journal, the move knows nothing of it; it is found by asking what is really there.
@@ -13,7 +13,7 @@ from causeway.moves.run import Run
 
 
 def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
-    """The id of an attachment, not connected, of a volume to the server: one that is not ``known``, or a new one."""
+    """Returns the id of an unconnected attachment of a volume to the server: one that is not ``known``, or a new one."""
     for found in orphaned_attachments(run, known):
         if found.volume_id == volume_id:
             return found.id
@@ -21,7 +21,7 @@ def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
 
 
 def reserve_once(run: Run, volume_id: str, devices: list[BlockDevice]) -> str:
-    """`reserve` for a step that may have been broken off before; what nobody can have made is not looked for."""
+    """`reserve` for a step that may be repeated; the first attempt does not look for an attachment that is there."""
     if not run.is_repeated:
         return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
     pairs = run.memory.attachments
@@ -32,7 +32,7 @@ def reserve_once(run: Run, volume_id: str, devices: list[BlockDevice]) -> str:
 def delete_orphaned_attachments(
     run: Run, known: set[str | None], of_volumes: set[str] | None = None, *, connected_too: bool = False
 ) -> None:
-    """Ends every reservation for the server that is not ``known``. Connected ones are somebody's work and stay.
+    """Deletes every attachment of the server that is not ``known``. Connected ones are in use and stay.
 
     ``of_volumes``: of these volumes only. ``connected_too``: the move connects what it makes at once.
     """

@@ -1,4 +1,4 @@
-"""Revert: the server goes back to where it came from, with its disk as it was when it left."""
+"""Revert: restores the server at its source, with its disk as it was when it left."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from causeway.store.cell import block_devices, copies, instances
 
 
 def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
-    """The source's record on its way back: the source's place, the target's everything that users may have changed."""
+    """The source's record during a revert: the place is the source's, what users may have changed is the target's."""
     memory = run.memory
     return dataclasses.replace(
         target,
@@ -72,11 +72,11 @@ def source_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
 
 
 def reserve_volumes(run: Run, devices: list[BlockDevice]) -> None:
-    """Every volume that the server has now gets an attachment at the source; what it has no more loses its own."""
+    """Reserves the server's present volumes at the source, and deletes the attachments of volumes that it has no more."""
     present = {volume_id for _device, volume_id in volumes(devices)}
     for pair in list(run.memory.attachments):
         if pair.volume_id not in present and pair.source is not None:
-            # Detached in the meantime: the source has no claim on it any more.
+            # It was detached in the meantime.
             run.services.volumes.delete_attachment(run.context, pair.source)
             run.memory.attachments.remove(pair)
     for device, volume_id in volumes(devices):
@@ -101,7 +101,7 @@ def release_volumes(run: Run, devices: list[BlockDevice]) -> None:
 
 
 def _known(run: Run, devices: list[BlockDevice]) -> set[str | None]:
-    """The attachments that were written down somewhere."""
+    """The attachments that records or memory have."""
     pairs = run.memory.attachments
     return {device.attachment_id for device in devices} | {id for pair in pairs for id in (pair.source, pair.target)}
 
@@ -129,13 +129,13 @@ class ReturnRecords(Step):
         run.keep_records(run.memory.target_cell)
 
     def undo(self, run: Run) -> None:
-        """The source's copy is hidden and may stay as it is."""
+        """Nothing: the source's copy is hidden and may stay as it is."""
         instances.reopen(run.target_database, run.uuid, run.move.id)
         release_volumes(run, run.target_devices())
 
 
 class SwitchInstanceMappingBack(Step):
-    """The pivot: the server lives in the source cell again; its status is REVERT_RESIZE until its guest runs."""
+    """The pivot: switches the server to the source cell; its status is REVERT_RESIZE until its guest runs."""
 
     name = "SwitchInstanceMappingBack"
     reads = frozenset({"old_flavor", "old_vm_state", "runs_in_error", "selection", "source_cell"})
@@ -162,7 +162,7 @@ def restore_spec(connection: sa.Connection, run: Run) -> None:
 
 
 class BeginRevert(Step):
-    """The pivot of a revert inside a cell: the source's volumes are reserved, and from here the guest goes back."""
+    """The pivot of a revert inside a cell: reserves the volumes for the source."""
 
     name = "BeginRevert"
     reads = frozenset({"attachments", "old_flavor", "old_vm_state", "runs_in_error", "source_cell"})
@@ -178,7 +178,7 @@ class BeginRevert(Step):
 
 
 class RevertResizeAtDest(Step):
-    """The guest at the target goes, with its disks and its connections to volumes."""
+    """Destroys the guest at the target, with its disks and its connections to volumes."""
 
     name = "RevertResizeAtDest"
     reads = frozenset(
@@ -194,14 +194,14 @@ class RevertResizeAtDest(Step):
         }
     )
     event: ClassVar[str] = "compute_revert_snapshot_based_resize_at_dest"
-    #: what the target is noted to have missed if it is dead
+    #: the order that is noted for the target if it is dead
     missed: ClassVar[Missed] = Missed.UNDO_CROSS_CELL
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
 
     def do(self, run: Run) -> None:
-        # The target's records are the ones that know what is connected there; gone already: everything is.
+        # The target's records have what is connected there. If they are deleted already, so is everything else.
         try:
             instance, devices = run.target_instance(), run.target_devices()
         except errors.ServerNotFound:
@@ -222,7 +222,7 @@ class RevertResizeAtDest(Step):
             show_source_again(run)
 
     def _notify_start(self, run: Run, instance: Instance) -> None:
-        """Across cells the conductor speaks first, inside one the target."""
+        """Across cells the conductor sends the start, inside one the target."""
         notifier = run.services.notifier
         notifier.instance_action(run.context, instance, "resize_revert", "start", host=run.services.host)
         notifier.instance_exists(run.context, instance, host=run.memory.dest_host)
@@ -249,7 +249,7 @@ class DeleteTargetRecords(Step):
 
 
 class ReturnRecord(Step):
-    """Inside a cell: the server's record names its old host again."""
+    """Inside a cell: sets the server's host to its source again."""
 
     name = "ReturnRecord"
     reads = frozenset(
@@ -294,7 +294,7 @@ def _with_old_devices(vifs: list[Vif], instance: Instance) -> list[Vif]:
 
 
 class FinishRevertResizeAtSource(Step):
-    """The old guest comes up from its kept disks, with its ports and volumes."""
+    """Starts the guest at the source from its stashed disks, with its ports and volumes."""
 
     name = "FinishRevertResizeAtSource"
     reads = frozenset({"attachments", "old_vm_state", "runs_in_error", "selection", "source_cell", "source_host"})
@@ -335,7 +335,7 @@ class FinishRevertResizeAtSource(Step):
 
 
 class ReturnAllocations(Step):
-    """What the migration held at the source goes back to the server; the target's is free."""
+    """Returns what the migration held at the source to the server, and releases the target's allocations."""
 
     name = "ReturnAllocations"
     reads = frozenset({"old_vm_state", "runs_in_error", "source_node"})
@@ -347,7 +347,7 @@ class ReturnAllocations(Step):
 
 
 class FinishRevert(Step):
-    """The server is ACTIVE or SHUTOFF as before the resize; the migration is reverted."""
+    """Sets the server to ACTIVE or SHUTOFF as before the resize, and the migration to reverted."""
 
     name = "FinishRevert"
     reads = frozenset(
@@ -362,7 +362,7 @@ class FinishRevert(Step):
             "source_is_dead",
         }
     )
-    # Before the server's own state: who sees ACTIVE may start the next move.
+    # Before the server's own state: whoever sees ACTIVE may start the next move.
     migration_status = MigrationStatus.REVERTED
 
     def do(self, run: Run) -> None:

@@ -35,7 +35,7 @@ class PrepResize(PrepResizeAtDest):
 
 
 class ResizeInstance(PrepResizeAtSource):
-    """The guest is powered off, its local disks are offered to the target, and it leaves its host but for its disks.
+    """Powers the guest off, offers its local disks to the target, and removes it from its host but for its disks.
 
     Undone, the guest comes back up from those disks, with its ports and volumes.
     """
@@ -45,7 +45,7 @@ class ResizeInstance(PrepResizeAtSource):
     undo_event = "compute_finish_revert_resize"
 
     def _make_room(self, run: Run) -> None:
-        """The disks stay at the source until the target fetches them."""
+        """Nothing: the disks stay at the source until the target fetches them."""
 
     def _hand_over(self, run: Run) -> SourceOutcome:
         return run.source_computes.resize_instance(
@@ -61,7 +61,7 @@ class ResizeInstance(PrepResizeAtSource):
         return restart_from_stash(run, self.name)
 
     def _complete_copies(self, run: Run) -> list[str]:  # noqa: ARG002
-        """There are none: nothing goes through the image service."""
+        """Returns none: nothing goes through the image service."""
         return []
 
     def _end_copies(self, run: Run) -> None:
@@ -101,7 +101,7 @@ class FinishResize(FinishResizeAtDest):
 
 
 class ConfirmResize(ConfirmResizeAtSource):
-    """The source's kept disks, port bindings, volume attachments and allocations go. Also the pivot."""
+    """Deletes the source's stashed disks, port bindings, volume attachments and allocations. Also the pivot."""
 
     name = "ConfirmResize"
     reads = frozenset(
@@ -117,7 +117,7 @@ class ConfirmResize(ConfirmResizeAtSource):
 
 
 class RevertResize(RevertResizeAtDest):
-    """The guest at the target goes, with its disks and its connections to volumes."""
+    """Destroys the guest at the target, with its disks and its connections to volumes."""
 
     name = "RevertResize"
     reads = frozenset(
@@ -159,7 +159,7 @@ class RevertResize(RevertResizeAtDest):
 
 
 class FinishRevertResize(FinishRevertResizeAtSource):
-    """The old guest comes up from its kept disks, with its ports and volumes."""
+    """Starts the guest at the source from its stashed disks, with its ports and volumes."""
 
     name = "FinishRevertResize"
     event = "compute_finish_revert_resize"

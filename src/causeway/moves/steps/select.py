@@ -50,7 +50,7 @@ class SelectDestination(Step):
         with run.event(self.event):
             self._check(run)
             if run.is_repeated:
-                # What was claimed by a call whose answer was lost would be in the way of the same choice.
+                # A claim by a call whose answer was lost would prevent the same choice.
                 self.undo(run)
             spec = request_spec(
                 run.services.api,
@@ -78,7 +78,7 @@ class SelectDestination(Step):
         run.with_next_save(lambda connection: note_destination(connection, run))
 
     def _check(self, run: Run) -> None:
-        """Raises if no host at all will do."""
+        """Raises OperationFailed or NoValidHost if the move can succeed on no host."""
         check_no_shrink(run)
 
     def _becomes(self, run: Run) -> str:

@@ -1,6 +1,6 @@
-"""Copying the disks of a guest while it runs: what is left to travel when it is off is little, however large they are.
+"""Copies the disks of a guest while it runs, so that little has to travel when it is off, however large they are.
 
-The guest notices nothing. If it can't be had (the guest does not run, a driver or a version can't do it), the disks travel when
+The guest notices nothing. If that is impossible (the guest does not run, a driver or version can't do it), the disks travel when
 the guest is off.
 """
 
@@ -33,9 +33,9 @@ _DIRECT_TRIES = 3
 
 
 class CopyWhileRunning(Step):
-    """The target receives the disks of the running guest: all of them, then what changed meanwhile, until that is little.
+    """Sends the disks of the running guest to the target: all of them, then what changed meanwhile, until that is little.
 
-    Undone, nothing counts changes at the source any more, and the target has nothing.
+    Undo stops counting changes at the source, and deletes what the target has.
     """
 
     name = "CopyWhileRunning"
@@ -69,7 +69,7 @@ class CopyWhileRunning(Step):
 
     def do(self, run: Run) -> None:
         if (run.saga.error or {}).get("code") == errors.Held.code:
-            # It has not failed.
+            # A move that is released has not failed.
             run.saga.failing_since = None
         self._copy_what_can_be(run)
         run.keep_records(run.memory.source_cell)
@@ -164,7 +164,7 @@ class CopyWhileRunning(Step):
         return self._through_images(run, warm, copied)
 
     def _through_images(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
-        """Each part is an image for a while. The next one is sent while one is received."""
+        """Sends each part as an image. The next one is sent while one is received."""
         attempt = run.step.attempt if run.step is not None else 1
         parts = [
             (disk, part, _image_id(run, copied, disk, part, attempt))
@@ -223,7 +223,7 @@ class CopyWhileRunning(Step):
             LOG.warning("Host %s keeps what it has of the disks of server %s", memory.dest_host, run.uuid)
             memory.warm = None
             return
-        # Whoever is too old for these has made nothing.
+        # A host that is too old for this call has made nothing.
         with answering(run, at_source), suppress(errors.WarmCopyImpossible):
             run.source_computes.end_rounds(
                 run.context, memory.source_host, token=run.token(self.name), instance=run.source_instance()

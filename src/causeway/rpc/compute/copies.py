@@ -30,4 +30,4 @@ class CopyCalls(Client):
 
     @call(since="1.2", monitor=True)
     def carry_out_missed(self, context: RequestContext, host: str, *, orders: list[MissedOrder]) -> list[str]:
-        """Has a host that is back do what it was not told while it was dead; returns the ids of what it did."""
+        """Has a host that is back carry out the orders that it missed while it was dead; returns the ids of what it did."""

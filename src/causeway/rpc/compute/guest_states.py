@@ -27,7 +27,7 @@ class GuestStateCalls(Client):
     def resume_instance(
         self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
     ) -> GuestOutcome:
-        """The guest goes on where it was suspended."""
+        """Resumes the guest where it was suspended."""
 
     @call(since="1.1", monitor=True)
     def snapshot_instance(self, context: RequestContext, host: str, *, instance: Instance, image_id: str) -> None:

@@ -67,7 +67,7 @@ class NearLiveCalls(Client):
         """The guest's memory and disks go into images, and it leaves the host but for both.
 
         ``since``: the target has that round. Raises WarmCopyImpossible if the host does not know what changed since.
-        ``memory_image_id`` None: all is offered to the target; of hosts that have told that they can.
+        ``memory_image_id`` None: all is offered to the target; by hosts that have said that they can.
         """
 
     @order
@@ -102,7 +102,7 @@ class NearLiveCalls(Client):
         is_paused: bool,
         is_suspended: IfSet[bool],
     ) -> GuestFacts:
-        """The target's guest goes on, unless its user had paused or suspended it."""
+        """Resumes the target's guest, unless its user had paused or suspended it."""
 
     @order
     def wake_guest_at_source(
@@ -116,4 +116,4 @@ class NearLiveCalls(Client):
         is_paused: bool,
         is_suspended: IfSet[bool],
     ) -> GuestOutcome:
-        """The guest goes on where it was saved, or is suspended there as before."""
+        """Resumes the guest where it was saved, or leaves it suspended there as before."""

@@ -59,7 +59,7 @@ class ResizeCalls(Client):
 
     @call(since="1.0", monitor=True)
     def confirm_resize(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
-        """Deletes the stashed disks and drops what the source still held for the server."""
+        """Deletes the stashed disks and releases what the source still held for the server."""
 
     @call(since="1.0", monitor=True)
     def revert_resize(
@@ -85,7 +85,7 @@ class ResizeCalls(Client):
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> GuestOutcome:
-        """Brings the guest back from its stashed disks, with its ports and volumes. Also for a failed move."""
+        """Restores the guest from its stashed disks, with its ports and volumes. Also for a failed move."""
 
     @call(since="1.0")
     def drop_move_claim(self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str) -> None:

@@ -45,7 +45,7 @@ class SnapshotResizeCalls(Client):
 
         ``disk_image_ids``: images for its ephemeral disks, by name. ``since``: the target has that round; only what changed
         since is uploaded. Raises WarmCopyImpossible if the host does not know what did. ``is_direct``: nothing is uploaded, it
-        is offered to the target; of hosts that have told that they can.
+        is offered to the target; by hosts that have said that they can.
         """
 
     @call(since="1.7", monitor=True)
@@ -97,10 +97,10 @@ class SnapshotResizeCalls(Client):
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> GuestOutcome:
-        """Brings the guest back from its stashed disks, with its ports and volumes. For a failed move and for revert."""
+        """Restores the guest from its stashed disks, with its ports and volumes. For a failed move and for revert."""
 
     @call(since="1.0", monitor=True)
     def confirm_snapshot_based_resize_at_source(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance
     ) -> None:
-        """Deletes the stashed disks and drops what the source still held for the server."""
+        """Deletes the stashed disks and releases what the source still held for the server."""

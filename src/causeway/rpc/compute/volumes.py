@@ -36,7 +36,7 @@ class VolumeCalls(Client):
         old: BlockDevice,
         new: BlockDevice,
     ) -> CopiedVolume:
-        """Connects ``new``, copies ``old`` to it and keeps both alike, until one of the next two. The guest goes on."""
+        """Connects ``new``, copies ``old`` to it and keeps both alike, until one of the next two. The guest keeps running."""
 
     @order
     def switch_volume(

@@ -60,7 +60,7 @@ class WarmCalls(Client):
         image_id: str,
         codings: IfSet[list[str]],
     ) -> Snapshot:
-        """The source uploads a part of a disk in a round. ``codings``: what both hosts know, and have told."""
+        """The source uploads a part of a disk in a round. ``codings``: what both hosts know, and have said."""
 
     @order
     def receive_part(

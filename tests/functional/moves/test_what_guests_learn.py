@@ -38,9 +38,9 @@ def read(cloud: Cloud, server: Any, path: str) -> str:
 
 
 def meta_data(cloud: Cloud, server: Any) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(read(cloud, server, "/openstack/latest/meta_data.json"))
-    told.pop("random_seed")
-    return told
+    reported: dict[str, Any] = json.loads(read(cloud, server, "/openstack/latest/meta_data.json"))
+    reported.pop("random_seed")
+    return reported
 
 
 def drive(cloud: Cloud, server: Any) -> dict[str, bytes]:
@@ -55,14 +55,14 @@ def assert_drive_has_the_same(cloud: Cloud, server: Any) -> None:
     for path, content in found.items():
         if path.startswith("ec2/"):
             continue
-        told = ask(cloud, server, f"/{path}").content
+        reported = ask(cloud, server, f"/{path}").content
         if path.endswith(".json"):
-            mine, theirs = json.loads(content), json.loads(told)
+            mine, theirs = json.loads(content), json.loads(reported)
             if path.endswith("meta_data.json"):
                 mine.pop("random_seed", None), theirs.pop("random_seed", None)
             assert mine == theirs, path
         else:
-            assert content == told, path
+            assert content == reported, path
 
 
 def boot(cloud: Cloud, **fields: Any) -> Any:
@@ -89,11 +89,11 @@ def test_a_new_guest_reads_what_its_drive_has(cloud: Cloud) -> None:
     made = cloud.member.compute.post("/os-keypairs", json={"keypair": {"name": "mine"}}, microversion="2.90")
     key = made.json()["keypair"]["public_key"]
     server = boot(cloud, name="web", key_name="mine")
-    told = meta_data(cloud, server)
-    assert (told["uuid"], told["name"], told["hostname"]) == (server.id, "web", "web.novalocal")
-    assert told["public_keys"] == {"mine": key}
+    reported = meta_data(cloud, server)
+    assert (reported["uuid"], reported["name"], reported["hostname"]) == (server.id, "web", "web.novalocal")
+    assert reported["public_keys"] == {"mine": key}
     port = next(iter(cloud.member.network.ports(device_id=server.id)))
-    assert told["devices"] == [{"type": "nic", "mac": port.mac_address, "tags": ["front"]}]
+    assert reported["devices"] == [{"type": "nic", "mac": port.mac_address, "tags": ["front"]}]
     network = json.loads(read(cloud, server, "/openstack/latest/network_data.json"))
     assert network["links"][0]["ethernet_mac_address"] == port.mac_address
     assert [each["type"] for each in network["networks"]] == ["ipv4_dhcp"]
@@ -118,7 +118,7 @@ def test_after_a_resize_to_the_other_cell(cloud: Cloud, end: str) -> None:
     cloud.member.compute.set_server_metadata(server.id, moved="yes")
     assert meta_data(cloud, server) == before | {"meta": {"purpose": "test", "moved": "yes"}}
     assert read(cloud, server, "/latest/meta-data/instance-type") == (new if end == "confirm" else old)
-    # By it cloud-init tells whether it is on a server that it knows.
+    # By it cloud-init shows whether it is on a server that it knows.
     assert read(cloud, server, "/latest/meta-data/instance-id") == instance_id
     cloud.member.compute.reboot_server(server.id, "HARD")
     cloud.wait(server, "ACTIVE")
@@ -151,7 +151,7 @@ def test_devices_that_are_attached_later_and_moved(cloud: Cloud) -> None:
     assert meta_data(cloud, server)["devices"] == [*nics, second]
 
 
-def test_a_deleted_server_is_told_nothing(cloud: Cloud) -> None:
+def test_a_deleted_server_gets_nothing(cloud: Cloud) -> None:
     server = boot(cloud)
     assert ask(cloud, server, "/openstack/latest/meta_data.json").status_code == 200
     cloud.member.compute.delete_server(server.id)
