@@ -6,7 +6,7 @@ called again after a crash in its middle, and then completes what was begun: des
 stashed, or starting what runs is a success.
 
 Disks of a guest live in a directory of the driver named by the server's uuid. A move *stashes* them: they are kept beside,
-out of the guest's reach, until the move is confirmed (`delete_stashed_disks`) or the server is given back
+out of the guest's reach, until the move is confirmed (`delete_stashed_disks`) or the server is restored
 (`restore_stashed_disks`). At any time a host has for a server: nothing, disks, stashed disks, or (resize to the same host)
 both.
 
@@ -188,7 +188,7 @@ class GuestSpec:
     config_drive: dict[str, bytes] = field(default_factory=dict)
     # ephemeral disks and swap
     local_disks: list[LocalDisk] = field(default_factory=list)
-    # what `Driver.wake` is to give the guest back, received from another host; the driver takes the file
+    # the memory that `Driver.wake` restores the guest from, received from another host; the driver takes the file
     memory: Path | None = None
     # what its firmware and TPM kept at another host; the driver takes the file. None: what is here stays, if anything is
     kept_state: Path | None = None
@@ -208,7 +208,7 @@ class Driver(VolumeJobs, ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go of everything; guests keep running."""
+        """Closes all connections and files; guests keep running."""
 
     @abstractmethod
     def host_facts(self) -> HostFacts: ...
@@ -233,7 +233,7 @@ class Driver(VolumeJobs, ABC):
         """uuid -> whether stashed, for every disk directory on this host (a uuid with both shows as stashed)."""
 
     def disk_bytes(self, uuid: str) -> int | None:  # noqa: ARG002
-        """Bytes that a server's disks (not stashed ones) take on this host; None if the driver can't tell."""
+        """Bytes that a server's disks (not stashed ones) take on this host; None if the driver does not know."""
         return None
 
     @abstractmethod
@@ -290,7 +290,7 @@ class Driver(VolumeJobs, ABC):
 
     @abstractmethod
     def resume(self, spec: GuestSpec) -> PowerState:
-        """The guest goes on where it was suspended; if its memory is lost, it boots."""
+        """Resumes the guest where it was suspended; if its memory is lost, it boots."""
 
     @abstractmethod
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
@@ -416,7 +416,7 @@ class Driver(VolumeJobs, ABC):
         """The guest goes to the target; returns when the hypervisor says that it did. ``spec``: as it is to be at the target.
 
         ``progress`` is called every second or so; what it raises aborts the migration. A migration of the guest that is under way
-        already (its caller died) is joined. Raises `GuestFailed`, which tells nothing about where the guest is.
+        already (its caller died) is joined. Raises `GuestFailed`, which says nothing about where the guest is.
         """
         raise NotImplementedError
 
@@ -469,9 +469,9 @@ class Driver(VolumeJobs, ABC):
         raise NotImplementedError
 
     def go_on(self, uuid: str, *, is_paused: bool) -> None:
-        """A guest that was woken goes on. Its saved memory goes before: it is of no use with disks that have changed since.
+        """Resumes a guest that was woken. Its saved memory is deleted first: it does not match disks that change from now on.
 
-        ``is_paused``: by its user, who may have it go on. Raises `GuestFailed` for a guest that was not woken.
+        ``is_paused``: by its user, who may resume it. Raises `GuestFailed` for a guest that was not woken.
         """
         raise NotImplementedError
 
@@ -493,7 +493,7 @@ class Driver(VolumeJobs, ABC):
 
     @abstractmethod
     def export_running_disk(self, instance: Instance, name: str) -> AbstractContextManager[DiskExport]:
-        """A disk of a running guest as it is at one instant, with all of it, as a file. The guest goes on meanwhile.
+        """A disk of a running guest as it is at one instant, with all of it, as a file. The guest keeps running meanwhile.
 
         Raises `GuestFailed` if there is no such guest or disk, or if the guest stops before its disk is copied.
         """
@@ -515,8 +515,8 @@ class Driver(VolumeJobs, ABC):
     ) -> Round:
         """Makes the named disks readable as they are at this instant, and counts from now on what changes.
 
-        ``since``: only what changed since that round is told; if that is not known any more (the hypervisor was killed), all
-        is. An open round of this guest ends. ``flatten``: the target can't have the base image.
+        ``since``: only what changed since that round is reported; if that is not known any more (the hypervisor was killed),
+        everything is. An open round of this guest ends. ``flatten``: the target can't have the base image.
 
         An agent in the guest keeps its file systems still at that instant, if ``since`` is given; one that does not answer is
         done without, unless the image requires it. Raises `WarmCopyImpossible` then, if the guest does not run, or can't be
