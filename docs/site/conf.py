@@ -1,13 +1,14 @@
 """Configuration of Sphinx. It runs on what `docs.site.stage` laid out, never on docs/ itself."""
 
 import warnings
+from importlib.metadata import version as version_of
 
 # Libraries that are only looked at for their options.
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 project = "Causeway"
 author = "the Causeway developers"
-version = release = "0.1.0"
+version = release = version_of("causeway")
 root_doc = "docs/README"
 extensions = ["myst_parser", "oslo_config.sphinxext", "oslo_policy.sphinxext", "sphinx_click"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

@@ -13,7 +13,8 @@ from causeway.conf.sample import NAMESPACES
 ROOT = Path(__file__).parents[2]
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^()\s]+)\)")
 _ANCHOR = re.compile(r'^<a id="([^"]+)"></a>', re.MULTILINE)
-_MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A diagram that stands in a page.
+MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # These are reStructuredText: the directives make sections.
 OPTIONS = """Options
@@ -99,7 +100,7 @@ def _page(page: Path, target: Path) -> str:
     if page == ROOT / "docs/performance.md":
         text = plots.with_plots(text, "pictures/plots")
     text = _ANCHOR.sub(r"(\1)=\n", text)
-    text = _MERMAID.sub(lambda found: _drawn(found[1], page, target), text)
+    text = MERMAID.sub(lambda found: _drawn(found[1], page, target), text)
     return _LINK.sub(lambda found: _link(found, page, target), text)
 
 

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from docs.site.stage import ROOT, pages
 
-ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = pages()
 # [text](target), also where the text has brackets or is code; images are links too.
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)

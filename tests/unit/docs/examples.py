@@ -16,10 +16,10 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import click
+from docs.site.stage import ROOT, pages
 
 from causeway.cli.main import cli
 
-ROOT = Path(__file__).parents[3]
 # Blocks of these languages, and those that begin so, are no commands.
 NO_COMMANDS = {"ini", "yaml", "mermaid", "python"}
 NO_COMMANDS_BEGIN = re.compile(
@@ -75,10 +75,6 @@ class Example:
     @property
     def program(self) -> str:
         return self.words[0] if self.words[0].startswith(".") else Path(self.words[0]).name
-
-
-def pages() -> list[Path]:
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def examples() -> Iterator[Example]:

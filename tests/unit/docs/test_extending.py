@@ -13,14 +13,7 @@ CODE = "\n".join(file.read_text() for file in sorted((ROOT / "src/causeway").rgl
 
 def test_the_files_are_there() -> None:
     named = re.findall(r"`([\w./*-]+/[\w.*-]*)`", PAGE) + re.findall(r"`(\w+\.py)`", PAGE)
-    missing = [
-        name
-        for name in named
-        if not any(
-            list((ROOT / folder).glob(name.rstrip("/")))
-            for folder in ("src/causeway", ".", "src/causeway/scheduler/filters")
-        )
-    ]
+    missing = [name for name in named if not any(list((ROOT / folder).glob(name.rstrip("/"))) for folder in FOLDERS)]
     assert len(named) > 25
     assert missing == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from xml.etree import ElementTree
 
 import pytest
@@ -50,11 +49,7 @@ def test_nothing_is_undone_below_the_pivot() -> None:
 
 
 def test_mermaid_diagrams_of_the_pages_can_be_drawn() -> None:
-    blocks = [
-        block
-        for page in stage.pages()
-        for block in re.findall(r"^```mermaid\n(.*?)^```$", page.read_text(), re.M | re.S)
-    ]
+    blocks = [block for page in stage.pages() for block in stage.MERMAID.findall(page.read_text())]
     assert blocks
     for block in blocks:
         ElementTree.fromstring(sequence.draw(sequence.from_mermaid(block, "drawn")))
