@@ -35,8 +35,9 @@ PROPERTIES = {
     "hw_tpm_model": "tpm-crb",
 }
 NVRAM, TPM = "nvram-secure", "tpm/tpm2/tpm2-00.permall"
-# Bytes; what a TPM was given when it was made, keys among it, is longer than that.
-_SEED = 32
+# A piece of a key: so many bytes, and so many different values among them. Text and lengths, which some TPMs have in common
+# and others have not, repeat their values more often.
+_PIECE, _VALUES = 64, 50
 
 
 def spawned(cloud: Cloud) -> Guest:
@@ -68,10 +69,11 @@ def kept(driver: LibvirtDriver, guest: Guest) -> dict[str, bytes]:
 
 
 def is_same_tpm(one: bytes, other: bytes, stranger: bytes) -> bool:
-    """Whether both have something that was made with the TPM, and that no other TPM has."""
+    """Whether both have a piece of a key that the stranger does not have: keys are made with a TPM, and stay while its state changes."""
 
     def pieces(state: bytes) -> set[bytes]:
-        return {state[start : start + _SEED] for start in range(len(state) - _SEED)}
+        found = (state[start : start + _PIECE] for start in range(len(state) - _PIECE))
+        return {piece for piece in found if len(set(piece)) >= _VALUES}
 
     return bool((pieces(one) & pieces(other)) - pieces(stranger))
 
