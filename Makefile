@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test integration tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
+.PHONY: help packages install lint format test integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -32,9 +32,11 @@ format: install ## lets ruff mend what it can
 test: install ## all tests but make integration's; make test TESTS=tests/unit for some
 	@scripts/run-tests.sh -v $(PYTEST_OPTIONS) $(or $(TESTS),--ignore=tests/integration/real_services)
 
-integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Placement, which it installs (as root); KIND=mariadb for one run
-	@scripts/install-services.sh
-	$(BIN)/pytest -v tests/integration/real_services $(if $(KIND),-k $(KIND))
+integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Placement, which it installs (as root); continues where it stopped (PART=faults for a part; VERIFY=--list shows them; VERIFY=--again)
+	@$(BIN)/python -m verify $(VERIFY) integration$(if $(PART),/$(PART))
+
+verify: install ## everything that proves this project, unattended, for a night (as root); continues where it stopped; writes docs/verified.md (VERIFY="--list", VERIFY="test clients")
+	@$(BIN)/python -m verify $(VERIFY)
 
 tempest: install ## Tempest, the field's own tests of the Compute API, on a deployment beside the real services (as root; TEMPEST="--regex R"; TEMPEST="--guests --regex R": scenarios that log in, on real guests)
 	@scripts/install-services.sh

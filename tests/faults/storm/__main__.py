@@ -25,7 +25,18 @@ from .run import Result, Storm
 @click.option("--seed", default=0, show_default=True)
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the state directory, and what was answered, here.")
 @click.option("--drains/--no-drains", default=True, show_default=True, help="Cells and hosts are drained meanwhile.")
-def main(servers: int, seconds: float, every: tuple[float, float], seed: int, keep: Path | None, drains: bool) -> None:
+@click.option(
+    "--json", "file", type=click.Path(path_type=Path), help="Write what was answered, and what was wrong, here."
+)
+def main(
+    servers: int,
+    seconds: float,
+    every: tuple[float, float],
+    seed: int,
+    keep: Path | None,
+    drains: bool,
+    file: Path | None,
+) -> None:
     """Runs the storm and says what became of the servers."""
     logging.basicConfig(level=logging.CRITICAL)
     directory = keep or Path(tempfile.mkdtemp(prefix="causeway-storm-"))
@@ -39,6 +50,8 @@ def main(servers: int, seconds: float, every: tuple[float, float], seed: int, ke
         if keep is None:
             shutil.rmtree(directory, ignore_errors=True)
     _print(result)
+    if file is not None:
+        file.write_text(json.dumps({"answers": result.answers, "wrong": result.wrong}, indent=1, default=str))
     sys.exit(1 if result.wrong else 0)
 
 

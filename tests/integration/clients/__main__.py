@@ -47,8 +47,8 @@ def environment(clouds: Path, directory: Path) -> dict[str, str]:
     }
 
 
-def run(suite: str, regex: str, clouds: Path, directory: Path) -> int:
-    """Runs a suite; what its tests say goes to standard output."""
+def run(suite: str, regex: str, clouds: Path, directory: Path, json_file: Path | None) -> int:
+    """Runs a suite; what its tests say goes to standard output, and the counts to ``json_file``."""
     package, wanted = SUITES[suite]
     given = environment(clouds, directory)
     (site,) = BIN.parent.glob("lib/python*/site-packages")
@@ -69,8 +69,11 @@ def run(suite: str, regex: str, clouds: Path, directory: Path) -> int:
             [BIN / "python", "-m", "subunit.run", "--load-list", list_of_tests, *modules],
             env=given, cwd=clouds.parent, stdout=subprocess.PIPE, stderr=said,
         )  # fmt: skip
+        counts = [json_file.absolute()] if json_file is not None else []
         report = subprocess.Popen(
-            [BIN / "python", HERE.parent / "subunit_report.py", EXCLUSIONS, all_tests], env=given, stdin=testing.stdout
+            [BIN / "python", HERE.parent / "subunit_report.py", EXCLUSIONS, all_tests, *counts],
+            env=given,
+            stdin=testing.stdout,
         )
         assert testing.stdout is not None
         testing.stdout.close()
@@ -98,7 +101,8 @@ def why_not_beside() -> str | None:
     "--beside", is_flag=True, help="Every role a process, beside the real services, instead of `causeway up`."
 )
 @click.option("--directory", type=click.Path(path_type=Path), help="Where everything is and stays; a new one.")
-def main(suites: tuple[str, ...], regex: str, beside: bool, directory: Path | None) -> None:
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Add the counts to this file, a line each.")
+def main(suites: tuple[str, ...], regex: str, beside: bool, directory: Path | None, json_file: Path | None) -> None:
     """The functional tests of three clients against a cloud of ``causeway up``, or one beside the real services."""
     reason = None if (BIN / "python").exists() else "the clients are not installed: make clients does that"
     if beside and reason is None:
@@ -119,7 +123,7 @@ def main(suites: tuple[str, ...], regex: str, beside: bool, directory: Path | No
             own = directory.absolute() / suite
             own.mkdir()
             with make(own) as clouds:
-                statuses[suite] = run(suite, regex, clouds, own)
+                statuses[suite] = run(suite, regex, clouds, own, json_file)
     sys.exit(any(statuses.values()))
 
 

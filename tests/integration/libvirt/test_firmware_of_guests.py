@@ -69,7 +69,7 @@ def kept(driver: LibvirtDriver, guest: Guest) -> dict[str, bytes]:
 
 
 def is_same_tpm(one: bytes, other: bytes, stranger: bytes) -> bool:
-    """Whether both have a piece of a key that the stranger does not have: keys are made with a TPM, and stay while its state changes."""
+    """Whether both have a piece of a key that the stranger lacks. Keys are made with a TPM, and stay while its state changes."""
 
     def pieces(state: bytes) -> set[bytes]:
         found = (state[start : start + _PIECE] for start in range(len(state) - _PIECE))

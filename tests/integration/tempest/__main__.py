@@ -31,8 +31,10 @@ LOGIN_TESTS = (
 )
 
 
-def run(conf: Path, directory: Path, regex: str, concurrency: int, exclusions: Path) -> int:
-    """Runs the tests; what they say goes to standard output."""
+def run(
+    conf: Path, directory: Path, regex: str, concurrency: int, exclusions: Path, json_file: Path | None = None
+) -> int:
+    """Runs the tests; what they say goes to standard output, and the counts to ``json_file``."""
     workspace = directory / "workspace"
     environment = {
         "PATH": f"{BIN}:{os.environ['PATH']}",
@@ -55,10 +57,11 @@ def run(conf: Path, directory: Path, regex: str, concurrency: int, exclusions: P
     )  # fmt: skip
     tests_file = directory / "tests.txt"
     tests_file.write_text("\n".join(line for line in listed.stdout.split() if line.startswith("tempest.")))
+    counts = [json_file.absolute()] if json_file is not None else []
     with (directory / "tempest.errors").open("wb") as said:
         tests = subprocess.Popen(command, env=environment, cwd=workspace, stdout=subprocess.PIPE, stderr=said)
         report = subprocess.Popen(
-            [BIN / "python", HERE.parent / "subunit_report.py", exclusions, tests_file],
+            [BIN / "python", HERE.parent / "subunit_report.py", exclusions, tests_file, *counts],
             env=environment,
             stdin=tests.stdout,
         )
@@ -87,8 +90,15 @@ def run(conf: Path, directory: Path, regex: str, concurrency: int, exclusions: P
     "--guests", "real", is_flag=True, help="Real guests of libvirt behind routers, for scenarios that log in."
 )
 @click.option("--directory", type=click.Path(path_type=Path), help="Where everything is and stays; a new one.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Add the counts to this file, on a line.")
 def main(
-    regex: str | None, database: str, concurrency: int | None, one_cell: bool, real: bool, directory: Path | None
+    regex: str | None,
+    database: str,
+    concurrency: int | None,
+    one_cell: bool,
+    real: bool,
+    directory: Path | None,
+    json_file: Path | None,
 ) -> None:
     """Tempest against a deployment that is made for it."""
     reason = why_not()
@@ -114,7 +124,7 @@ def main(
         conf = settings.prepare(cloud, directory)
         click.echo(f"ready: {cloud.api_url}, {conf}; the tests run now")
         tests, at_once, exclusions = (LOGIN_TESTS, 1, LOGIN_EXCLUSIONS) if real else (TESTS, 3, EXCLUSIONS)
-        status = run(conf, directory, regex or tests, concurrency or at_once, exclusions)
+        status = run(conf, directory, regex or tests, concurrency or at_once, exclusions, json_file)
     sys.exit(status)
 
 

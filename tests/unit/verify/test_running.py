@@ -1,0 +1,139 @@
+"""Parts are run, what came of them is kept, and what passed is not run again until the project changes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from verify import __main__ as program
+from verify import outcomes, reading, running
+from verify.parts import Part
+
+PASSES = "import pathlib, sys; pathlib.Path(sys.argv[1]).open('a').write('x')"
+FAILS = "import sys; print('the reason'); sys.exit(3)"
+HANGS = "import threading; print('waits', flush=True); threading.Event().wait()"
+
+
+Verify = Callable[..., Result]
+
+
+def part(name: str, code: str, *arguments: str, minutes: float = 1.0) -> Part:
+    return Part("some", name, f"does {name}", (sys.executable, "-c", code, *arguments), minutes)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout of its own, whose parts are the test's."""
+    root = tmp_path / "project"
+    (root / "docs").mkdir(parents=True)
+    (root / "code.py").write_text("")
+    for command in (
+        ("init", "-q"),
+        ("add", "."),
+        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "first"),
+    ):
+        subprocess.run(["git", *command], cwd=root, check=True, timeout=60)
+    for name, value in (("FOLDER", tmp_path / "kept"), ("SUMMARY", root / "docs/verified.md")):
+        monkeypatch.setattr(program, name, value)
+    monkeypatch.setattr(program, "LAST", root / "docs/verified.json")
+    monkeypatch.setattr(program, "checkout", lambda: outcomes.checkout(root))
+    return root
+
+
+@pytest.fixture
+def verify(project: Path, monkeypatch: pytest.MonkeyPatch) -> Verify:  # noqa: ARG001 - it is verified
+    def call(*parts: Part, arguments: tuple[str, ...] = ()) -> Result:
+        monkeypatch.setattr(program, "PARTS", parts)
+        monkeypatch.setattr(
+            program, "chosen", lambda names: [each for each in parts if not names or each.title in names]
+        )
+        return CliRunner().invoke(program.main, arguments)
+
+    return call
+
+
+def test_all_of_it_passes(verify: Verify, project: Path, tmp_path: Path) -> None:
+    result = verify(part("good", PASSES, str(tmp_path / "ran")))
+    assert result.exit_code == 0, result.output
+    assert "Everything passed." in (project / "docs/verified.md").read_text()
+    assert json.loads((project / "docs/verified.json").read_text())["passed"] is True
+
+
+def test_one_that_fails_fails_all_and_its_output_is_kept(verify: Verify, project: Path, tmp_path: Path) -> None:
+    result = verify(part("bad", FAILS), part("good", PASSES, str(tmp_path / "ran")))
+    assert result.exit_code == 1
+    assert (tmp_path / "ran").exists(), "the parts behind it are run"
+    (log,) = (tmp_path / "kept").rglob("some-bad.log")
+    assert "the reason" in log.read_text()
+    assert "**Not everything passed.**" in (project / "docs/verified.md").read_text()
+
+
+def test_it_continues_where_it_stopped(verify: Verify, project: Path, tmp_path: Path) -> None:
+    good, ran = part("good", PASSES, str(tmp_path / "ran")), tmp_path / "ran"
+    verify(good, part("bad", FAILS))
+    verify(good, part("bad", PASSES, str(tmp_path / "mended")))
+    assert ran.read_text() == "x", "what passed is not run again"
+    assert (tmp_path / "mended").exists(), "what failed is"
+    verify(good, arguments=("--again",))
+    assert ran.read_text() == "xx"
+    (project / "code.py").write_text("changed")
+    verify(good)
+    assert ran.read_text() == "xxx", "another state of the project was not verified"
+    (project / "docs/verified.md").write_text("its own page")
+    verify(good)
+    assert ran.read_text() == "xxx", "the page itself is no change"
+
+
+def test_a_run_of_some_does_not_write_the_page(verify: Verify, project: Path, tmp_path: Path) -> None:
+    good = part("good", PASSES, str(tmp_path / "ran"))
+    assert verify(good, part("bad", FAILS), arguments=("some/good",)).exit_code == 0
+    assert not (project / "docs/verified.md").exists()
+
+
+def test_a_run_of_some_that_is_recorded_says_what_is_missing(verify: Verify, project: Path, tmp_path: Path) -> None:
+    good = part("good", PASSES, str(tmp_path / "ran"))
+    assert verify(good, part("bad", FAILS), arguments=("some/good", "--record")).exit_code == 1
+    assert "| some/bad | not run |" in (project / "docs/verified.md").read_text()
+
+
+def test_one_that_hangs_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "LOOK", 0.05)
+    kept = outcomes.Kept(tmp_path, "state")
+    outcome = running.run(part("slow", HANGS, minutes=0.001), kept, print)
+    assert outcome.status == "timed out"
+    assert kept.load("some/slow") == outcome
+
+
+def test_ctrl_c_ends_the_part_and_keeps_what_came_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "LOOK", 0.05)
+    kept = outcomes.Kept(tmp_path, "state")
+
+    def interrupt(line: str) -> None:
+        if line == "waits":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        running.run(part("slow", HANGS), kept, interrupt)
+    outcome = kept.load("some/slow")
+    assert outcome is not None and outcome.status == "interrupted"
+
+
+def test_counts_come_from_what_pytest_wrote(tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n"
+        "def test_passes(): pass\n"
+        "def test_fails(): assert False\n"
+        "def test_is_skipped(): pytest.skip('no such part here')\n"
+    )
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null")
+    what = Part("some", "tests", "", (*command, "--junitxml={result}", str(tmp_path)), 1, reading.junit)
+    outcome = running.run(what, outcomes.Kept(tmp_path / "kept", "state"), print)
+    assert outcome.status == "failed"
+    assert outcome.counts.passed == 1
+    assert [name.rpartition("::")[2] for name in outcome.counts.failed] == ["test_fails"]
+    assert outcome.counts.skipped == {"no such part here": 1}

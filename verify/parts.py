@@ -1,0 +1,149 @@
+"""All parts, in the order in which they are run: what fails most often, and soonest, comes first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from verify import reading
+from verify.reading import Reader
+
+PYTHON = ".venv/bin/python"
+#: in a command: the file into which its program writes its result
+RESULT = "{result}"
+# Of pytest: no cache, because parts of several runs share a checkout.
+_PYTEST = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--junitxml={RESULT}")
+_AT_ONCE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+_REAL = "tests/integration/real_services"
+
+
+@dataclass(frozen=True)
+class Part:
+    """``about``: what it proves. ``minutes``: how long it takes on two cores that do nothing else."""
+
+    group: str
+    name: str
+    about: str
+    command: tuple[str, ...]
+    minutes: float
+    reader: Reader = reading.nothing
+    needs: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"{self.group}/{self.name}"
+
+    def command_to(self, result: Path) -> list[str]:
+        """The command, with the file for its result."""
+        return [word.replace(RESULT, str(result)) for word in self.command]
+
+
+#: what a part needs -> the command that installs it; as root
+SETUP = {
+    "servers": ("scripts/install-packages.sh", "--servers"),
+    "services": ("scripts/install-services.sh",),
+    "tempest": ("scripts/install-tool.sh", "tempest", "tempest"),
+    "clients": (
+        *("scripts/install-tool.sh", "clients", "openstacksdk", "python-openstackclient", "python-novaclient"),
+        *("tempest", "oslotest", "requests-mock", "ddt"),
+    ),
+}
+
+
+def _real(name: str, about: str, minutes: float, *tests: str, only: str | None = None) -> Part:
+    """A part beside the real services. ``only``: tests whose names have this in them."""
+    command = (*_PYTEST, *(f"{_REAL}/{test}" for test in tests), *(("-k", only) if only else ()))
+    return Part("integration", name, about, command, minutes, reading.junit, ("servers", "services"))
+
+
+def _faults(name: str, about: str, minutes: float, *options: str) -> Part:
+    command = (PYTHON, "-W", "ignore", "-m", "tests.faults.matrix", *options, "--json", RESULT)
+    return Part("faults", name, about, command, minutes, reading.matrix, ("servers",))
+
+
+def _bench(name: str, about: str, minutes: float, reader: Reader, module: str, *options: str) -> Part:
+    command = (PYTHON, "-W", "ignore", "-m", module, *options, "--json", RESULT)
+    return Part("bench", name, about, command, minutes, reader, ("servers",))
+
+
+PARTS: tuple[Part, ...] = (
+    Part("lint", "lint", "style, types, who may import whom, retired words", ("make", "lint"), 2),
+    Part("docs", "site", "the documentation builds without a warning, its links lead somewhere", ("make", "docs"), 2),
+    Part(
+        *("test", "unit", "dense logic, by package"),
+        (*_PYTEST, *_AT_ONCE, "tests/unit"),
+        *(3, reading.junit, ("servers",)),
+    ),
+    Part(
+        *("test", "functional", "behaviour through the REST API, on embedded clouds"),
+        (*_PYTEST, *_AT_ONCE, "tests/functional"),
+        *(25, reading.junit, ("servers",)),
+    ),
+    Part(
+        *("test", "faults", "samples of the matrix of faults, and what only single tests prove"),
+        (*_PYTEST, *_AT_ONCE, "tests/faults"),
+        *(8, reading.junit, ("servers",)),
+    ),
+    Part(
+        *("test", "guests", "real guests, databases, browsers, packages"),
+        (*_PYTEST, *_AT_ONCE, "tests/integration", f"--ignore={_REAL}"),
+        *(15, reading.junit, ("servers",)),
+    ),
+    _real("main-job", "moves between cells beside the real services, on both databases", 4, "test_main_job.py"),
+    _real(
+        *("services", "notifications, metadata, unified limits beside the real services", 6),
+        *("test_notifications_beside.py", "test_metadata_agent.py", "test_unified_limits.py"),
+    ),
+    _real(
+        *("guests", "real guests beside the real services: moves, security groups", 12),
+        *("test_real_guests.py", "test_guests_kept_running.py", "test_security_groups.py"),
+    ),
+    _real("upgrade", "an upgrade while servers move", 5, "test_online_upgrade.py"),
+    _real("faults", "each part around fails in the middle of a move", 12, "test_faults_of_parts.py"),
+    _real("suite-sample", "a sample of the suite by URL, on devcloud", 2, "test_suite_on_devcloud.py"),
+    _real("suite-mariadb", "the functional suite by URL, on MariaDB", 10, "test_suite_beside.py", only="mariadb"),
+    _real("suite-postgresql", "the same on PostgreSQL", 10, "test_suite_beside.py", only="postgresql"),
+    _faults("moves", "the matrix of moves: every point fails, crashes, hangs, loses power or has an accident", 60),
+    _faults("operations", "the matrix of all other operations", 40, "--of", "operations"),
+    Part(
+        *("storm", "storm", "everything that users do, many at once, a crash every few seconds"),
+        (PYTHON, "-W", "ignore", "-m", "tests.faults.storm", "--seconds", "600", "--json", RESULT),
+        *(20, reading.storm, ("servers",)),
+    ),
+    Part(
+        *("tempest", "simulated", "Tempest on simulated hosts: the Compute API, and scenarios that do not log in"),
+        (PYTHON, "-W", "ignore", "-m", "tests.integration.tempest", "--json", RESULT),
+        *(30, reading.suites, ("servers", "services", "tempest")),
+    ),
+    Part(
+        *("tempest", "guests", "Tempest's scenarios that log in, on real guests behind routers"),
+        (PYTHON, "-W", "ignore", "-m", "tests.integration.tempest", "--guests", "--json", RESULT),
+        *(60, reading.suites, ("servers", "services", "tempest")),
+    ),
+    Part(
+        *("clients", "up", "functional tests of three clients on `causeway up`"),
+        (PYTHON, "-W", "ignore", "-m", "tests.integration.clients", "--json", RESULT),
+        *(15, reading.suites, ("clients",)),
+    ),
+    Part(
+        *("clients", "beside", "the same beside the real services"),
+        (PYTHON, "-W", "ignore", "-m", "tests.integration.clients", "--beside", "--json", RESULT),
+        *(25, reading.suites, ("servers", "services", "clients")),
+    ),
+    _bench("calls", "statements, calls and time of each operation", 5, reading.calls, "benchmarks"),
+    _bench("downtime", "how long a guest can't be reached", 10, reading.numbers, "benchmarks.downtime"),
+    _bench("scale", "10 cells with 1,000 hosts, 100,000 servers", 12, reading.numbers, "benchmarks.scale"),
+    _bench("drains", "drains, planned, simulated and real", 10, reading.numbers, "benchmarks.drains"),
+)
+GROUPS = tuple(dict.fromkeys(part.group for part in PARTS))
+
+
+def chosen(names: tuple[str, ...]) -> list[Part]:
+    """Parts by group or by ``group/part``; all of them if no name is given.
+
+    :raises LookupError: no part has such a name.
+    """
+    for name in names:
+        if name not in GROUPS and name not in {part.title for part in PARTS}:
+            raise LookupError(name)
+    return [part for part in PARTS if not names or part.group in names or part.title in names]
