@@ -40,7 +40,7 @@ def main(names: tuple[str, ...], again: bool, record: bool, only_list: bool, jso
         console.print(_listed(parts))
         return
     now = checkout()
-    kept = Kept(FOLDER, now.state)
+    kept = Kept(FOLDER, now)
     found = {part.title: kept.load(part.title) for part in parts}
     left = [part for part in parts if again or found[part.title] is None or found[part.title].status != "passed"]  # type: ignore[union-attr]
     done = len(parts) - len(left)
@@ -55,12 +55,12 @@ def main(names: tuple[str, ...], again: bool, record: bool, only_list: bool, jso
     except KeyboardInterrupt:
         console.print("interrupted; the next run continues here")
     if record:
-        found = {part.title: found.get(part.title) or kept.load(part.title) for part in PARTS}
+        found = {part.title: found.get(part.title) or kept.latest(part.title) for part in PARTS}
     outcomes = [outcome for outcome in found.values() if outcome is not None]
     last = report.read(json.loads(LAST.read_text())).figures if LAST.exists() else {}
     missing = [title for title, outcome in found.items() if outcome is None]
     date = datetime.now(UTC).isoformat(timespec="minutes")
-    made = report.Report(now.commit, now.changed, date, report.machine(), outcomes, missing, last)
+    made = report.Report(now.state, now.commit, now.changed, date, report.machine(), outcomes, missing, last)
     _write(made, kept.folder, json_file, summarize=record or (len(parts) == len(PARTS) and not missing))
     console.print(_table(made))
     console.print(f"{kept.folder / 'report.html'}", highlight=False, soft_wrap=True)

@@ -20,9 +20,11 @@ Status = Literal["passed", "failed", "timed out", "interrupted"]
 
 @dataclass
 class Outcome:
-    """``began`` is in UTC, ISO 8601; ``log`` is the file with all that was printed."""
+    """``began`` is in UTC, ISO 8601; ``log`` is the file with all that was printed. ``state``, ``commit``: see `Checkout`."""
 
     part: str
+    state: str
+    commit: str
     status: Status
     exit_status: int
     began: str
@@ -61,8 +63,9 @@ def checkout(root: Path = ROOT) -> Checkout:
 class Kept:
     """The outcomes of one state of the project, a file per part."""
 
-    def __init__(self, folder: Path, state: str) -> None:
-        self.folder = folder / state
+    def __init__(self, folder: Path, of: Checkout) -> None:
+        self.of = of
+        self.folder = folder / of.state
 
     def log(self, part: str) -> Path:
         return self._file(part, "log")
@@ -76,6 +79,12 @@ class Kept:
         if not file.exists():
             return None
         return from_dict(json.loads(file.read_text()))
+
+    def latest(self, part: str) -> Outcome | None:
+        """The last outcome of any state of the project."""
+        files = self.folder.parent.glob(f"*/{self._file(part, 'json').name}")
+        found = [from_dict(json.loads(file.read_text())) for file in files]
+        return max(found, key=lambda outcome: outcome.began, default=None)
 
     def save(self, outcome: Outcome) -> None:
         self._file(outcome.part, "json").write_text(json.dumps(asdict(outcome), indent=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from verify.report import HEADER, Report, number, reasons, rows
+from verify.report import HEADER, Report, number, reasons, rows, verdict
 
 #: outcome -> the colour of its bar
 COLORS = {"passed": "#2f855a", "failed": "#c53030", "timed out": "#b7791f", "interrupted": "#718096"}
@@ -19,10 +19,10 @@ pre { white-space: pre-wrap } svg text { font: 12px system-ui, sans-serif }"""
 
 def page(report: Report) -> str:
     """The whole page, in HTML, with nothing from elsewhere."""
-    result = "Everything passed" if report.passed else "Not everything passed"
+    result = "Everything passed" if report.passed else "Not everything was run and passed"
     about = f"{report.date}, commit {report.commit[:12]}{' with changes' if report.changed else ''}, {report.machine}"
     parts = [
-        f"<h1>{result}</h1><p>{escape(about)}</p>",
+        f"<h1>{result}</h1><p>{escape(about)}. {escape(verdict(report))}</p>",
         _table(HEADER, rows(report)),
         "<h2>How long each part took</h2>",
         _bars([(each.part, each.seconds / 60, COLORS[each.status]) for each in report.outcomes], "min"),
@@ -59,7 +59,9 @@ def _table(header: tuple[str, ...], lines: list[Any]) -> str:
 
 
 def _kind(cell: str) -> str:
-    return "number" if cell[:1].isdigit() else cell if cell in COLORS else ""
+    return (
+        "number" if cell[:1].isdigit() else (cell.partition(" at ")[0] if cell.partition(" at ")[0] in COLORS else "")
+    )
 
 
 def _bars(bars: list[tuple[str, float, str]], unit: str) -> str:

@@ -19,8 +19,12 @@ REASONS = 12
 
 @dataclass
 class Report:
-    """``date``: when the last part ended. ``machine``: what it ran on. ``last``: figures of the report before."""
+    """``date``: when it was made. ``machine``: what it ran on. ``last``: figures of the report before.
 
+    Outcomes of another state of the project are older; ``missing`` parts were never run.
+    """
+
+    state: str
     commit: str
     changed: bool
     date: str
@@ -31,7 +35,10 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        return not self.missing and all(each.status == "passed" for each in self.outcomes)
+        return not self.missing and all(each.status == "passed" and not self.is_older(each) for each in self.outcomes)
+
+    def is_older(self, outcome: Outcome) -> bool:
+        return outcome.state != self.state
 
     @property
     def figures(self) -> dict[str, float]:
@@ -70,13 +77,27 @@ def totals(outcomes: list[Outcome]) -> dict[str, int]:
     }
 
 
+def verdict(report: Report) -> str:
+    """The report in a sentence or two."""
+    if report.passed:
+        return "Everything passed."
+    now = [each for each in report.outcomes if not report.is_older(each)]
+    bad = [each.part for each in now if each.status != "passed"]
+    of = f"{len(now)} of {len(report.outcomes) + len(report.missing)} parts"
+    said = f"**Not passed: {', '.join(bad)}.** {of} were run." if bad else f"What was run passed: {of}."
+    if len(now) < len(report.outcomes):
+        said += " Of others the last outcome stands here, with its commit."
+    return said
+
+
 def rows(report: Report) -> list[tuple[str, ...]]:
     """A row per part, and one of all: part, outcome, passed, failed, skipped, excluded, minutes."""
     found = []
     for each in report.outcomes:
         counts = totals([each]).values()
         shown = [str(count) if any(counts) else "" for count in counts]
-        found.append((each.part, each.status, *shown, f"{each.seconds / 60:.1f}"))
+        status = f"{each.status} at {each.commit[:7]}" if report.is_older(each) else each.status
+        found.append((each.part, status, *shown, f"{each.seconds / 60:.1f}"))
     for part in report.missing:
         found.append((part, "not run", "", "", "", "", ""))
     counts = totals(report.outcomes).values()
@@ -91,13 +112,12 @@ HEADER = ("part", "outcome", "passed", "failed", "skipped", "excluded", "minutes
 def markdown(report: Report) -> str:
     """docs/verified.md."""
     day = datetime.fromisoformat(report.date).strftime("%d %B %Y, %H:%M UTC").lstrip("0")
-    result = "Everything passed." if report.passed else "**Not everything passed.**"
     lines = [
         "# What was verified",
         "",
         "`make verify` runs everything that proves this project, and wrote this page.",
         "",
-        f"{day}, commit `{report.commit[:12]}`{' with changes' if report.changed else ''}, {report.machine}. {result}",
+        f"{day}, commit `{report.commit[:12]}`{' with changes' if report.changed else ''}, {report.machine}. {verdict(report)}",
         "",
         _line(HEADER),
         _line(["---"] * len(HEADER)),

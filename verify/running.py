@@ -53,6 +53,8 @@ def run(part: Part, kept: Kept, show: Callable[[str], None]) -> Outcome:
     status = status or ("failed" if process.returncode else "passed")
     outcome = Outcome(
         part.title,
+        kept.of.state,
+        kept.of.commit,
         status,
         process.returncode,
         began.isoformat(timespec="seconds"),

@@ -14,11 +14,11 @@ from verify.reading import Counts, matrix, suites
 
 
 def made(*outcomes: Outcome, last: dict[str, float] | None = None) -> report.Report:
-    return report.Report("abc", False, "2026-11-25T10:00+00:00", "2 cores", list(outcomes), [], last or {})
+    return report.Report("state", "abc", False, "2026-11-25T10:00+00:00", "2 cores", list(outcomes), [], last or {})
 
 
 def outcome(part: str, status: str = "passed", **counts: object) -> Outcome:
-    return Outcome(part, status, 0, "2026-11-25T09:00:00+00:00", 60.0, "some.log", Counts(**counts))  # type: ignore[arg-type]
+    return Outcome(part, "state", "abc", status, 0, "2026-11-25T09:00:00+00:00", 60.0, "some.log", Counts(**counts))  # type: ignore[arg-type]
 
 
 def test_the_page_in_the_documents_was_written_by_the_program() -> None:

@@ -15,6 +15,7 @@ from verify import outcomes, reading, running
 from verify.parts import Part
 
 PASSES = "import pathlib, sys; pathlib.Path(sys.argv[1]).open('a').write('x')"
+HERE = outcomes.Checkout("state", "commit", changed=False)
 FAILS = "import sys; print('the reason'); sys.exit(3)"
 HANGS = "import threading; print('waits', flush=True); threading.Event().wait()"
 
@@ -70,7 +71,7 @@ def test_one_that_fails_fails_all_and_its_output_is_kept(verify: Verify, project
     assert (tmp_path / "ran").exists(), "the parts behind it are run"
     (log,) = (tmp_path / "kept").rglob("some-bad.log")
     assert "the reason" in log.read_text()
-    assert "**Not everything passed.**" in (project / "docs/verified.md").read_text()
+    assert "**Not passed: some/bad.** 2 of 2 parts" in (project / "docs/verified.md").read_text()
 
 
 def test_it_continues_where_it_stopped(verify: Verify, project: Path, tmp_path: Path) -> None:
@@ -99,11 +100,23 @@ def test_a_run_of_some_that_is_recorded_says_what_is_missing(verify: Verify, pro
     good = part("good", PASSES, str(tmp_path / "ran"))
     assert verify(good, part("bad", FAILS), arguments=("some/good", "--record")).exit_code == 1
     assert "| some/bad | not run |" in (project / "docs/verified.md").read_text()
+    assert "What was run passed: 1 of 2 parts." in (project / "docs/verified.md").read_text()
+
+
+def test_an_older_outcome_stands_with_its_commit(verify: Verify, project: Path, tmp_path: Path) -> None:
+    good, better = part("good", PASSES, str(tmp_path / "ran")), part("better", PASSES, str(tmp_path / "ran, too"))
+    verify(good, better)
+    (project / "code.py").write_text("changed")
+    assert verify(good, better, arguments=("some/good", "--record")).exit_code == 1, (
+        "the other one was not run in this state"
+    )
+    page = (project / "docs/verified.md").read_text()
+    assert "| some/good | passed |" in page and "| some/better | passed at " in page
 
 
 def test_one_that_hangs_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "LOOK", 0.05)
-    kept = outcomes.Kept(tmp_path, "state")
+    kept = outcomes.Kept(tmp_path, HERE)
     outcome = running.run(part("slow", HANGS, minutes=0.001), kept, print)
     assert outcome.status == "timed out"
     assert kept.load("some/slow") == outcome
@@ -111,7 +124,7 @@ def test_one_that_hangs_is_ended_with_all_it_started(tmp_path: Path, monkeypatch
 
 def test_ctrl_c_ends_the_part_and_keeps_what_came_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "LOOK", 0.05)
-    kept = outcomes.Kept(tmp_path, "state")
+    kept = outcomes.Kept(tmp_path, HERE)
 
     def interrupt(line: str) -> None:
         if line == "waits":
@@ -132,7 +145,7 @@ def test_counts_come_from_what_pytest_wrote(tmp_path: Path) -> None:
     )
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null")
     what = Part("some", "tests", "", (*command, "--junitxml={result}", str(tmp_path)), 1, reading.junit)
-    outcome = running.run(what, outcomes.Kept(tmp_path / "kept", "state"), print)
+    outcome = running.run(what, outcomes.Kept(tmp_path / "kept", HERE), print)
     assert outcome.status == "failed"
     assert outcome.counts.passed == 1
     assert [name.rpartition("::")[2] for name in outcome.counts.failed] == ["test_fails"]
