@@ -13,14 +13,9 @@ from causeway.api.schemas import common
 from causeway.api.servers import loading, volume_swap
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
-from causeway.model.states import TaskState
 from causeway.operations.volume_snapshots import SnapshotMemory
-from causeway.store.cell import instances
 
 RULE = "os_compute_api:os-assisted-volume-snapshots:"
-# Seconds that a request waits for the snapshot before it: block storage asks for the next as soon as the hypervisor has done its
-# part of one, and the operation has its last step still to do.
-_LONGEST_WAIT = 30
 # Bytes of a name on any file system.
 _LONGEST_NAME = 255
 _TEXT: JsonSchema = {"type": "string", "minLength": 1}
@@ -90,18 +85,11 @@ def _home(request: ApiRequest, rule: str, volume_id: str) -> Home:
     action = server_actions.SNAPSHOT_VOLUME
     try:
         home = loading.load_anyones(request, servers[0], rule, action.name)
-        if home.instance.task_state == action.begins:
-            request.services.long_polls.wait(lambda: not _is_in_task(home, action.begins), _LONGEST_WAIT)
-            home = loading.load_anyones(request, servers[0], rule, action.name)
         loading.check_state(home.instance, action.name, vm=action.vm, task=action.task)
         volume_swap.check_host(request, home, action.name)
     except (errors.Conflict, errors.ServerNotFound) as refusal:
         raise errors.BadRequest(refusal.message) from refusal
     return home
-
-
-def _is_in_task(home: Home, task: TaskState | None) -> bool:
-    return instances.get(home.database, home.instance.uuid, with_tags=False).task_state == task
 
 
 def _ask(request: ApiRequest, home: Home, recipe: str, memory: SnapshotMemory) -> None:

@@ -79,8 +79,8 @@ def after_revert(run: Run, cause: errors.CausewayError) -> None:
 def _is_recorded(run: Run, database: Database, cause: errors.CausewayError) -> bool:
     """Whether the failure was recorded before: the server and its migration may be another request's by now."""
     with database.read() as connection:
-        message = actions.message_in(connection, run.uuid, run.context.request_id)
-    return message == for_members(cause.message, run.memory)
+        sentence = for_members(cause.message, run.memory)
+        return actions.has_message_in(connection, run.uuid, run.context.request_id, sentence)
 
 
 def _record(connection: sa.Connection, run: Run, cause: errors.CausewayError, *, fault: bool = True) -> None:

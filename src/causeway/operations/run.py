@@ -62,4 +62,4 @@ class OperationRun(ServerRun[M], Generic[M]):
     def is_recorded(self, sentence: str) -> bool:
         """Whether the failure was written down before: the server may be another request's by now."""
         with self.database.read() as connection:
-            return actions.message_in(connection, self.uuid, self.context.request_id) == sentence
+            return actions.has_message_in(connection, self.uuid, self.context.request_id, sentence)

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from causeway.store.columns import LongText, Name, Time, Uuid, keep_all_of_unicode
+from causeway.store.columns import Bounded, LongText, Name, Time, Uuid, keep_all_of_unicode
 
 
 class ApiBase(DeclarativeBase):
@@ -119,7 +119,7 @@ class KeyPairs(ApiBase):
     id: Mapped[int] = mapped_column(primary_key=True)
     user_id: Mapped[str] = mapped_column(Name)
     name: Mapped[str] = mapped_column(Name)
-    type: Mapped[str] = mapped_column(sa.String(16))
+    type: Mapped[str] = mapped_column(Bounded(16))
     public_key: Mapped[str] = mapped_column(LongText)
     fingerprint: Mapped[str] = mapped_column(Name)
     created_at: Mapped[datetime]
@@ -152,7 +152,7 @@ class InstanceGroups(ApiBase):
     name: Mapped[str] = mapped_column(Name)
     project_id: Mapped[str] = mapped_column(Name, index=True)
     user_id: Mapped[str] = mapped_column(Name)
-    policy: Mapped[str] = mapped_column(sa.String(64))
+    policy: Mapped[str] = mapped_column(Bounded(64))
     rules: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
 
@@ -183,7 +183,7 @@ class Quotas(ApiBase):
 
     project_id: Mapped[str] = mapped_column(Name, primary_key=True)
     user_id: Mapped[str] = mapped_column(Name, primary_key=True, default="")
-    resource: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    resource: Mapped[str] = mapped_column(Bounded(64), primary_key=True)
     hard_limit: Mapped[int]
 
 
@@ -195,8 +195,8 @@ class Migrations(ApiBase):
     id: Mapped[int] = mapped_column(primary_key=True)
     uuid: Mapped[str] = mapped_column(Uuid, unique=True)
     instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
-    migration_type: Mapped[str] = mapped_column(sa.String(32))
-    status: Mapped[str] = mapped_column(sa.String(32))
+    migration_type: Mapped[str] = mapped_column(Bounded(32))
+    status: Mapped[str] = mapped_column(Bounded(32))
     source_compute: Mapped[str | None] = mapped_column(Name)
     source_node: Mapped[str | None] = mapped_column(Name)
     source_cell: Mapped[str | None] = mapped_column(Uuid)
@@ -228,8 +228,8 @@ class Moves(ApiBase):
     id: Mapped[str] = mapped_column(Uuid, primary_key=True)
     migration_uuid: Mapped[str] = mapped_column(Uuid, index=True)
     instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
-    recipe: Mapped[str] = mapped_column(sa.String(64))
-    state: Mapped[str] = mapped_column(sa.String(16), index=True)
+    recipe: Mapped[str] = mapped_column(Bounded(64))
+    state: Mapped[str] = mapped_column(Bounded(16), index=True)
     epoch: Mapped[int]
     owner: Mapped[str | None] = mapped_column(Name)
     lease_until: Mapped[datetime | None]
@@ -238,7 +238,7 @@ class Moves(ApiBase):
     data: Mapped[dict[str, Any]]
     # Why this destination: see `causeway.scheduler.explain`. Written once, not with every step.
     explanation: Mapped[dict[str, Any] | None]
-    request_id: Mapped[str | None] = mapped_column(sa.String(64))
+    request_id: Mapped[str | None] = mapped_column(Bounded(64))
     user_id: Mapped[str | None] = mapped_column(Name)
     project_id: Mapped[str | None] = mapped_column(Name)
     reason: Mapped[str | None] = mapped_column(Name)
@@ -256,10 +256,10 @@ class Moves(ApiBase):
     # Each step's do or undo with all its attempts, written before it acts, completed after. Null: an earlier release began the
     # move, and they are rows of `MoveSteps`. ``step``: the name of the last one. ``hosts``: where they work, as "|one|another|".
     steps: Mapped[list[Any] | None]
-    step: Mapped[str | None] = mapped_column(sa.String(64))
+    step: Mapped[str | None] = mapped_column(Bounded(64))
     hosts: Mapped[str | None] = mapped_column(LongText)
     # Which attempt is under way, for `ReportedProgress`; null: none that bytes may be reported of.
-    at_hand: Mapped[str | None] = mapped_column(sa.String(64))
+    at_hand: Mapped[str | None] = mapped_column(Bounded(64))
     # Bytes that the steps sent which have ended.
     sent: Mapped[int | None] = mapped_column(sa.BigInteger)
 
@@ -271,9 +271,9 @@ class MoveSteps(ApiBase):
 
     move_id: Mapped[str] = mapped_column(Uuid, sa.ForeignKey("moves.id", ondelete="CASCADE"), primary_key=True)
     sequence: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    step: Mapped[str] = mapped_column(sa.String(64))
-    phase: Mapped[str] = mapped_column(sa.String(8))
-    state: Mapped[str] = mapped_column(sa.String(16))
+    step: Mapped[str] = mapped_column(Bounded(64))
+    phase: Mapped[str] = mapped_column(Bounded(8))
+    state: Mapped[str] = mapped_column(Bounded(16))
     attempt: Mapped[int]
     epoch: Mapped[int]
     host: Mapped[str | None] = mapped_column(Name)
@@ -299,7 +299,7 @@ class ReportedProgress(ApiBase):
     __tablename__ = "move_progress"
 
     move_id: Mapped[str] = mapped_column(Uuid, sa.ForeignKey("moves.id", ondelete="CASCADE"), primary_key=True)
-    at_hand: Mapped[str] = mapped_column(sa.String(64))
+    at_hand: Mapped[str] = mapped_column(Bounded(64))
     bytes_done: Mapped[int] = mapped_column(sa.BigInteger)
     bytes_total: Mapped[int] = mapped_column(sa.BigInteger)
 
@@ -314,7 +314,7 @@ class HostCleanups(ApiBase):
     cell_uuid: Mapped[str] = mapped_column(Uuid)
     instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
     move_id: Mapped[str | None] = mapped_column(Uuid)
-    what: Mapped[str] = mapped_column(sa.String(64))
+    what: Mapped[str] = mapped_column(Bounded(64))
     # A `causeway.model.missed.MissedOrder`.
     missed: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
@@ -328,7 +328,7 @@ class Drains(ApiBase):
     id: Mapped[str] = mapped_column(Uuid, primary_key=True)
     # A `causeway.model.drains.DrainRequest`.
     request: Mapped[dict[str, Any]]
-    state: Mapped[str] = mapped_column(sa.String(16), index=True)
+    state: Mapped[str] = mapped_column(Bounded(16), index=True)
     closed: Mapped[list[Any]]
     note: Mapped[str | None] = mapped_column(LongText)
     undo: Mapped[bool]
@@ -339,7 +339,7 @@ class Drains(ApiBase):
     lease_until: Mapped[datetime | None]
     user_id: Mapped[str | None] = mapped_column(Name)
     project_id: Mapped[str | None] = mapped_column(Name)
-    request_id: Mapped[str | None] = mapped_column(sa.String(64))
+    request_id: Mapped[str | None] = mapped_column(Bounded(64))
     created_at: Mapped[datetime] = mapped_column(index=True)
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
@@ -353,10 +353,10 @@ class DrainServers(ApiBase):
 
     drain_id: Mapped[str] = mapped_column(Uuid, sa.ForeignKey("drains.id", ondelete="CASCADE"), primary_key=True)
     instance_uuid: Mapped[str] = mapped_column(Uuid, primary_key=True, index=True)
-    state: Mapped[str] = mapped_column(sa.String(16))
+    state: Mapped[str] = mapped_column(Bounded(16))
     name: Mapped[str] = mapped_column(Name)
     owner_project: Mapped[str] = mapped_column(Name)
-    how: Mapped[str | None] = mapped_column(sa.String(16))
+    how: Mapped[str | None] = mapped_column(Bounded(16))
     # Names of cells.
     source_cell: Mapped[str] = mapped_column(Name)
     source_host: Mapped[str] = mapped_column(Name)
@@ -372,7 +372,7 @@ class DrainServers(ApiBase):
     stood_still: Mapped[float | None]
     why: Mapped[str | None] = mapped_column(LongText)
     help: Mapped[str | None] = mapped_column(LongText)
-    request_id: Mapped[str | None] = mapped_column(sa.String(64))
+    request_id: Mapped[str | None] = mapped_column(Bounded(64))
     attempts: Mapped[int]
     not_before: Mapped[datetime | None]
     began_at: Mapped[datetime | None]
@@ -385,8 +385,8 @@ class ConsoleAuthTokens(ApiBase):
     __tablename__ = "console_auth_tokens"
 
     # SHA-256, in hexadecimal: who reads the database opens no console.
-    token_hash: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
-    console_type: Mapped[str] = mapped_column(sa.String(16))
+    token_hash: Mapped[str] = mapped_column(Bounded(64), primary_key=True)
+    console_type: Mapped[str] = mapped_column(Bounded(16))
     instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
     cell_uuid: Mapped[str] = mapped_column(Uuid)
     compute_host: Mapped[str] = mapped_column(Name)

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from causeway.store.columns import LongText, Name, TextOfJson, Time, Uuid, keep_all_of_unicode
+from causeway.store.columns import Bounded, LongText, Name, TextOfJson, Time, Uuid, keep_all_of_unicode
 
 
 class CellBase(DeclarativeBase):
@@ -36,14 +36,14 @@ class Instances(CellBase):
     display_name: Mapped[str] = mapped_column(Name)
     display_description: Mapped[str | None] = mapped_column(Name)
     hostname: Mapped[str] = mapped_column(Name)
-    reservation_id: Mapped[str] = mapped_column(sa.String(64))
+    reservation_id: Mapped[str] = mapped_column(Bounded(64))
     launch_index: Mapped[int]
     host: Mapped[str | None] = mapped_column(Name)
     node: Mapped[str | None] = mapped_column(Name)
     availability_zone: Mapped[str | None] = mapped_column(Name)
     pinned_availability_zone: Mapped[str | None] = mapped_column(Name)
-    vm_state: Mapped[str] = mapped_column(sa.String(32))
-    task_state: Mapped[str | None] = mapped_column(sa.String(32))
+    vm_state: Mapped[str] = mapped_column(Bounded(32))
+    task_state: Mapped[str | None] = mapped_column(Bounded(32))
     power_state: Mapped[int]
     progress: Mapped[int]
     image_ref: Mapped[str] = mapped_column(Name)
@@ -55,12 +55,12 @@ class Instances(CellBase):
     user_data: Mapped[str | None] = mapped_column(LongText)
     config_drive: Mapped[bool]
     injected_files: Mapped[list[Any]]
-    root_device_name: Mapped[str | None] = mapped_column(sa.String(64))
-    access_ip_v4: Mapped[str | None] = mapped_column(sa.String(39))
-    access_ip_v6: Mapped[str | None] = mapped_column(sa.String(39))
+    root_device_name: Mapped[str | None] = mapped_column(Bounded(64))
+    access_ip_v4: Mapped[str | None] = mapped_column(Bounded(39))
+    access_ip_v6: Mapped[str | None] = mapped_column(Bounded(39))
     auto_disk_config: Mapped[bool]
     locked: Mapped[bool]
-    locked_by: Mapped[str | None] = mapped_column(sa.String(16))
+    locked_by: Mapped[str | None] = mapped_column(Bounded(16))
     locked_reason: Mapped[str | None] = mapped_column(Name)
     flavor: Mapped[dict[str, Any]]
     # The current flavor's id and sizes once more, for filters and quota counts.
@@ -69,7 +69,7 @@ class Instances(CellBase):
     memory_mb: Mapped[int]
     old_flavor: Mapped[dict[str, Any] | None]
     new_flavor: Mapped[dict[str, Any] | None]
-    old_vm_state: Mapped[str | None] = mapped_column(sa.String(32))
+    old_vm_state: Mapped[str | None] = mapped_column(Bounded(32))
     migration_context: Mapped[dict[str, Any] | None]
     # The hosts of the migration context, to be searched for. The database computes them, whichever release writes the row.
     move_source_host: Mapped[str | None] = mapped_column(
@@ -100,7 +100,7 @@ class Tags(CellBase):
     __tablename__ = "tags"
 
     resource_id: Mapped[str] = mapped_column(Uuid, primary_key=True)
-    tag: Mapped[str] = mapped_column(sa.String(60), primary_key=True)
+    tag: Mapped[str] = mapped_column(Bounded(60), primary_key=True)
 
 
 class BlockDeviceMapping(CellBase):
@@ -109,10 +109,10 @@ class BlockDeviceMapping(CellBase):
     id: Mapped[int] = mapped_column(primary_key=True)
     uuid: Mapped[str] = mapped_column(Uuid, unique=True)
     instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
-    source_type: Mapped[str] = mapped_column(sa.String(16))
-    destination_type: Mapped[str] = mapped_column(sa.String(16))
+    source_type: Mapped[str] = mapped_column(Bounded(16))
+    destination_type: Mapped[str] = mapped_column(Bounded(16))
     boot_index: Mapped[int | None]
-    device_name: Mapped[str | None] = mapped_column(sa.String(64))
+    device_name: Mapped[str | None] = mapped_column(Bounded(64))
     volume_id: Mapped[str | None] = mapped_column(Uuid, index=True)
     volume_size: Mapped[int | None]
     volume_type: Mapped[str | None] = mapped_column(Name)
@@ -121,10 +121,10 @@ class BlockDeviceMapping(CellBase):
     connection_info: Mapped[dict[str, Any] | None]
     attachment_id: Mapped[str | None] = mapped_column(Uuid)
     delete_on_termination: Mapped[bool]
-    tag: Mapped[str | None] = mapped_column(sa.String(60))
-    disk_bus: Mapped[str | None] = mapped_column(sa.String(16))
-    device_type: Mapped[str | None] = mapped_column(sa.String(16))
-    guest_format: Mapped[str | None] = mapped_column(sa.String(16))
+    tag: Mapped[str | None] = mapped_column(Bounded(60))
+    disk_bus: Mapped[str | None] = mapped_column(Bounded(16))
+    device_type: Mapped[str | None] = mapped_column(Bounded(16))
+    guest_format: Mapped[str | None] = mapped_column(Bounded(16))
     multiattach: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
     deleted: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime | None]
@@ -137,8 +137,8 @@ class DeviceChanges(CellBase):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
-    request_id: Mapped[str] = mapped_column(sa.String(64))
-    what: Mapped[str] = mapped_column(sa.String(64))
+    request_id: Mapped[str] = mapped_column(Bounded(64))
+    what: Mapped[str] = mapped_column(Bounded(64))
     started_at: Mapped[datetime] = mapped_column(index=True)
     resource_id: Mapped[str | None] = mapped_column(Uuid)
     owner: Mapped[str | None] = mapped_column(Name)
@@ -151,7 +151,7 @@ class InstanceActions(CellBase):
     id: Mapped[int] = mapped_column(primary_key=True)
     action: Mapped[str] = mapped_column(Name)
     instance_uuid: Mapped[str] = mapped_column(Uuid)
-    request_id: Mapped[str] = mapped_column(sa.String(64))
+    request_id: Mapped[str] = mapped_column(Bounded(64))
     user_id: Mapped[str | None] = mapped_column(Name)
     project_id: Mapped[str | None] = mapped_column(Name)
     start_time: Mapped[datetime]
@@ -168,7 +168,7 @@ class InstanceActionEvents(CellBase):
     event: Mapped[str] = mapped_column(Name)
     start_time: Mapped[datetime]
     finish_time: Mapped[datetime | None]
-    result: Mapped[str | None] = mapped_column(sa.String(16))
+    result: Mapped[str | None] = mapped_column(Bounded(16))
     traceback: Mapped[str | None] = mapped_column(LongText)
     host: Mapped[str | None] = mapped_column(Name)
     details: Mapped[str | None] = mapped_column(LongText)
@@ -193,8 +193,8 @@ class Services(CellBase):
     id: Mapped[int] = mapped_column(primary_key=True)
     uuid: Mapped[str] = mapped_column(Uuid, unique=True)
     host: Mapped[str] = mapped_column(Name)
-    binary: Mapped[str] = mapped_column(sa.String(64))
-    topic: Mapped[str] = mapped_column(sa.String(64))
+    binary: Mapped[str] = mapped_column(Bounded(64))
+    topic: Mapped[str] = mapped_column(Bounded(64))
     version: Mapped[int]
     disabled: Mapped[bool]
     disabled_reason: Mapped[str | None] = mapped_column(Name)
@@ -212,7 +212,7 @@ class ComputeNodes(CellBase):
     uuid: Mapped[str] = mapped_column(Uuid, unique=True)
     host: Mapped[str] = mapped_column(Name)
     hypervisor_hostname: Mapped[str] = mapped_column(Name)
-    hypervisor_type: Mapped[str] = mapped_column(sa.String(64))
+    hypervisor_type: Mapped[str] = mapped_column(Bounded(64))
     hypervisor_version: Mapped[int]
     vcpus: Mapped[int]
     memory_mb: Mapped[int]
@@ -222,7 +222,7 @@ class ComputeNodes(CellBase):
     local_gb_used: Mapped[int]
     running_vms: Mapped[int]
     cpu_info: Mapped[dict[str, Any]]
-    host_ip: Mapped[str | None] = mapped_column(sa.String(39))
+    host_ip: Mapped[str | None] = mapped_column(Bounded(39))
     supported_instances: Mapped[list[Any]]
     cpu_allocation_ratio: Mapped[float]
     ram_allocation_ratio: Mapped[float]
@@ -243,16 +243,16 @@ class PciDevices(CellBase):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     compute_node_uuid: Mapped[str] = mapped_column(Uuid)
-    address: Mapped[str] = mapped_column(sa.String(12))
-    vendor_id: Mapped[str] = mapped_column(sa.String(4))
-    product_id: Mapped[str] = mapped_column(sa.String(4))
-    dev_type: Mapped[str] = mapped_column(sa.String(8))
+    address: Mapped[str] = mapped_column(Bounded(12))
+    vendor_id: Mapped[str] = mapped_column(Bounded(4))
+    product_id: Mapped[str] = mapped_column(Bounded(4))
+    dev_type: Mapped[str] = mapped_column(Bounded(8))
     numa_node: Mapped[int | None]
-    parent_addr: Mapped[str | None] = mapped_column(sa.String(12))
+    parent_addr: Mapped[str | None] = mapped_column(Bounded(12))
     label: Mapped[str | None] = mapped_column(Name)
-    status: Mapped[str] = mapped_column(sa.String(36))
+    status: Mapped[str] = mapped_column(Bounded(36))
     instance_uuid: Mapped[str | None] = mapped_column(Uuid, index=True)
-    request_id: Mapped[str | None] = mapped_column(sa.String(36))
+    request_id: Mapped[str | None] = mapped_column(Bounded(36))
     extra_info: Mapped[dict[str, Any]]
     updated_at: Mapped[datetime]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import sqlite3
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -18,8 +19,34 @@ T = TypeVar("T")
 
 # MariaDB keeps whole seconds unless the type says otherwise; paging and history need more.
 Time = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
-Uuid = sa.String(36)
-Name = sa.String(255)
+
+
+class Bounded(sa.String):
+    """Text of a limited length, on every database: SQLite keeps any length, and would hide what fails on the others."""
+
+    cache_ok = True
+
+    def bind_processor(self, dialect: sa.Dialect) -> Callable[[Any], Any] | None:
+        inner = super().bind_processor(dialect)
+        if dialect.name != "sqlite" or self.length is None:
+            return inner
+        length = self.length
+
+        def check(value: Any) -> Any:
+            if value is not None and len(value) > length:
+                raise sqlite3.DataError(f"value too long for type character varying({length}): {value[:40]}...")
+            return value if inner is None else inner(value)
+
+        return check
+
+
+def fitting(text: str | None, column: sa.Column[Any]) -> str | None:
+    """The beginning of a text that nobody has checked, as much as the column takes. What programs say may have any length."""
+    return text if text is None else text[: column.type.length]  # type: ignore[attr-defined]
+
+
+Uuid = Bounded(36)
+Name = Bounded(255)
 LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -91,8 +93,9 @@ def test_a_guest_continues_in_the_new_file(cloud: Cloud, server: Any, volume: An
     assert [action.action for action in cloud.admin.compute.server_actions(server.id)].count("volume_snapshot") == 2
 
 
-def test_a_request_waits_for_the_snapshot_before_it(cloud: Cloud, server: Any, volume: Any, monkeypatch: Any) -> None:
-    """Block storage asks for the next one when the hypervisor has done its part, and the server's task is not over yet."""
+@contextmanager
+def nearly_ended(cloud: Cloud, server: Any, volume: Any) -> Iterator[tuple[str, threading.Event]]:
+    """A snapshot of which block storage knows that it is done, while the server still has its task; until the event is set."""
     begun, may_end = threading.Event(), threading.Event()
     report = volumes.VolumeMigrations.report_snapshot
 
@@ -101,21 +104,53 @@ def test_a_request_waits_for_the_snapshot_before_it(cloud: Cloud, server: Any, v
         begun.set()
         assert may_end.wait(60)
 
-    before = file_of(cloud, server)
-    before.with_name("new").touch()
+    file_of(cloud, server).with_name("new").touch()
     snapshot_id = wanted_snapshot(cloud, volume)
-    monkeypatch.setattr(volumes.VolumeMigrations, "report_snapshot", reported)
-    assert ask(cloud, volume, snapshot_id, "new").status_code == 200
-    assert begun.wait(60)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(volumes.VolumeMigrations, "report_snapshot", reported)
+        assert ask(cloud, volume, snapshot_id, "new").status_code == 200
+        assert begun.wait(60)
+        try:
+            yield snapshot_id, may_end
+        finally:
+            may_end.set()
+
+
+def answer_after(call: Callable[[], Any], ended: threading.Event) -> Any:
+    """What ``call`` returns; it must not, before ``ended`` is set."""
     with ThreadPoolExecutor() as pool:
-        asked = pool.submit(merge, cloud, volume.id, snapshot_id)
+        asked = pool.submit(call)
         try:
             with pytest.raises(TimeoutError):
                 asked.result(1)
         finally:
-            may_end.set()
-        assert asked.result(60).status_code == 204
+            ended.set()
+        return asked.result(60)
+
+
+def test_the_next_snapshot_waits_for_the_one_before_it(cloud: Cloud, server: Any, volume: Any) -> None:
+    """Block storage asks for it when the hypervisor has done its part, and the server's task is not over yet."""
+    with nearly_ended(cloud, server, volume) as (snapshot_id, may_end):
+        assert answer_after(lambda: merge(cloud, volume.id, snapshot_id), may_end).status_code == 204
     cloud.wait(server, "ACTIVE")
+
+
+def test_a_user_is_not_refused_because_of_a_snapshot(cloud: Cloud, server: Any, volume: Any) -> None:
+    """In the field it gives the server no task: block storage asks for it, and its user knows nothing of it."""
+    compute = cloud.member.compute
+    with nearly_ended(cloud, server, volume) as (_snapshot_id, may_end):
+        paused = answer_after(lambda: compute.post(f"/servers/{server.id}/action", json={"pause": None}), may_end)
+        assert paused.status_code == 202, paused.text
+    cloud.wait(server, "PAUSED")
+    assert compute.post(f"/servers/{server.id}/action", json={"unpause": None}).status_code == 202
+    cloud.wait(server, "ACTIVE")
+
+
+def test_a_volume_is_detached_when_its_snapshot_has_ended(cloud: Cloud, server: Any, volume: Any) -> None:
+    path = f"/servers/{server.id}/os-volume_attachments/{volume.id}"
+    with nearly_ended(cloud, server, volume) as (_snapshot_id, may_end):
+        assert answer_after(lambda: cloud.member.compute.delete(path), may_end).status_code == 202
+    until(lambda: cloud.member.compute.get(path).status_code, lambda status: status == 404, "the volume to go")
 
 
 def test_what_fails_is_reported(cloud: Cloud, server: Any, volume: Any, monkeypatch: Any) -> None:

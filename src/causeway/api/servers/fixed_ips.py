@@ -35,7 +35,7 @@ def remove(request: ApiRequest, server_id: str) -> Response:
 
 
 def _load(request: ApiRequest, server_id: str, rule: str, name: str) -> loading.Home:
-    home = loading.load_in_cell(request, server_id, f"os_compute_api:{rule}", name, tags=False)
+    home = loading.load_in_cell(request, server_id, f"os_compute_api:{rule}", name, tags=False, after_snapshot=True)
     loading.check_unlocked(request, home.instance)
     return home
 

@@ -66,7 +66,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
         raise errors.BadRequest("Must not input both network_id and port_id")
     if fixed_ips and not network_id:
         raise errors.BadRequest("Must input network_id when request IP address")
-    home = loading.load_in_cell(request, server_id, RULE + "create", "attach_interface")
+    home = loading.load_in_cell(request, server_id, RULE + "create", "attach_interface", after_snapshot=True)
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, "attach_interface", vm=_CHANGEABLE)
     hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
@@ -86,7 +86,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
 
 @handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, server_id: str, port_id: str) -> Response:
-    home = loading.load_in_cell(request, server_id, RULE + "delete", "detach_interface")
+    home = loading.load_in_cell(request, server_id, RULE + "delete", "detach_interface", after_snapshot=True)
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, "detach_interface", vm=_CHANGEABLE)
     _one(home.instance.network_info, server_id, port_id)

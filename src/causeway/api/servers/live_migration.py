@@ -36,7 +36,7 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["os-migrateLive"]
     host = wanted["host"]
     rule = _MIGRATE_LIVE if host is None else f"{_MIGRATE_LIVE}:host"
-    home = loading.load_in_cell(request, server_id, rule, _ACTION.name)
+    home = loading.load_in_cell(request, server_id, rule, _ACTION.name, after_snapshot=True)
     forced = _is_forced(request, wanted, host)
     live_requests.check_movable(home.instance)
     loading.check_unlocked(request, home.instance)

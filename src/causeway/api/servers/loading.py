@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -27,6 +27,8 @@ from causeway.store.database import Database
 T = TypeVar("T")
 # What the field, too, does to no server with a TPM: its state stays on its host, or would go with its disks.
 _NOT_WITH_TPM = (server_actions.EVACUATE, server_actions.REBUILD, server_actions.SHELVE)
+# The task of an assisted snapshot, and for how many seconds a request waits for it.
+_SNAPSHOT, _LONGEST_SNAPSHOT = TaskState.SNAPSHOTTING_VOLUME, 30
 
 
 def target_of(instance: Instance) -> dict[str, Any]:
@@ -76,19 +78,40 @@ class Home:
     service: Service | None = None
 
 
-def load_in_cell(request: ApiRequest, server_id: str, rule: str, action: str, *, tags: bool = True) -> Home:
-    """A server that can be acted on: one without a cell yet, or in a cell that is down, can't be (409)."""
+def load_in_cell(
+    request: ApiRequest, server_id: str, rule: str, action: str, *, tags: bool = True, after_snapshot: bool = False
+) -> Home:
+    """A server that can be acted on: one without a cell yet, or in a cell that is down, can't be (409).
+
+    ``after_snapshot``: an assisted snapshot of one of its volumes is waited for. Block storage asks for these, and in the field
+    they give the server no task: users neither see them, nor expect to be refused.
+    """
     try:
         found = load(request, server_id, rule, tags=tags)
     except errors.DatabaseFailed as failure:
         raise _cell_down(request, server_id, rule, action) from failure
     if found.cell_uuid is None:
         raise errors.InvalidState.for_action(action, server_id, "vm_state", found.instance.vm_state.value)
-    return Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))
+    home = Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))
+    return _when_snapshot_ended(request, home, tags=tags) if after_snapshot else home
+
+
+def _when_snapshot_ended(request: ApiRequest, home: Home, *, tags: bool = True) -> Home:
+    """The server as it is when its assisted snapshot has ended, or has lasted too long to be waited for."""
+    found = home.instance
+
+    def has_ended() -> bool:
+        nonlocal found
+        found = instances.get(home.database, home.instance.uuid, with_tags=tags)
+        return found.task_state is not _SNAPSHOT
+
+    if home.instance.task_state is _SNAPSHOT:
+        request.services.long_polls.wait(has_ended, _LONGEST_SNAPSHOT)
+    return replace(home, instance=found)
 
 
 def load_anyones(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
-    """`load_in_cell` for what services ask for: policy alone decides."""
+    """`load_in_cell` for what services ask for: policy alone decides. An assisted snapshot is waited for."""
     try:
         found = load(request, server_id, rule, anyones=True)
     except errors.DatabaseFailed as failure:
@@ -97,7 +120,8 @@ def load_anyones(request: ApiRequest, server_id: str, rule: str, action: str) ->
         ) from failure
     if found.cell_uuid is None:
         raise errors.InvalidState.for_action(action, server_id, "vm_state", found.instance.vm_state.value)
-    return Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))
+    home = Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))
+    return _when_snapshot_ended(request, home)
 
 
 def _cell_down(request: ApiRequest, server_id: str, rule: str, action: str) -> errors.CausewayError:
@@ -192,7 +216,9 @@ def take(
     request: ApiRequest, server_id: str, rule: str, action: ServerAction, *, lockable: bool = True, host: bool = True
 ) -> Home:
     """A server to which an action may be done now; nothing is written yet. ``lockable``: a lock keeps users from it."""
-    home = load_in_cell(request, server_id, rule, action.name)
+    home = load_in_cell(
+        request, server_id, rule, action.name, after_snapshot=_SNAPSHOT not in (action.task or {_SNAPSHOT})
+    )
     if action in _NOT_WITH_TPM:
         refuse_vtpm(home.instance, action.name)
     if lockable:

@@ -31,7 +31,7 @@ def _take(
     vm: tuple[VmState, ...],
     task: tuple[TaskState | None, ...] = loading.IDLE,
 ) -> None:
-    home = loading.load_in_cell(request, server_id, rule, action)
+    home = loading.load_in_cell(request, server_id, rule, action, after_snapshot=True)
     loading.check_unlocked(request, home.instance)
     loading.check_host(home.instance)
     loading.check_state(home.instance, action, vm=vm, task=task)

@@ -32,7 +32,7 @@ _NO_VOLUMES = "Cannot rescue a volume-backed instance"
 def rescue(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["rescue"] or {}
     action = server_actions.RESCUE
-    home = loading.load_in_cell(request, server_id, "os_compute_api:os-rescue", action.name)
+    home = loading.load_in_cell(request, server_id, "os_compute_api:os-rescue", action.name, after_snapshot=True)
     loading.refuse_vtpm(home.instance, action.name)
     _check(request, home, action)
     asked_for = wanted.get("rescue_image_ref")
@@ -50,7 +50,7 @@ def rescue(request: ApiRequest, server_id: str) -> Response:
 @handler(body=schemas.bare("unrescue"), statuses=(202,), answer=EMPTY)
 def unrescue(request: ApiRequest, server_id: str) -> Response:
     action = server_actions.UNRESCUE
-    home = loading.load_in_cell(request, server_id, "os_compute_api:os-unrescue", action.name)
+    home = loading.load_in_cell(request, server_id, "os_compute_api:os-unrescue", action.name, after_snapshot=True)
     _check(request, home, action)
     memory = UnrescueMemory(records.of_record(home.instance.system_metadata))
     loading.ask_for(request, home, action, operations.UNRESCUE, memory)

@@ -74,7 +74,7 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
 @handler(body=schemas.bare("confirmResize"), statuses=(204,), answer=EMPTY)
 def confirm(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(
-        request, server_id, "os_compute_api:servers:confirm_resize", "confirmResize", tags=False
+        request, server_id, "os_compute_api:servers:confirm_resize", "confirmResize", tags=False, after_snapshot=True
     )
     _check_resized(request, home, "confirmResize")
     finished = moves.finished_move(request.services.api, home.instance)
@@ -91,7 +91,9 @@ def confirm(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=schemas.bare("revertResize"), statuses=(202,), answer=EMPTY)
 def revert(request: ApiRequest, server_id: str) -> Response:
-    home = loading.load_in_cell(request, server_id, "os_compute_api:servers:revert_resize", "revertResize", tags=False)
+    home = loading.load_in_cell(
+        request, server_id, "os_compute_api:servers:revert_resize", "revertResize", tags=False, after_snapshot=True
+    )
     _check_resized(request, home, "revertResize")
     if request.services.cells.any_down:
         source_cell = moves.finished_move(request.services.api, home.instance).migration.source_cell
@@ -114,7 +116,7 @@ def _check_resized(request: ApiRequest, home: Home, action: str) -> None:
 
 def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
     """The server, if its states and its host allow a move."""
-    home = loading.load_in_cell(request, server_id, rule, action, tags=False)
+    home = loading.load_in_cell(request, server_id, rule, action, tags=False, after_snapshot=True)
     check_movable(request, home, action)
     return home
 

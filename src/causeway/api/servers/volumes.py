@@ -105,7 +105,7 @@ def show(request: ApiRequest, server_id: str, volume_id: str) -> Response:
 
 
 def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
-    home = loading.load_in_cell(request, server_id, RULE + rule, action, tags=False)
+    home = loading.load_in_cell(request, server_id, RULE + rule, action, tags=False, after_snapshot=True)
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, action, vm=_allowed(request))
     return home

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from causeway.model.instance import ActionEvent, InstanceAction, InstanceFault
 from causeway.store.cell_tables import InstanceActionEvents, InstanceActions, InstanceFaults
-from causeway.store.columns import RowMapper
+from causeway.store.columns import RowMapper, fitting
 from causeway.store.database import Database, utcnow
 
 ACTIONS: sa.Table = InstanceActions.__table__  # type: ignore[assignment]
@@ -200,17 +200,16 @@ def is_recorded_in(connection: sa.Connection, uuid: str, request_id: str) -> boo
     return _action_id(connection, uuid, request_id) is not None
 
 
-def message_in(connection: sa.Connection, uuid: str, request_id: str) -> str | None:
-    """What users read of a request's newest action; None too if there is no such action."""
+def has_message_in(connection: sa.Connection, uuid: str, request_id: str, message: str) -> bool:
+    """Whether `set_message_in` was called with this message for a request's newest action."""
     query = sa.select(ACTIONS.c.message).where(ACTIONS.c.id == _action_id(connection, uuid, request_id))
-    found: str | None = connection.execute(query).scalar_one_or_none()
-    return found
+    return connection.execute(query).scalar_one_or_none() == fitting(message, ACTIONS.c.message)
 
 
 def set_message_in(connection: sa.Connection, uuid: str, request_id: str, message: str | None) -> None:
-    """What users read of a request's newest action."""
+    """Sets what users read of a request's newest action: the beginning of the message, as much as there is room for."""
     action_id = _action_id(connection, uuid, request_id)
-    values = {"message": message, "updated_at": utcnow()}
+    values = {"message": fitting(message, ACTIONS.c.message), "updated_at": utcnow()}
     connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(values))
 
 
