@@ -39,6 +39,10 @@ class Bounded(sa.String):
 
         return check
 
+    def coerce_compared_value(self, op: Any, value: Any) -> sa.types.TypeEngine[Any]:  # noqa: ARG002
+        """What is compared with a column may be longer than it: it is in no row."""
+        return sa.String()
+
 
 def fitting(text: str | None, column: sa.Column[Any]) -> str | None:
     """The beginning of a text that nobody has checked, as much as the column takes. What programs say may have any length."""
