@@ -62,7 +62,8 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
         super().__init__((address, port), Visit)
         self.port = int(self.socket.getsockname()[1])
         self._workers = [
-            threading.Thread(target=self.serve_forever, name="console-proxy", daemon=True),
+            # How often it asks whether it is to end, in seconds.
+            threading.Thread(target=self.serve_forever, args=(0.1,), name="console-proxy", daemon=True),
             threading.Thread(target=self._watch, name="console-watch", daemon=True),
         ]
 

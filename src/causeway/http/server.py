@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from cheroot import connections, wsgi
@@ -195,6 +196,13 @@ class _Gate(_Manager):  # type: ignore[misc]
         if self._num_connections >= MAX_WAITING:
             self._close_one()
         self._wait(conn)
+
+    def stop(self) -> None:
+        """Wakes the server's thread, which would see only half a second later that it is to end."""
+        self._stop_requested = True
+        with suppress(OSError):
+            socket.create_connection(self.server.socket.getsockname()[:2], timeout=1).close()
+        super().stop()
 
     def admit(self, conn: _Connection) -> bool:
         """Whether a thread can have the connection now; if not, it is kept here."""
