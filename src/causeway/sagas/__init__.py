@@ -24,6 +24,7 @@ Where to read what::
     retries     whether a failed step is retried, and when      late      undoes what a process did after it had lost a saga
     journal     what is asked of the journal                    observer  who watches: metrics, and tests that inject faults
     environment what all of them work with                      clock     the times that they go by
+    memory      which fields of it are known at the start
 
 The rows are in `causeway.model.sagas`. This package imports nothing of ours but them, the
 errors, and how files are written durably: it knows nothing of servers.

@@ -48,6 +48,15 @@ def test_nothing_is_undone_below_the_pivot() -> None:
         assert not any(isinstance(row, sequence.Message) and row.dashed for row in rows[pivot:])
 
 
+def test_what_steps_read_and_write_stands_below_the_picture() -> None:
+    text = recipes.page("pictures")
+    assert "| Check" in text and text.count("| step | reads | writes |") == len(RECIPES)
+    assert "Known at the start: `backup_type`, `image_id`, `rotation`." in text
+    assert "and all that `cross_cell_resize` wrote." in text
+    assert "| UploadDisk | `image_id`, `rotation` |  |" in text
+    assert "(`attachments`), (`guest`)" in text
+
+
 def test_mermaid_diagrams_of_the_pages_can_be_drawn() -> None:
     blocks = [block for page in stage.pages() for block in stage.MERMAID.findall(page.read_text())]
     assert blocks
