@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from docs.site import api, contents, plots, recipes, sequence, stage
 
-from causeway.api import routes
+from causeway.api import routes, versions
 from causeway.operations.recipes import RECIPES
 
 README = (stage.ROOT / "docs/README.md").read_text()
@@ -84,6 +84,12 @@ def test_the_reference_of_the_api_has_every_operation() -> None:
         wanted = f"## {route.method} {route.path}{action}\n"
         gone = f"| `{route.path}` |" in pages[api.REMOVED]
         assert gone or any(wanted in page for page in pages.values()), wanted
+
+
+def test_the_reference_of_the_api_says_what_each_microversion_changed() -> None:
+    text = api.index(["servers"])
+    assert "| 2.1 |" in text and f"| {versions.MAX} |" in text
+    assert "| 2.17 | action trigger_crash_dump |" in text
 
 
 def test_fields_are_shown_with_their_microversions() -> None:
