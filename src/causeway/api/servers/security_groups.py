@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.api.answers import proxies as answers
 from causeway.api.answers.parts import EMPTY
-from causeway.api.proxies.security_groups import view
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.api.servers.loading import Home
+from causeway.api.views import security_groups as views
 from causeway.store.cell import instances
 
 RULE = "os_compute_api:os-security-groups:"
@@ -40,7 +40,7 @@ def _shown(request: ApiRequest, ids: set[str]) -> list[dict[str, Any]]:
     known = dict(found)
     if others:
         known |= {group["id"]: group for group in network.list_security_groups(request.context, ids=others)}
-    shown = [view(group, known) for group in found.values()]
+    shown = [views.of_group(group, known) for group in found.values()]
     return sorted(shown, key=lambda group: (group["tenant_id"], group["name"]))
 
 
