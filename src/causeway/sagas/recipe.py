@@ -17,7 +17,10 @@ R = TypeVar("R", bound=Run[Any, Any])
 
 
 class Step(ABC, Generic[R]):
-    """One step of a saga. ``do`` and ``undo`` may each be repeated after they were interrupted anywhere."""
+    """One step of a saga. ``do`` and ``undo`` may each be repeated after they were interrupted anywhere.
+
+    An example is in the manual (`causeway.sagas`).
+    """
 
     name: ClassVar[str]
     #: the fields of ``run.memory`` that ``do`` and ``undo`` read, and those that they write (and may read); tests hold them to
