@@ -11,6 +11,7 @@ from typing import Any
 
 from causeway.api import openapi, routes, versions
 from causeway.api.dispatch import Route
+from causeway.api.microversions import CHANGES
 
 REMOVED = "removed"
 GONE = 410
@@ -42,6 +43,11 @@ def index(names: list[str]) -> str:
             '`{"NAME": {"code": ..., "message": ...}}`.\n',
             *(f"- [{name}]({name}.md)" for name in names if name != REMOVED),
             f"- [what was removed]({REMOVED}.md)\n",
+            "## What each microversion changed\n",
+            "| microversion | change |",
+            "|---|---|",
+            *(f"| {versions.MIN.major}.{minor} | {change} |" for minor, change in CHANGES.items()),
+            "",
         ]
     )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable
 from typing import Any, cast
 
 from docs.site.sequence import Diagram, Heading, Message, Row, Rule
 
 from causeway.operations.recipes import RECIPES
+from causeway.sagas.memory import known_at_start
 from causeway.sagas.recipe import Recipe, Step
 
 CONDUCTOR, RECORDS, SOURCE, TARGET, HOST = "conductor", "records", "source", "target", "host"
@@ -88,12 +90,33 @@ def diagrams() -> dict[str, Diagram]:
     return {name: diagram(recipe) for name, recipe in RECIPES.items()}
 
 
+def memory_of(recipe: Recipe[Any]) -> list[str]:
+    """What is known at the start of a recipe, and a table of what its steps read and write."""
+    known = _named(known_at_start(recipe.memory))
+    after = f", and all that `{recipe.after.name}` wrote" if recipe.after is not None else ""
+    rows = [
+        f"| {step.name} | {_named(step.reads, step.reads_if_any)} | {_named(step.writes)} |" for step in recipe.steps
+    ]
+    return [
+        f"Known at the start: {known or 'nothing'}{after}.\n",
+        "| step | reads | writes |\n|---|---|---|",
+        *rows,
+        "",
+    ]
+
+
+def _named(fields: Iterable[str], if_any: Iterable[str] = ()) -> str:
+    return ", ".join([f"`{name}`" for name in sorted(fields)] + [f"(`{name}`)" for name in sorted(if_any)])
+
+
 def page(pictures: str) -> str:
     """The Markdown page with all of them. ``pictures``: the folder with NAME.svg, from the page."""
     parts = [
         "# The recipes, step by step\n",
         "These pictures are made from the recipes of this release, by the program that makes this site. An arrow goes to where a",
         "step works; a dashed one is its undo, if it has one. [Moves](moves.md) and [Operations](operations.md) explain them.\n",
+        "Below each picture: what the saga knows at its start, and what each step reads and writes of its memory. Fields in",
+        "brackets are read only if there is something in them.\n",
     ]
     for name, drawn in diagrams().items():
         recipe = RECIPES[name]
@@ -101,4 +124,5 @@ def page(pictures: str) -> str:
         continues = f"; continues sagas of version {older}" if older else ""
         alt = f"The steps of {name}: {drawn.description}".replace("[", "(").replace("]", ")")
         parts.append(f"## {name}\n\nVersion {recipe.version}{continues}.\n\n![{alt}]({pictures}/{name}.svg)\n")
+        parts += memory_of(recipe)
     return "\n".join(parts)

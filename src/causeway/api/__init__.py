@@ -6,6 +6,7 @@ validates query and body, and calls the row's handler.
 
 To add a resource ``things``:
 
+0. ``microversions.py`` says what each microversion changed; a new one has a line there.
 1. ``schemas/things.py``: lists ``[(first_minor, last_minor_or_None, schema), ...]``, made of the parts in
    ``schemas/common.py`` (``body("thing", properties(["name"], name=NAME))``; ``query({"limit": many(LIMIT)}, strict=True)``).
    A version with no schema in a list takes anything. Unknown fields get a 400 (on the legacy ``/v2`` they don't matter).

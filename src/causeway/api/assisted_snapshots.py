@@ -85,7 +85,7 @@ def _home(request: ApiRequest, rule: str, volume_id: str) -> Home:
     action = server_actions.SNAPSHOT_VOLUME
     try:
         home = loading.load_anyones(request, servers[0], rule, action.name)
-        loading.check_state(home.instance, action.name, vm=action.vm, task=action.task)
+        loading.check_action(request, home.instance, action)
         volume_swap.check_host(request, home, action.name)
     except (errors.Conflict, errors.ServerNotFound) as refusal:
         raise errors.BadRequest(refusal.message) from refusal

@@ -27,6 +27,7 @@ class Version(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
+# What each of them changed: `causeway.api.microversions`.
 MIN = Version(2, 1)
 MAX = Version(2, 104)
 

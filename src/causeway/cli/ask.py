@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from causeway.cli.up import DEFAULT_STATE_DIR
+from causeway.cli.state_dirs import DEFAULT_STATE_DIR
 from causeway.client import asking
 from causeway.embedded.settings import StateDir
 

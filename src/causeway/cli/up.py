@@ -9,13 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-import platformdirs
 from oslo_config import cfg
 
 from causeway import errors
+from causeway.cli.state_dirs import DEFAULT_STATE_DIR
 
 CONSOLE = "/console"
-DEFAULT_STATE_DIR = Path(platformdirs.user_data_dir("causeway"))
 
 
 @click.command()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import HTTPServer
 from socketserver import ThreadingMixIn
 from typing import Any
@@ -59,7 +60,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
         self._connections: dict[int, _Connection] = {}
         self._stopping = threading.Event()
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        super().__init__((address, port), Visit)
+        super().__init__((address, port), partial(Visit, self))
         self.port = int(self.socket.getsockname()[1])
         self._workers = [
             # How often it asks whether it is to end, in seconds.
@@ -120,21 +121,21 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
     # consoles
 
     @contextmanager
-    def opened(self, visit: Visit, admitted: Admitted) -> Iterator[OpenConsole]:
+    def opened(self, connection: socket.socket, admitted: Admitted) -> Iterator[OpenConsole]:
         """A console that is watched over."""
         console = OpenConsole()
         try:
             with self._lock:
-                connection = self._connections[id(visit.connection)]
-                connection.console, connection.token = console, admitted.token
+                watched = self._connections[id(connection)]
+                watched.console, watched.token = console, admitted.token
                 if self.conf.consoleauth.enforce_session_timeout:
-                    connection.expires = time.monotonic() + admitted.seconds
+                    watched.expires = time.monotonic() + admitted.seconds
                 if self._stopping.is_set():
                     console.end(Ending.SHUT_DOWN)
             yield console
         finally:
             with self._lock:
-                connection.console = None
+                watched.console = None
             console.close()
 
     def look(self, tokens: Collection[ConsoleToken]) -> dict[str, Standing]:

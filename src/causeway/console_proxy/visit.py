@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from oslo_config import cfg
 from websockify.websocketserver import WebSocketRequestHandlerMixIn
 
 from causeway import errors
 from causeway.console_proxy import pages
-from causeway.console_proxy.admission import BY_RULE, Admitted, Refused, token_of
+from causeway.console_proxy.admission import BY_RULE, Admission, Admitted, Refused, token_of
 from causeway.console_proxy.relay import PATIENCE, ConsoleSocket, MeteredSocket, OpenConsole, Relay, farewell
-
-if TYPE_CHECKING:
-    from causeway.console_proxy.server import ConsoleProxy
+from causeway.model.console import ConsoleToken, Standing
 
 LOG = logging.getLogger(__name__)
 
 # Seconds after which a peer that is gone without a word is noticed.
 _DEAD_AFTER = 60
+
+
+class Proxy(Protocol):
+    """What a visit needs of the proxy that it comes to."""
+
+    conf: cfg.ConfigOpts
+    admission: Admission
+
+    def opened(self, connection: socket.socket, admitted: Admitted) -> AbstractContextManager[OpenConsole]:
+        """A console that is watched over."""
+
+    def look(self, tokens: Collection[ConsoleToken]) -> dict[str, Standing]:
+        """By the hash of a token: what becomes of its console."""
 
 
 class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: ignore[misc]
@@ -32,7 +46,10 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "Causeway", ""
 
-    server: ConsoleProxy
+    def __init__(self, proxy: Proxy, *connection: Any) -> None:
+        """Serves the request, in the thread of the caller."""
+        self._proxy = proxy
+        super().__init__(*connection)
 
     def do_GET(self) -> None:
         self._serve(with_content=True)
@@ -45,7 +62,7 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
         if self.path.startswith("//"):
             self.send_error(400)
             return
-        found = pages.read(self.server.conf, self.path)
+        found = pages.read(self._proxy.conf, self.path)
         if found is None:
             self.send_error(
                 404, explain="There is no such page. noVNC is Debian's package novnc ([console] novnc_path)."
@@ -71,13 +88,13 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
     def handle_websocket(self) -> None:
         """The client is answered already: only so can its page show why there is no console."""
         try:
-            admitted = self.server.admission.admit(
+            admitted = self._proxy.admission.admit(
                 token_of(self.path, self.headers.get("Cookie")),
                 self.headers.get("Origin"),
                 self.headers.get("Host"),
                 self.headers.get("X-Forwarded-Proto"),
             )
-            target = self.server.admission.connect(admitted.token)
+            target = self._proxy.admission.connect(admitted.token)
         except Refused as refused:
             farewell(self.request, refused.code, refused.reason)
             return
@@ -91,7 +108,7 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
     def _relay(self, admitted: Admitted, target: socket.socket) -> None:
         token = admitted.token
         server = token.instance_uuid
-        with self.server.opened(self, admitted) as console:
+        with self._proxy.opened(self.connection, admitted) as console:
             LOG.info(
                 "A %s console of server %s is opened for %s", token.console_type.value, server, self.client_address[0]
             )
@@ -108,7 +125,7 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
     def _patience(self, admitted: Admitted, console: OpenConsole) -> float:
         """A guest that goes while something is done to its server is waited for: it is likely to be moved."""
         try:
-            standing = self.server.look([admitted.token]).get(admitted.token.token_hash)
+            standing = self._proxy.look([admitted.token]).get(admitted.token.token_hash)
         except errors.CausewayError as failure:
             LOG.warning("Server %s can't be looked at: %s", admitted.token.instance_uuid, failure.message)
             return PATIENCE

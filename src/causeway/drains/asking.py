@@ -302,7 +302,7 @@ def _note(
         help=None,
     )
     injector.reach("drain.move.noted")
-    note_in_history(look, instance.uuid, found.cell_uuid)
+    note_in_history(look.services.cells, look.drain, instance.uuid, found.cell_uuid)
     return context
 
 

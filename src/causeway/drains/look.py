@@ -110,12 +110,12 @@ class Look:
         before = server.state
         store.change_server(self.services.api, self.drain, server, **changes)
         if server.state is not before:
-            notices.notify_of_server(self, server, before)
+            notices.notify_of_server(self.services.notifier, self.context(), self.drain, server, before)
 
     def advance(self, state: DrainState, **changes: Any) -> None:
         """Brings the drain to a state. Raises TakenOver, also if it has another one by now."""
         store.advance(self.services.api, self.drain, state, **changes)
-        notices.notify_of_drain(self)
+        notices.notify_of_drain(self.services.notifier, self.context(), self.drain)
 
     def context(self) -> RequestContext:
         """A request of its own on behalf of the administrator who made the drain."""
@@ -185,7 +185,7 @@ class Look:
                 target_host=None,
                 target_cell=None,
             )
-            notices.notify_of_failure(self, server)
+            notices.notify_of_failure(self.services.notifier, self.context(), self.drain, server)
             return
         # First, so that it pauses also if this conductor dies in between.
         self._pause_if_enough(server)

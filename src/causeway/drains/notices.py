@@ -5,18 +5,16 @@ Whoever has written a change notifies of it, after that: so nothing is sent twic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.context import RequestContext
 from causeway.model.drains import Drain, DrainServer, DrainServerState, DrainState
 from causeway.model.instance import InstanceAction
+from causeway.notify.notifier import Notifier
 from causeway.store import servers
 from causeway.store.cell import actions, instances
-
-if TYPE_CHECKING:
-    from causeway.drains.look import Look
+from causeway.store.cells import Cells
 
 # As a server's history calls it.
 ACTION = "drain"
@@ -39,28 +37,30 @@ _OF_SERVERS = {
 }
 
 
-def notify_of_drain(look: Look) -> None:
+def notify_of_drain(notifier: Notifier, context: RequestContext, drain: Drain) -> None:
     """Of the state to which a conductor brought it; the API notifies of administrators' requests."""
-    look.services.notifier.drain(look.context(), look.drain, _OF_DRAINS[look.drain.state])
+    notifier.drain(context, drain, _OF_DRAINS[drain.state])
 
 
-def notify_of_server(look: Look, server: DrainServer, before: DrainServerState) -> None:
+def notify_of_server(
+    notifier: Notifier, context: RequestContext, drain: Drain, server: DrainServer, before: DrainServerState
+) -> None:
+    """Of the state that a server of the drain has now; ``before``: the one that it had."""
     phase = _OF_SERVERS.get(server.state)
     if server.state is DrainServerState.MOVED and before is not DrainServerState.ASKED:
         # A confirm or a revert of it failed: it is where it was.
         phase = None
     if phase is not None:
-        look.services.notifier.drain_server(look.context(), look.drain, server, phase)
+        notifier.drain_server(context, drain, server, phase)
 
 
-def notify_of_failure(look: Look, server: DrainServer) -> None:
+def notify_of_failure(notifier: Notifier, context: RequestContext, drain: Drain, server: DrainServer) -> None:
     """Its move failed, and is tried again."""
-    look.services.notifier.drain_server(look.context(), look.drain, server, "error")
+    notifier.drain_server(context, drain, server, "error")
 
 
-def note_in_history(look: Look, uuid: str, cell_uuid: str) -> None:
+def note_in_history(cells: Cells, drain: Drain, uuid: str, cell_uuid: str) -> None:
     """Its owner reads who moves the server, and why; once, however often that is tried."""
-    drain = look.drain
     # By itself, so that it is there whatever becomes of the move, whose own entry says that.
     request_id = f"req-{drain.id}"
 
@@ -78,7 +78,7 @@ def note_in_history(look: Look, uuid: str, cell_uuid: str) -> None:
             actions.start_in(connection, entry)
 
     try:
-        servers.change(look.services.cells, uuid, cell_uuid, note)
+        servers.change(cells, uuid, cell_uuid, note)
     except errors.ServerNotFound:
         return
 

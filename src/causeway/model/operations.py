@@ -90,11 +90,11 @@ NOT_WAITED_FOR = OF_DEVICES | {DELETE}
 
 # recipe -> the task of the server from the request's acceptance on; None: it has none.
 TASKS: dict[str, TaskState | None] = {
-    "resize": TaskState.RESIZE_PREP,
-    "same_cell_confirm": None,
-    "cross_cell_confirm": None,
-    "same_cell_revert": TaskState.RESIZE_REVERTING,
-    "cross_cell_revert": TaskState.RESIZE_REVERTING,
+    "resize": server_actions.RESIZE.begins,
+    "same_cell_confirm": server_actions.CONFIRM_RESIZE.begins,
+    "cross_cell_confirm": server_actions.CONFIRM_RESIZE.begins,
+    "same_cell_revert": server_actions.REVERT_RESIZE.begins,
+    "cross_cell_revert": server_actions.REVERT_RESIZE.begins,
     CREATE_IMAGE: server_actions.CREATE_IMAGE.begins,
     CREATE_VOLUME_IMAGE: server_actions.CREATE_IMAGE.begins,
     CREATE_BACKUP: server_actions.CREATE_BACKUP.begins,
@@ -117,10 +117,10 @@ TASKS: dict[str, TaskState | None] = {
     SNAPSHOT_VOLUME: server_actions.SNAPSHOT_VOLUME.begins,
     MERGE_VOLUME_FILES: server_actions.SNAPSHOT_VOLUME.begins,
     REFRESH_ATTACHMENT: server_actions.REFRESH_ATTACHMENT.begins,
-    ATTACH_VOLUME: None,
-    DETACH_VOLUME: None,
-    ATTACH_INTERFACE: None,
-    DETACH_INTERFACE: None,
+    ATTACH_VOLUME: server_actions.ATTACH_VOLUME.begins,
+    DETACH_VOLUME: server_actions.DETACH_VOLUME.begins,
+    ATTACH_INTERFACE: server_actions.ATTACH_INTERFACE.begins,
+    DETACH_INTERFACE: server_actions.DETACH_INTERFACE.begins,
     BUILD: TaskState.SCHEDULING,
     DELETE: TaskState.DELETING,
 }
@@ -165,29 +165,27 @@ WORK: dict[str, Work] = {
 }
 
 # The names of the actions that ask for them.
-ACTIONS = (
-    "resize",
-    "migrate",
-    "confirmResize",
-    "revertResize",
-    *(
-        action.name
-        for action in (
-            server_actions.CREATE_IMAGE,
-            server_actions.CREATE_BACKUP,
-            server_actions.REBUILD,
-            server_actions.EVACUATE,
-            server_actions.LIVE_MIGRATION,
-            server_actions.SHELVE,
-            server_actions.SHELVE_OFFLOAD,
-            server_actions.UNSHELVE,
-            server_actions.SOFT_DELETE,
-            server_actions.RESTORE,
-            server_actions.RESCUE,
-            server_actions.UNRESCUE,
-            server_actions.SWAP_VOLUME,
-            server_actions.SNAPSHOT_VOLUME,
-            server_actions.REFRESH_ATTACHMENT,
-        )
-    ),
+ACTIONS = tuple(
+    action.name
+    for action in (
+        server_actions.RESIZE,
+        server_actions.MIGRATE,
+        server_actions.CONFIRM_RESIZE,
+        server_actions.REVERT_RESIZE,
+        server_actions.CREATE_IMAGE,
+        server_actions.CREATE_BACKUP,
+        server_actions.REBUILD,
+        server_actions.EVACUATE,
+        server_actions.LIVE_MIGRATION,
+        server_actions.SHELVE,
+        server_actions.SHELVE_OFFLOAD,
+        server_actions.UNSHELVE,
+        server_actions.SOFT_DELETE,
+        server_actions.RESTORE,
+        server_actions.RESCUE,
+        server_actions.UNRESCUE,
+        server_actions.SWAP_VOLUME,
+        server_actions.SNAPSHOT_VOLUME,
+        server_actions.REFRESH_ATTACHMENT,
+    )
 )

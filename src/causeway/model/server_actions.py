@@ -1,89 +1,320 @@
-"""What may be done to servers in which state. Source: Compute API guide, "Server concepts"."""
+"""What users, drains and other services may ask of a server: a row for each action.
+
+A row says who is refused, in which states, and what becomes of the server. The API checks requests against it, and records their
+beginning (`causeway.api.servers.loading`). What the conductor has a host do at once is a `GuestAction`: its row also has the end
+(`causeway.conductor.endpoints.power`). All else is an operation of the journal, whose recipe has the rest.
+
+Source: Compute API guide, "Server concepts"; Compute API reference, "Servers - run an action".
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Self
 
 from causeway.model.exclusion import Work, tasks_beside
 from causeway.model.states import TaskState, VmState
 
 
-class ServerAction(NamedTuple):
-    """``name``: the action's name in records and messages; ``begins``: the task state while it is done; None: it has none."""
+class HostCheck(Enum):
+    """When a request is refused because the server has no host. The field's order differs between actions."""
 
+    BEFORE_STATES = auto()
+    AFTER_STATES = auto()
+    #: no host is needed, or the handler looks at more before
+    BY_HANDLER = auto()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerAction:
+    #: in the server's history, and in messages
     name: str
-    vm: frozenset[VmState]
-    begins: TaskState | None
-    # The task states in which it may begin; None: any.
+    #: vm states in which it may begin; None: any
+    vm: frozenset[VmState] | None
+    #: task states in which it may begin; None: any
     task: frozenset[TaskState | None] | None
+    #: the server's task state from then on; None: it stays as it is
+    begins: TaskState | None = None
+    #: a lock keeps users from it
+    lockable: bool = True
+    #: whether servers with a TPM are refused: its state stays on its host, or would go with its disks
+    refuses_tpm: bool = False
+    host: HostCheck = HostCheck.AFTER_STATES
+
+    def allows(self, vm_state: VmState) -> bool:
+        return self.vm is None or vm_state in self.vm
+
+    def without(self, *vm: VmState) -> Self:
+        """The same action for callers that may not ask for it in some states."""
+        return replace(self, vm=None if self.vm is None else self.vm - set(vm))
+
+    @property
+    def task_change(self) -> dict[str, TaskState]:
+        """What its beginning changes of the server's record."""
+        return {} if self.begins is None else {"task_state": self.begins}
 
 
-def _action(work: Work, name: str, begins: TaskState | None, *vm: VmState) -> ServerAction:
-    return ServerAction(name, frozenset(vm), begins, tasks_beside(work))
+@dataclass(frozen=True, kw_only=True)
+class GuestAction(ServerAction):
+    """An action that the conductor has the server's host do at once, without an operation."""
+
+    #: of the action, in the server's history
+    event: str
+    #: the name of its notifications (``instance.NAME.start``, ``.end``); None: the field has none
+    notification: str | None
+    #: the vm state after success; None: as before
+    becomes: VmState | None = None
+    #: the vm state after a failure; None: as before. The task ends either way
+    after_failure: VmState | None = None
+    #: task states that the server may have until the end; with another one it was deleted or reset meanwhile
+    meanwhile: frozenset[TaskState] = frozenset()
 
 
 _WITH_GUEST = (VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED)
+_WITH_DEVICES = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED)
+_SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 
-PAUSE = _action(Work.GUEST, "pause", TaskState.PAUSING, VmState.ACTIVE)
-UNPAUSE = _action(Work.GUEST, "unpause", TaskState.UNPAUSING, VmState.PAUSED)
-SUSPEND = _action(Work.GUEST, "suspend", TaskState.SUSPENDING, VmState.ACTIVE)
-RESUME = _action(Work.GUEST, "resume", TaskState.RESUMING, VmState.SUSPENDED)
-CHANGE_PASSWORD = _action(Work.GUEST, "changePassword", TaskState.UPDATING_PASSWORD, VmState.ACTIVE)
-# Without a task: it is over at once.
-TRIGGER_CRASH_DUMP = _action(
+
+def _action(
+    name: str,
+    work: Work,
+    begins: TaskState | None,
+    *vm: VmState,
+    lockable: bool = True,
+    refuses_tpm: bool = False,
+    host: HostCheck = HostCheck.AFTER_STATES,
+) -> ServerAction:
+    """A row of an action that may begin beside what `exclusion` allows beside ``work``."""
+    return ServerAction(
+        name=name,
+        vm=frozenset(vm),
+        task=tasks_beside(work),
+        begins=begins,
+        lockable=lockable,
+        refuses_tpm=refuses_tpm,
+        host=host,
+    )
+
+
+def _on_guest(
+    name: str,
+    work: Work,
+    begins: TaskState | None,
+    *vm: VmState,
+    event: str,
+    notification: str | None,
+    becomes: VmState | None = None,
+    host: HostCheck = HostCheck.AFTER_STATES,
+) -> GuestAction:
+    return GuestAction(
+        name=name,
+        vm=frozenset(vm),
+        task=tasks_beside(work),
+        begins=begins,
+        host=host,
+        event=event,
+        notification=notification,
+        becomes=becomes,
+        meanwhile=frozenset() if begins is None else frozenset({begins}),
+    )
+
+
+# What the conductor has the server's host do at once.
+
+START = _on_guest(
+    "start",
+    Work.POWER,
+    TaskState.POWERING_ON,
+    VmState.STOPPED,
+    event="compute_start_instance",
+    notification="power_on",
+    becomes=VmState.ACTIVE,
+    host=HostCheck.BEFORE_STATES,
+)
+STOP = _on_guest(
+    "stop",
+    Work.POWER,
+    TaskState.POWERING_OFF,
+    *(VmState.ACTIVE, VmState.ERROR),
+    event="compute_stop_instance",
+    notification="power_off",
+    becomes=VmState.STOPPED,
+    host=HostCheck.BEFORE_STATES,
+)
+REBOOT = GuestAction(
+    name="reboot",
+    vm=frozenset({VmState.ACTIVE}),
+    task=tasks_beside(Work.GUEST),
+    begins=TaskState.REBOOTING,
+    host=HostCheck.BEFORE_STATES,
+    event="compute_reboot_instance",
+    notification="reboot",
+    becomes=VmState.ACTIVE,
+    # A guest that could not be rebooted is in an unknown state.
+    after_failure=VmState.ERROR,
+    # A hard reboot may have broken into a soft one.
+    meanwhile=frozenset(
+        {
+            TaskState.REBOOTING,
+            TaskState.REBOOTING_HARD,
+            TaskState.REBOOT_PENDING,
+            TaskState.REBOOT_STARTED,
+            TaskState.REBOOT_PENDING_HARD,
+            TaskState.REBOOT_STARTED_HARD,
+        }
+    ),
+)
+HARD_REBOOT = replace(
+    REBOOT,
+    vm=frozenset({*_WITH_GUEST, VmState.ERROR}),
+    # As in the field it does not break into the change of a password.
+    task=tasks_beside(Work.HARD_REBOOT) - {TaskState.UPDATING_PASSWORD},
+    begins=TaskState.REBOOTING_HARD,
+)
+PAUSE = _on_guest(
+    "pause",
     Work.GUEST,
-    "trigger_crash_dump",
-    None,
+    TaskState.PAUSING,
     VmState.ACTIVE,
+    event="compute_pause_instance",
+    notification="pause",
+    becomes=VmState.PAUSED,
+)
+UNPAUSE = _on_guest(
+    "unpause",
+    Work.GUEST,
+    TaskState.UNPAUSING,
     VmState.PAUSED,
-    VmState.RESCUED,
-    VmState.RESIZED,
-    VmState.ERROR,
+    event="compute_unpause_instance",
+    notification="unpause",
+    becomes=VmState.ACTIVE,
 )
-RESCUE = _action(Work.RESCUE, "rescue", TaskState.RESCUING, VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
-UNRESCUE = _action(Work.RESCUE, "unrescue", TaskState.UNRESCUING, VmState.RESCUED)
-REBUILD = _action(Work.REBUILD, "rebuild", TaskState.REBUILDING, VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
-# Whatever task the dead host has left: what works on the server is in the journal.
+SUSPEND = _on_guest(
+    "suspend",
+    Work.GUEST,
+    TaskState.SUSPENDING,
+    VmState.ACTIVE,
+    event="compute_suspend_instance",
+    notification="suspend",
+    becomes=VmState.SUSPENDED,
+)
+RESUME = _on_guest(
+    "resume",
+    Work.GUEST,
+    TaskState.RESUMING,
+    VmState.SUSPENDED,
+    event="compute_resume_instance",
+    notification="resume",
+    becomes=VmState.ACTIVE,
+)
+CHANGE_PASSWORD = _on_guest(
+    "changePassword",
+    Work.GUEST,
+    TaskState.UPDATING_PASSWORD,
+    VmState.ACTIVE,
+    event="compute_set_admin_password",
+    notification=None,
+)
+# Without a task: it is over at once.
+TRIGGER_CRASH_DUMP = _on_guest(
+    "trigger_crash_dump",
+    Work.GUEST,
+    None,
+    *(VmState.ACTIVE, VmState.PAUSED, VmState.RESCUED, VmState.RESIZED, VmState.ERROR),
+    event="compute_trigger_crash_dump",
+    notification="trigger_crash_dump",
+)
+
+# What changes the record only. A lock of its own keeps nobody from these: the handler has the rules.
+
+LOCK = ServerAction(name="lock", vm=None, task=None, lockable=False, host=HostCheck.BY_HANDLER)
+UNLOCK = replace(LOCK, name="unlock")
+
+# Operations of the journal.
+
+RESIZE = _action("resize", Work.MOVE, TaskState.RESIZE_PREP, VmState.ACTIVE, VmState.STOPPED)
+MIGRATE = replace(RESIZE, name="migrate")
+CONFIRM_RESIZE = ServerAction(
+    name="confirmResize",
+    vm=frozenset({VmState.RESIZED}),
+    # A delete has it confirmed on its way, without the API.
+    task=tasks_beside(Work.CONFIRM) - {TaskState.DELETING},
+    host=HostCheck.BY_HANDLER,
+)
+REVERT_RESIZE = _action(
+    "revertResize", Work.REVERT, TaskState.RESIZE_REVERTING, VmState.RESIZED, host=HostCheck.BY_HANDLER
+)
+# Its name in messages; its record has another one.
+LIVE_MIGRATE = _action("os-migrateLive", Work.MOVE, TaskState.MIGRATING, VmState.ACTIVE, VmState.PAUSED)
+LIVE_MIGRATION = replace(LIVE_MIGRATE, name="live-migration")
+# Drains ask for it: users are refused, as in the field.
+MIGRATE_SUSPENDED = _action(LIVE_MIGRATION.name, Work.MOVE, TaskState.MIGRATING, VmState.SUSPENDED)
+# Drains ask for it, of servers without a host.
+MOVE_RECORDS = _action("migrate", Work.MOVE, TaskState.MIGRATING, VmState.SHELVED_OFFLOADED, VmState.ERROR)
+RESCUE = _action(
+    "rescue",
+    Work.RESCUE,
+    TaskState.RESCUING,
+    *(VmState.ACTIVE, VmState.STOPPED, VmState.ERROR),
+    refuses_tpm=True,
+)
+UNRESCUE = _action("unrescue", Work.RESCUE, TaskState.UNRESCUING, VmState.RESCUED)
+REBUILD = _action(
+    "rebuild",
+    Work.REBUILD,
+    TaskState.REBUILDING,
+    *(VmState.ACTIVE, VmState.STOPPED, VmState.ERROR),
+    refuses_tpm=True,
+)
 EVACUATE = ServerAction(
-    "evacuate", frozenset({VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}), TaskState.REBUILDING, None
+    name="evacuate",
+    vm=frozenset({VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}),
+    # Whatever task the dead host has left: what works on the server is in the journal.
+    task=None,
+    begins=TaskState.REBUILDING,
+    lockable=False,
+    refuses_tpm=True,
 )
-CREATE_IMAGE = _action(Work.IMAGE, "createImage", TaskState.IMAGE_SNAPSHOT_PENDING, *_WITH_GUEST)
-CREATE_BACKUP = _action(Work.IMAGE, "createBackup", TaskState.IMAGE_BACKUP, *_WITH_GUEST)
-SHELVE = _action(Work.SHELVE, "shelve", TaskState.SHELVING, *_WITH_GUEST)
-SHELVE_OFFLOAD = _action(Work.SHELVE, "shelveOffload", TaskState.SHELVING_OFFLOADING, VmState.SHELVED)
+CREATE_IMAGE = _action("createImage", Work.IMAGE, TaskState.IMAGE_SNAPSHOT_PENDING, *_WITH_GUEST, lockable=False)
+CREATE_BACKUP = _action("createBackup", Work.IMAGE, TaskState.IMAGE_BACKUP, *_WITH_GUEST)
+SHELVE = _action("shelve", Work.SHELVE, TaskState.SHELVING, *_WITH_GUEST, refuses_tpm=True)
+SHELVE_OFFLOAD = _action("shelveOffload", Work.SHELVE, TaskState.SHELVING_OFFLOADING, VmState.SHELVED)
 # Drains ask for it, of servers whose host is dead, and which have everything on volumes.
 OFFLOAD_FROM_DEAD_HOST = _action(
-    Work.SHELVE,
     "evacuate",
+    Work.SHELVE,
     TaskState.SHELVING_OFFLOADING,
-    VmState.ACTIVE,
-    VmState.STOPPED,
-    VmState.PAUSED,
-    VmState.ERROR,
+    *(VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.ERROR),
 )
-UNSHELVE = _action(Work.UNSHELVE, "unshelve", TaskState.UNSHELVING, VmState.SHELVED, VmState.SHELVED_OFFLOADED)
+UNSHELVE = _action("unshelve", Work.UNSHELVE, TaskState.UNSHELVING, *_SHELVED, host=HostCheck.BY_HANDLER)
+# In the field's history a delete that is put off is a delete.
+SOFT_DELETE = _action("delete", Work.SOFT_DELETE, TaskState.SOFT_DELETING, *_WITH_GUEST, VmState.RESCUED)
+RESTORE = _action("restore", Work.SOFT_DELETE, TaskState.RESTORING, VmState.SOFT_DELETED)
+ATTACH_INTERFACE = _action("attach_interface", Work.DEVICE, None, *_WITH_DEVICES)
+DETACH_INTERFACE = _action("detach_interface", Work.DEVICE, None, *_WITH_DEVICES, host=HostCheck.BY_HANDLER)
+ATTACH_VOLUME = _action(
+    "attach_volume",
+    Work.DEVICE,
+    None,
+    *(*_WITH_DEVICES, VmState.RESIZED, VmState.SOFT_DELETED, *_SHELVED),
+    host=HostCheck.BY_HANDLER,
+)
+DETACH_VOLUME = replace(ATTACH_VOLUME, name="detach_volume")
 # Block storage asks for these two; in the field they give the server no task.
 SWAP_VOLUME = _action(
-    Work.VOLUME, "swap_volume", TaskState.SWAPPING_VOLUME, VmState.ACTIVE, VmState.PAUSED, VmState.RESIZED
+    "swap_volume",
+    Work.VOLUME,
+    TaskState.SWAPPING_VOLUME,
+    *(VmState.ACTIVE, VmState.PAUSED, VmState.RESIZED),
+    host=HostCheck.BY_HANDLER,
 )
 SNAPSHOT_VOLUME = _action(
-    Work.VOLUME,
     "volume_snapshot",
+    Work.VOLUME,
     TaskState.SNAPSHOTTING_VOLUME,
-    VmState.ACTIVE,
-    VmState.PAUSED,
-    VmState.STOPPED,
-    VmState.RESIZED,
+    *(VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED, VmState.RESIZED),
+    lockable=False,
 )
 # Operators ask for it by a command.
-REFRESH_ATTACHMENT = _action(Work.VOLUME, "refresh_volume_attachment", TaskState.REFRESHING_ATTACHMENT, VmState.STOPPED)
-# In the field's history a delete that is put off is a delete.
-SOFT_DELETE = _action(Work.SOFT_DELETE, "delete", TaskState.SOFT_DELETING, *_WITH_GUEST, VmState.RESCUED)
-RESTORE = _action(Work.SOFT_DELETE, "restore", TaskState.RESTORING, VmState.SOFT_DELETED)
-# Its name in messages; its record has another one.
-LIVE_MIGRATE = _action(Work.MOVE, "os-migrateLive", TaskState.MIGRATING, VmState.ACTIVE, VmState.PAUSED)
-LIVE_MIGRATION = LIVE_MIGRATE._replace(name="live-migration")
-# Drains ask for it: users are refused, as in the field.
-MIGRATE_SUSPENDED = _action(Work.MOVE, LIVE_MIGRATION.name, TaskState.MIGRATING, VmState.SUSPENDED)
-# Drains ask for it, of servers without a host.
-MOVE_RECORDS = _action(Work.MOVE, "migrate", TaskState.MIGRATING, VmState.SHELVED_OFFLOADED, VmState.ERROR)
+REFRESH_ATTACHMENT = _action("refresh_volume_attachment", Work.VOLUME, TaskState.REFRESHING_ATTACHMENT, VmState.STOPPED)

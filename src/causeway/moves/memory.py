@@ -17,6 +17,7 @@ from causeway.model.instance import ActionEvent
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OfferedDisk, Snapshot
 from causeway.model.states import RESIZE_TASKS, TaskState, VmState
 from causeway.model.warm import WarmCopy
+from causeway.sagas.memory import Given
 from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.virt.driver import MEMORY
 from causeway.virt.live import LiveSource, LiveTarget
@@ -52,11 +53,11 @@ class MoveMemory:
     old_flavor: Flavor
     new_flavor: Flavor
     old_vm_state: VmState
-    cross_cell_allowed: bool = False
+    cross_cell_allowed: Given[bool] = False
     # The guest does not boot on its way: its memory goes with it. Such a move only goes to other cells.
-    keeps_memory: bool = False
+    keeps_memory: Given[bool] = False
     # It may go without standing still, if its hosts reach one another.
-    may_go_live: bool = True
+    may_go_live: Given[bool] = True
     live_source: LiveSource | None = None
     # Of one that does: what the volume service must know of the target, what the target made ready, its volumes there.
     connector: dict[str, object] = field(default_factory=dict)
@@ -66,14 +67,14 @@ class MoveMemory:
     is_lost: bool = False
     # The server's mapping names the target's cell.
     is_switched: bool = False
-    requested_host: str | None = None
+    requested_host: Given[str | None] = None
     # The guest of a server in ERROR runs all the same.
-    runs_in_error: bool = False
-    has_ports: bool = True
+    runs_in_error: Given[bool] = False
+    has_ports: Given[bool] = True
     # Some of its ports need a PCI device.
-    has_port_devices: bool = True
+    has_port_devices: Given[bool] = True
     # The source's hypervisor can migrate a server to the host that it is on.
-    migrates_to_same_host: bool = False
+    migrates_to_same_host: Given[bool] = False
 
     # The server's group, if its policy has to be looked after (see `causeway.parts.groups`).
     group: RequestedGroup | None = None
@@ -104,10 +105,10 @@ class MoveMemory:
     # How far its disks were copied while the guest runs; None: they are not.
     warm: WarmCopy | None = None
     # Its guest is left alone until then, in UTC: its disks are copied, and what changes meanwhile now and then.
-    held_until: datetime | None = None
+    held_until: Given[datetime | None] = None
     guest: GuestOutcome | None = None
     # Events of the server's action of moves that an older version began; now they are in the rows of their steps.
-    events: list[ActionEvent] = field(default_factory=list)
+    events: Given[list[ActionEvent]] = field(default_factory=list)
 
     def as_requested(self) -> MoveMemory:
         """What was known when the move was asked for, for another try; its events are part of the same history."""

@@ -107,6 +107,7 @@ CROSS_CELL_CONFIRM = Recipe(
     pivot="ConfirmResizeAtSource",
     rolled_back=roll_back.after_revert,
     undo_late=undo_late,
+    after=CROSS_CELL_RESIZE,
     # 2: the check comes first.
     version=2,
     continues=frozenset({1}),
@@ -127,6 +128,7 @@ CROSS_CELL_REVERT = Recipe(
     pivot="SwitchInstanceMappingBack",
     rolled_back=roll_back.after_revert,
     undo_late=undo_late,
+    after=CROSS_CELL_RESIZE,
     # 2: the check comes first.
     version=2,
     continues=frozenset({1}),
@@ -161,6 +163,7 @@ SAME_CELL_CONFIRM = Recipe(
     pivot="ConfirmResize",
     rolled_back=roll_back.after_revert,
     undo_late=undo_late,
+    after=SAME_CELL_RESIZE,
     # 2: the check comes first.
     version=2,
     continues=frozenset({1}),
@@ -180,6 +183,7 @@ SAME_CELL_REVERT = Recipe(
     pivot="BeginRevert",
     rolled_back=roll_back.after_revert,
     undo_late=undo_late,
+    after=SAME_CELL_RESIZE,
     # 2: the check comes first.
     version=2,
     continues=frozenset({1}),

@@ -21,6 +21,7 @@ from causeway.operations.requests import ask
 from causeway.operations.run import OperationRun
 from causeway.parts import devices, liveness
 from causeway.parts.requests import RequestServices
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import block_devices, instances
 
@@ -35,7 +36,7 @@ class RefreshMemory:
     """
 
     resource_id: str
-    connector: dict[str, Any] = field(default_factory=dict)
+    connector: Given[dict[str, Any]] = field(default_factory=dict)
     connection_info: dict[str, Any] | None = None
 
 

@@ -12,6 +12,7 @@ from causeway.clients import port_requests
 from causeway.hardware.requests import asked_of
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
+from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings
@@ -195,41 +196,46 @@ class SpawnGuest(Step[BuildRun]):
         return run.target.host
 
     def do(self, run: BuildRun) -> None:
-        instance, present, memory, again = run.instance(), run.devices(), run.memory, run.is_repeated
-        if again:
+        if run.is_repeated:
             self._begin_again(run)
-        elif any(device.is_volume for device in present):
+        elif any(device.is_volume for device in run.devices()):
             # Making the volumes may have taken long.
             run.check_wanted()
-        failure: errors.CausewayError | None = None
-        for place in range(memory.at, len(memory.targets)):
-            if failure is not None:
+        memory = run.memory
+        failure: errors.CausewayError = errors.NoValidHost("No valid host was found.")
+        first = memory.at
+        for place in range(first, len(memory.targets)):
+            # Only the host that the record names may have been asked by an earlier attempt.
+            again = run.is_repeated and place == first
+            if place > first:
                 run.check_wanted()
                 try:
                     self._turn_to(run, place)
                 except errors.ClaimRefused:
                     continue
-                # The record names the last host that was asked: this one was not.
-                again = False
             self._set_port_allocations(run)
             try:
-                with run.event("compute__do_build_and_run_instance", run.target.host):
-                    self._require_up_if_repeated(run)
-                    memory.guest = run.computes.build_guest(
-                        run.context,
-                        run.target.host,
-                        token=run.token(self.name),
-                        instance=instance,
-                        block_devices=present,
-                        again=again,
-                    )
-                    return
+                memory.guest = self._ask_host(run, again=again)
+                return
             except (errors.ClaimRefused, errors.GuestFailed, errors.RpcTimeout, errors.HostDown) as refusal:
                 LOG.warning("Host %s could not build server %s: %s", run.target.host, run.uuid, refusal.message)
                 failure = refusal
-                if again or isinstance(failure, errors.RpcTimeout):
+                if again or isinstance(refusal, errors.RpcTimeout):
                     undo_guest(run.services, run, run.target)
-        raise failure or errors.NoValidHost("No valid host was found.")
+        raise failure
+
+    def _ask_host(self, run: BuildRun, *, again: bool) -> GuestOutcome:
+        """Has the host make the guest; ``again``: it may have it, or be making it. Raises what keeps the host from it."""
+        with run.event("compute__do_build_and_run_instance", run.target.host):
+            self._require_up_if_repeated(run)
+            return run.computes.build_guest(
+                run.context,
+                run.target.host,
+                token=run.token(self.name),
+                instance=run.instance(),
+                block_devices=run.devices(),
+                again=again,
+            )
 
     def _begin_again(self, run: BuildRun) -> None:
         """Claims the host that was asked last, which the record names, again: it may have the guest, or be making it."""

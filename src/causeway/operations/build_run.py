@@ -14,6 +14,7 @@ from causeway.model.numa import InstanceNUMATopology
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.pci import InstancePCIRequest
 from causeway.operations.run import OperationRun
+from causeway.sagas.memory import Given
 from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.store.api import build_requests
 from causeway.store.api.build_requests import Asked, BuildRequest
@@ -27,7 +28,7 @@ class BuildMemory:
     """
 
     targets: list[Selection] = field(default_factory=list)
-    at: int = 0
+    at: Given[int] = 0
     group: RequestedGroup | None = None
     networks: list[RequestedNetwork] = field(default_factory=list)
     numa_topology: InstanceNUMATopology | None = None

@@ -23,6 +23,7 @@ from causeway.operations import endings, guests
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
 from causeway.parts import placing
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import migrations
@@ -41,8 +42,8 @@ class EvacuateMemory:
     source_node: str
     power_on: bool
     old_vm_state: VmState
-    wanted_host: str | None = None
-    forced: bool = False
+    wanted_host: Given[str | None] = None
+    forced: Given[bool] = False
     place: Place | None = None
     guest: GuestOutcome | None = None
 

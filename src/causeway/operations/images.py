@@ -12,6 +12,7 @@ from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 
 LOG = logging.getLogger(__name__)
@@ -24,8 +25,8 @@ class ImageMemory:
     """``rotation``: how many backups of this type are kept; None: it is no backup."""
 
     image_id: str
-    rotation: int | None = None
-    backup_type: str | None = None
+    rotation: Given[int | None] = None
+    backup_type: Given[str | None] = None
 
 
 Run: TypeAlias = OperationRun[ImageMemory]

@@ -21,6 +21,7 @@ from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import making, port_resources, releasing
 from causeway.parts.port_devices import for_attach
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import NONE, Patience
 from causeway.store.cell import instances
@@ -31,7 +32,7 @@ class AttachMemory:
     """``resource_id``: of the port that was asked for; None: one is to be made. ``vif``: once the server has it."""
 
     requested: RequestedNetwork
-    resource_id: str | None = None
+    resource_id: Given[str | None] = None
     vif: Vif | None = None
 
 

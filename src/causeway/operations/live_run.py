@@ -15,6 +15,7 @@ from causeway.moves.memory import AttachmentPair
 from causeway.operations.places import Place, at_place
 from causeway.operations.run import OperationRun
 from causeway.parts.live_volumes import as_there
+from causeway.sagas.memory import Given
 from causeway.scheduler.request import RequestedGroup
 from causeway.virt.live import LiveSource, LiveTarget
 
@@ -34,12 +35,12 @@ class LiveMemory:
     source_host: str
     source_node: str
     old_vm_state: VmState
-    wanted_host: str | None = None
-    forced: bool = False
-    block_migration: bool | None = None
-    disk_over_commit: bool | None = None
-    may_leave_cell: bool = False
-    event: str = "conductor_live_migrate_instance"
+    wanted_host: Given[str | None] = None
+    forced: Given[bool] = False
+    block_migration: Given[bool | None] = None
+    disk_over_commit: Given[bool | None] = None
+    may_leave_cell: Given[bool] = False
+    event: Given[str] = "conductor_live_migrate_instance"
     group: RequestedGroup | None = None
     place: Place | None = None
     connector: dict[str, object] = field(default_factory=dict)

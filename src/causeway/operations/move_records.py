@@ -26,6 +26,7 @@ from causeway.operations import endings
 from causeway.operations.requests import ask
 from causeway.operations.run import OperationRun
 from causeway.parts.requests import RequestServices
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import journal, mappings
@@ -43,7 +44,7 @@ class MoveRecordsMemory:
 
     source_cell: str
     target_cell: str
-    flavor: Flavor | None = None
+    flavor: Given[Flavor | None] = None
 
 
 Run: TypeAlias = OperationRun[MoveRecordsMemory]

@@ -11,6 +11,7 @@ from causeway.model.states import VmState
 from causeway.model.things import Thing
 from causeway.operations import guests, rebuild
 from causeway.operations.run import OperationRun
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
 
@@ -21,8 +22,8 @@ GIB = 1 << 30
 class RebuildVolumeMemory(rebuild.RebuildMemory):
     """``image_id``: what is written to the volume. ``volume_id``: of the root disk. ``begun``: the server is not as it was."""
 
-    image_id: str = ""
-    volume_id: str = ""
+    image_id: Given[str] = ""
+    volume_id: Given[str] = ""
     begun: bool = False
 
 

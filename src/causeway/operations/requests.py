@@ -72,7 +72,7 @@ def ask(
         action_of(context, instance, action.name),
         expected_task=action.task,
         expected_vm=action.vm,
-        changes={"task_state": action.begins} | changes,
+        changes=action.task_change | changes,
         prepare=prepare,
         discard=discard,
         on_acceptance=acceptance.all_of(

@@ -20,6 +20,7 @@ from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import liveness
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
 from causeway.store.database import utcnow
@@ -34,8 +35,8 @@ class RescueMemory:
     """``asked_for``: the image that the request named, if it did. ``was_running``: before. ``guest``: once it is rescued."""
 
     image: RescueImage
-    asked_for: str | None = None
-    was_running: bool = True
+    asked_for: Given[str | None] = None
+    was_running: Given[bool] = True
     guest: GuestOutcome | None = None
 
 
@@ -43,7 +44,7 @@ class RescueMemory:
 class UnrescueMemory:
     """``image``: what the server is rescued with. ``guest``: once it runs from its own disk."""
 
-    image: RescueImage | None = None
+    image: Given[RescueImage | None] = None
     guest: GuestOutcome | None = None
 
 

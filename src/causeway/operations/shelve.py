@@ -20,6 +20,7 @@ from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import liveness
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
 from causeway.store.cell import instances
@@ -37,11 +38,11 @@ class ShelveMemory:
     ``leaves_dead_host``: it was not shelved before, and leaves its host only if that is dead.
     """
 
-    image_id: str | None = None
-    was_running: bool = False
-    offloads: bool = True
+    image_id: Given[str | None] = None
+    was_running: Given[bool] = False
+    offloads: Given[bool] = True
     host: str = ""
-    leaves_dead_host: bool = False
+    leaves_dead_host: Given[bool] = False
 
 
 Run: TypeAlias = OperationRun[ShelveMemory]

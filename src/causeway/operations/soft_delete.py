@@ -15,6 +15,7 @@ from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.database import utcnow
 
@@ -26,7 +27,7 @@ DELETING, RESTORING = {TaskState.SOFT_DELETING}, {TaskState.RESTORING}
 class SoftDeleteMemory:
     """``was_running``: before."""
 
-    was_running: bool = False
+    was_running: Given[bool] = False
 
 
 @dataclass

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from causeway.model.outcomes import GuestOutcome
 from causeway.operations.move_records import MoveRecordsMemory
 from causeway.operations.places import Place
+from causeway.sagas.memory import Given
 
 # Of their recipes.
 UNSHELVE_VERSION = UNSHELVE_ACROSS_CELLS_VERSION = 1
@@ -19,13 +20,13 @@ class UnshelveMemory:
     ``may_leave_cell``: if no host of its own cell takes it.
     """
 
-    wanted_host: str | None = None
-    offloaded: bool = True
-    image_id: str | None = None
-    power_on: bool = True
+    wanted_host: Given[str | None] = None
+    offloaded: Given[bool] = True
+    image_id: Given[str | None] = None
+    power_on: Given[bool] = True
     place: Place | None = None
     guest: GuestOutcome | None = None
-    may_leave_cell: bool = False
+    may_leave_cell: Given[bool] = False
 
 
 @dataclass

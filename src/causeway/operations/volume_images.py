@@ -18,6 +18,7 @@ from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.operations import endings
 from causeway.operations.run import OperationRun
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 
 TASKS = {TaskState.IMAGE_SNAPSHOT_PENDING}
@@ -34,7 +35,7 @@ class VolumeImageMemory:
 
     image_id: str
     name: str
-    root: str = "/dev/vda"
+    root: Given[str] = "/dev/vda"
     snapshots: dict[str, str] = field(default_factory=dict)
     mapping: list[dict[str, Any]] = field(default_factory=list)
 

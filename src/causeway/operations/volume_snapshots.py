@@ -19,6 +19,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.states import TaskState
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import block_devices
 
@@ -38,9 +39,9 @@ class SnapshotMemory:
 
     resource_id: str
     snapshot_id: str
-    new_file: str | None = None
-    merged: str | None = None
-    into: str | None = None
+    new_file: Given[str | None] = None
+    merged: Given[str | None] = None
+    into: Given[str | None] = None
     volume: BlockDevice | None = None
     is_done: bool = False
 

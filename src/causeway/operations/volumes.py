@@ -20,6 +20,7 @@ from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import devices
+from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import NONE, Patience
 from causeway.store.api import reservations
@@ -31,9 +32,9 @@ class AttachMemory:
     """``resource_id``: of the volume. ``device``: the name that was asked for. ``mapping``: once the volume is reserved."""
 
     resource_id: str
-    device: str | None = None
-    tag: str | None = None
-    delete_on_termination: bool = False
+    device: Given[str | None] = None
+    tag: Given[str | None] = None
+    delete_on_termination: Given[bool] = False
     mapping: BlockDevice | None = None
 
 

@@ -217,6 +217,34 @@ class cast:
 class Client:
     """What callers of an interface have: its calls, as methods.
 
+    >>> class PrinterClient(Client):
+    ...     topic, history = "printer", {"1.0": "print"}
+    ...     @call(since="1.0")
+    ...     def print_text(self, context: RequestContext, host: str, *, text: str, copies: int = 1) -> list[str]:
+    ...         "Returns the pages."
+
+    A server has the same method, with a body; ``transport`` is the same message queue:
+
+    >>> class PrinterEndpoint:
+    ...     def print_text(self, context: RequestContext, *, text: str, copies: int = 1) -> list[str]:
+    ...         if not text:
+    ...             raise errors.BadRequest("There is nothing to print.")
+    ...         return [text] * copies
+    >>> from causeway.rpc import RpcServer
+    >>> server = RpcServer(transport, "printer", "printer1", [PrinterEndpoint()])
+    >>> server.start()
+
+    >>> printers, context = PrinterClient(transport), RequestContext()
+    >>> printers.print_text(context, "printer1", text="hello", copies=2)
+    ['hello', 'hello']
+
+    Errors of `causeway.errors` are raised at the caller as they were raised at the server:
+
+    >>> printers.print_text(context, "printer1", text="")
+    Traceback (most recent call last):
+    causeway.errors.BadRequest: There is nothing to print.
+    >>> server.stop()
+
     ``topic`` is where its servers listen; ``history`` has the interface's versions with what each brought, the oldest first.
     ``version_cap`` and ``listens_at`` as `RpcClient` has them.
     """

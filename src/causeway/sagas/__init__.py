@@ -15,6 +15,48 @@ on the journal refuses what the former owner writes, and whoever gets the epoch 
 process that was only slow learns of it with its next write or call, and stops. What it did too late is undone when the saga has
 ended (`late`).
 
+A saga from its memory to its end. ``environment`` has the journal, and who this process is (`environment.Environment`)::
+
+    >>> from dataclasses import dataclass
+    >>> from causeway.model.sagas import Saga
+    >>> from causeway.sagas.engine import Engine
+    >>> from causeway.sagas.recipe import Recipe, Step
+    >>> from causeway.sagas.run import Run
+    >>> from causeway.sagas.versions import Knowledge
+
+    >>> @dataclass
+    ... class CopyMemory:
+    ...     source: str
+    ...     copy: str | None = None
+
+    >>> class MakeCopy(Step):
+    ...     name, reads, writes = "MakeCopy", frozenset({"source"}), frozenset({"copy"})
+    ...     def do(self, run):
+    ...         run.memory.copy = f"copy of {run.memory.source}"
+    ...     def undo(self, run):
+    ...         run.memory.copy = None
+
+    >>> class Publish(Step):
+    ...     name, reads = "Publish", frozenset({"copy"})
+    ...     def do(self, run):
+    ...         run.pivot()
+    ...         print("published:", run.memory.copy)
+
+    >>> def nothing_is_left(run, cause):
+    ...     print("rolled back:", cause.message)
+
+    >>> COPY = Recipe("copy", (MakeCopy(), Publish()), pivot="Publish", rolled_back=nothing_is_left, memory=CopyMemory)
+    >>> COPY.unwritten()
+    []
+    >>> def begin(context, saga, asked_at):
+    ...     return Run(environment, context, saga, CopyMemory(**saga.data), asked_at=asked_at)
+    >>> engine = Engine(environment, Knowledge({"copy": COPY}), begin)
+    >>> request("saga-1", recipe="copy", data={"source": "disk"})
+    >>> saga = engine.run(None, "saga-1")
+    published: copy of disk
+    >>> saga.state.value, saga.data
+    ('done', {'source': 'disk', 'copy': 'copy of disk'})
+
 Where to read what::
 
     recipe      what a saga consists of: Step, Recipe           keeper    runs what is asked for, renews leases, takes over
@@ -24,6 +66,7 @@ Where to read what::
     retries     whether a failed step is retried, and when      late      undoes what a process did after it had lost a saga
     journal     what is asked of the journal                    observer  who watches: metrics, and tests that inject faults
     environment what all of them work with                      clock     the times that they go by
+    memory      which fields of it are known at the start
 
 The rows are in `causeway.model.sagas`. This package imports nothing of ours but them, the
 errors, and how files are written durably: it knows nothing of servers.

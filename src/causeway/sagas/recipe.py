@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from causeway.errors import CausewayError
 from causeway.sagas.journal import Write
+from causeway.sagas.memory import known_at_start
 from causeway.sagas.retries import Patience
 from causeway.sagas.run import Run
 
@@ -16,12 +17,18 @@ R = TypeVar("R", bound=Run[Any, Any])
 
 
 class Step(ABC, Generic[R]):
-    """One step of a saga. ``do`` and ``undo`` may each be repeated after they were interrupted anywhere."""
+    """One step of a saga. ``do`` and ``undo`` may each be repeated after they were interrupted anywhere.
+
+    An example is in the manual (`causeway.sagas`).
+    """
 
     name: ClassVar[str]
-    #: the fields of ``run.memory`` that ``do`` and ``undo`` read, and those that they write (and may read); tests hold them to it
+    #: the fields of ``run.memory`` that ``do`` and ``undo`` read, and those that they write (and may read); tests hold them to
+    #: it. What is read was given at the start or written by a step before (`Recipe.unwritten`)
     reads: ClassVar[frozenset[str]] = frozenset()
     writes: ClassVar[frozenset[str]] = frozenset()
+    #: fields that they read whether or not a step before has written them: their defaults say that there is nothing
+    reads_if_any: ClassVar[frozenset[str]] = frozenset()
     #: kinds of things that ``do`` makes outside of the journal; before the pivot ``undo`` deletes them. Held to it by tests
     makes: ClassVar[frozenset[str]] = frozenset()
     #: the pivot takes effect with the step's beginning, in one transaction
@@ -74,6 +81,19 @@ class Recipe(Generic[R]):
     #: how the memory is to be read: the version that is written, and the oldest that can be read
     memory_version: int = 1
     oldest_memory_version: int = 1
+    #: the recipe of the finished saga with whose memory this one begins
+    after: Recipe[R] | None = None
 
     def index(self, step_name: str) -> int:
         return next(place for place, step in enumerate(self.steps) if step.name == step_name)
+
+    def unwritten(self) -> list[str]:
+        """``STEP reads FIELD``, of fields that nobody has written when the step begins: the order of the steps is wrong."""
+        written = set(known_at_start(self.memory))
+        if self.after is not None:
+            written.update(*(step.writes for step in self.after.steps))
+        found = []
+        for step in self.steps:
+            found += [f"{step.name} reads {name}" for name in sorted(step.reads - step.writes - written)]
+            written |= step.writes
+        return found

@@ -51,7 +51,25 @@ class Answers(Generic[T]):
 
 
 class Cells:
-    """The cells of the cloud with their databases."""
+    """The cells of the cloud with their databases.
+
+    ``api``: the API database of a cloud with a cell "gen1", and one "gen2" that is down.
+
+    >>> cells = Cells(api)
+    >>> [cell.name for cell in cells.mappings(cell0=False)]
+    ['gen1', 'gen2']
+    >>> gen1, gen2 = cells.mappings(cell0=False)
+    >>> from causeway.store.cell import hosts
+    >>> hosts.list_services(cells.database(gen1.uuid))
+    []
+
+    All cells are asked at once, and one that is down keeps nobody waiting for the others:
+
+    >>> found = cells.ask_all(lambda cell, database: len(hosts.list_services(database)), cell0=False)
+    >>> found.by_cell == {gen1.uuid: 0}, [cell.name for cell in found.down]
+    (True, ['gen2'])
+    >>> cells.close()
+    """
 
     def __init__(
         self,

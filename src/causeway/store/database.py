@@ -72,7 +72,29 @@ statements = StatementCounter()
 
 
 class Database:
-    """One database. ``name`` is for logs, metrics and error messages only."""
+    """One database. ``name`` is for logs, metrics and error messages only.
+
+    >>> database = Database(f"sqlite:///{folder}/notes.sqlite", "the notes")
+    >>> with database.write() as connection:   # one transaction
+    ...     _ = connection.exec_driver_sql("CREATE TABLE notes (text TEXT)")
+    ...     _ = connection.exec_driver_sql("INSERT INTO notes VALUES ('kept')")
+    >>> with database.write() as connection:
+    ...     _ = connection.exec_driver_sql("INSERT INTO notes VALUES ('rolled back')")
+    ...     raise ValueError("what is written in a block that raises is gone")
+    Traceback (most recent call last):
+    ValueError: what is written in a block that raises is gone
+    >>> with database.read() as connection:
+    ...     connection.exec_driver_sql("SELECT text FROM notes").scalars().all()
+    ['kept']
+
+    A database that fails is a DatabaseFailed (503), whose details have the cause:
+
+    >>> with database.read() as connection:
+    ...     connection.exec_driver_sql("SELECT 1 FROM nothing")
+    Traceback (most recent call last):
+    causeway.errors.DatabaseFailed: The database of the notes did not do what it was asked to; try again later.
+    >>> database.close()
+    """
 
     def __init__(
         self,

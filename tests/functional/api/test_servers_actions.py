@@ -74,13 +74,13 @@ class TestPower:
         """Both passed the check of states; only one gets the server."""
         from causeway.api.servers import loading
 
-        begin = loading.begin
+        begin = loading.begin_action
 
         def begin_late(*arguments: Any, **named: Any) -> None:
             instances.update(cloud.cell("cell1"), server.uuid, task_state=TaskState.RESIZE_PREP)
             begin(*arguments, **named)
 
-        monkeypatch.setattr(loading, "begin", begin_late)
+        monkeypatch.setattr(loading, "begin_action", begin_late)
         assert act(api, server, "os-stop").fault == "conflictingRequest"
         assert conductor.calls == [] and recorded(cloud, server) == []
 

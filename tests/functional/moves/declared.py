@@ -70,11 +70,11 @@ class Seen:
     makes: dict[type[Step[Any]], set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def undeclared(self) -> list[str]:
-        """What steps read that they declare neither to read nor to write, and what they wrote or made undeclared; told once."""
+        """What steps read, wrote or made that they do not declare; reported once."""
         found = [
             f"{step.name} reads {name}"
             for step, names in list(self.reads.items())
-            for name in sorted(names - step.reads - step.writes)
+            for name in sorted(names - step.reads - step.reads_if_any - step.writes)
         ]
         found += [
             f"{step.name} writes {name}"

@@ -19,6 +19,7 @@ from causeway.conductor.service import ConductorService
 from causeway.conductor.upkeep import recovery
 from causeway.context import admin_context
 from causeway.model import operations
+from causeway.operations import build
 from causeway.store import archive
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.database import utcnow
@@ -424,3 +425,36 @@ def test_what_an_api_of_a_former_release_asks_for_is_done(cloud: Cloud, monkeypa
         services.conductor._rpc.cast(context, "delete_instance", instance_uuid=server.id)
         is_gone(cloud, server)
     assert mappings.get(cloud.parts.api_database, server.id).queued_for_delete
+
+
+def asked_hosts(cloud: Cloud, server: Any) -> list[tuple[str, str]]:
+    """(host, result) of each host that was asked for the guest, oldest first."""
+    events = cloud.action(server, "create").events[::-1]
+    return [(each["host"], each["result"]) for each in events if each["event"].startswith("compute__do_build")]
+
+
+def test_a_host_that_can_not_make_the_guest_is_followed_by_its_alternate(cloud: Cloud) -> None:
+    cloud.break_driver(list(cloud.parts.computes), "spawn", times=1)
+    server = cloud.boot(flavor="any.small")
+    (first, refused), (second, made) = asked_hosts(cloud, server)
+    assert (refused, made, first != second) == ("Error", "Success", True)
+    assert cloud.show(server).compute_host == second
+    assert not cloud.driver(first).inspect(server.id).has_disks
+    cloud.settle()
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+
+
+def test_a_host_that_is_refused_by_placement_is_passed_over(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An alternate that has no room any more is not asked: the build fails with what the last host that was asked said."""
+    monkeypatch.setattr(build, "claim", refuse_claim)
+    cloud.break_driver(list(cloud.parts.computes), "spawn")
+    server = ask_for(cloud, block_device_mapping=[], image_id=cloud.image_id)
+    found = until(
+        lambda: cloud.admin.compute.get_server(server.id), lambda now: now.status == "ERROR", "the build to fail"
+    )
+    assert [result for _host, result in asked_hosts(cloud, server)] == ["Error"]
+    assert "The hypervisor broke in spawn" in found.fault["message"]
+
+
+def refuse_claim(*_given: Any) -> None:
+    raise errors.ClaimRefused("There is no room any more.")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from moves_cloud import Cloud, another_conductor, until
+from moves_cloud import PATIENCE, Cloud, another_conductor, until
 from tests.lease_checks import end_lease
 
 from causeway.clients import image
+from causeway.compute.guests.build import BuildEndpoint
 from causeway.compute.host import transfer_progress
+from causeway.context import admin_context
 from causeway.rpc import cell_conductor
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
+from causeway.store.cell import instances
 
 pytestmark = pytest.mark.embedded("holds up reports of computes")
 
@@ -191,6 +195,71 @@ def test_an_upload_under_way_stops_when_it_is_cancelled(
     assert reports.reported == [CHUNK, 2 * CHUNK]
     assert list(cloud.admin.image.images(instance_uuid=server.id)) == []
     assert cloud.reality(server) == before
+
+
+def exports_of(cloud: Cloud, server: Any) -> list[str]:
+    """The copies of its disks that its host has for uploads."""
+    files = cloud.driver(cloud.show(server).compute_host).files
+    return [path.name for path in files.exports_dir.iterdir() if server.id in path.name]
+
+
+def test_a_guest_is_not_locked_while_its_image_is_uploaded(cloud: Cloud, server: Any, reports: Reports) -> None:
+    """What else its host is to do to it does not wait for the image service."""
+    host = cloud.parts.computes[cloud.show(server).compute_host].host
+    act(cloud, server, "createImage", {"name": "copy"})
+    assert reports.held.wait(30)
+
+    def locked() -> bool:
+        with host.lock(server.id):
+            return not reports.held.is_set()
+
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            assert pool.submit(locked).result(PATIENCE) is False
+        finally:
+            reports.let_go()
+    cloud.settle()
+    assert image_of(cloud, server).status == "active"
+    assert exports_of(cloud, server) == []
+
+
+def test_an_image_is_whole_even_if_the_guest_is_destroyed_during_its_upload(
+    cloud: Cloud, server: Any, reports: Reports
+) -> None:
+    """By an order that nobody expected: a delete waits for the end of the upload."""
+    host = cloud.parts.computes[cloud.show(server).compute_host].host
+    act(cloud, server, "createImage", {"name": "copy"})
+    assert reports.held.wait(30)
+    (export,) = exports_of(cloud, server)
+    whole = (host.driver.files.exports_dir / export).read_bytes()
+    _cell, database = cloud.parts.cells.of_server(server.id)
+    instance = instances.get(database, server.id)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            destroy = BuildEndpoint(host).destroy_instance
+            pool.submit(destroy, admin_context(), instance=instance, block_devices=[]).result(PATIENCE)
+        finally:
+            reports.let_go()
+    assert not host.driver.inspect(server.id).has_disks
+    cloud.settle()
+    found = image_of(cloud, server)
+    assert (found.status, found.size) == ("active", len(whole))
+    assert cloud.admin.image.download_image(found).content == whole
+    assert exports_of(cloud, server) == []
+
+
+def test_a_server_that_is_deleted_during_the_upload_leaves_nothing(cloud: Cloud, server: Any, reports: Reports) -> None:
+    host = cloud.show(server).compute_host
+    act(cloud, server, "createImage", {"name": "copy"})
+    assert reports.held.wait(30)
+    files = cloud.driver(host).files
+    cloud.member.compute.delete_server(server.id)
+    reports.let_go()
+    until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to be gone")
+    cloud.settle()
+    assert list(cloud.admin.image.images(instance_uuid=server.id)) == []
+    assert [path.name for path in files.exports_dir.iterdir() if server.id in path.name] == []
+    assert not cloud.driver(host).inspect(server.id).has_disks
 
 
 def test_whoever_takes_a_shelve_over_joins_its_upload(

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from docs.site import api, contents, plots, recipes, sequence, stage
 
-from causeway.api import routes
+from causeway.api import routes, versions
 from causeway.operations.recipes import RECIPES
 
 README = (stage.ROOT / "docs/README.md").read_text()
@@ -48,6 +48,15 @@ def test_nothing_is_undone_below_the_pivot() -> None:
         assert not any(isinstance(row, sequence.Message) and row.dashed for row in rows[pivot:])
 
 
+def test_what_steps_read_and_write_stands_below_the_picture() -> None:
+    text = recipes.page("pictures")
+    assert "| Check" in text and text.count("| step | reads | writes |") == len(RECIPES)
+    assert "Known at the start: `backup_type`, `image_id`, `rotation`." in text
+    assert "and all that `cross_cell_resize` wrote." in text
+    assert "| UploadDisk | `image_id`, `rotation` |  |" in text
+    assert "(`attachments`), (`guest`)" in text
+
+
 def test_mermaid_diagrams_of_the_pages_can_be_drawn() -> None:
     blocks = [block for page in stage.pages() for block in stage.MERMAID.findall(page.read_text())]
     assert blocks
@@ -75,6 +84,12 @@ def test_the_reference_of_the_api_has_every_operation() -> None:
         wanted = f"## {route.method} {route.path}{action}\n"
         gone = f"| `{route.path}` |" in pages[api.REMOVED]
         assert gone or any(wanted in page for page in pages.values()), wanted
+
+
+def test_the_reference_of_the_api_says_what_each_microversion_changed() -> None:
+    text = api.index(["servers"])
+    assert "| 2.1 |" in text and f"| {versions.MAX} |" in text
+    assert "| 2.17 | action trigger_crash_dump |" in text
 
 
 def test_fields_are_shown_with_their_microversions() -> None:

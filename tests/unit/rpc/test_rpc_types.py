@@ -39,6 +39,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return PLAIN[hint]
     if origin is list:
         return st.lists(values(arguments[0]), max_size=2)
+    if origin is frozenset:
+        return st.frozensets(values(arguments[0]), max_size=2)
     if origin is dict:
         return st.dictionaries(*map(values, arguments), max_size=2)
     if arguments:

@@ -12,6 +12,7 @@ from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.schemas.common import to_bool
 from causeway.api.validation import is_cidr, is_uuid
+from causeway.api.views import security_groups as views
 
 RULE = "os_compute_api:os-security-groups:"
 GROUPS, GROUP = "/v2.0/security-groups", "/v2.0/security-groups/{group_id}"
@@ -44,45 +45,10 @@ _RULE: VersionedSchemas = [
         ),
     )
 ]
-_PROTOCOLS = ("tcp", "udp", "icmp")
-_LAST_PORT = 65535
 
 
 def _call(request: ApiRequest, method: str, route: str, what: str, **more: Any) -> Any:
     return ask(request, request.services.network, method, route, what, **more)
-
-
-def _rule_view(rule: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    first, last = rule["port_range_min"], rule["port_range_max"]
-    if rule["protocol"] in _PROTOCOLS and first is None:
-        first, last = (-1, -1) if rule["protocol"] == "icmp" else (1, _LAST_PORT)
-    source = names.get(rule["remote_group_id"] or "")
-    every = "::/0" if rule["ethertype"] == "IPv6" else "0.0.0.0/0"
-    return {
-        "id": rule["id"],
-        "parent_group_id": rule["security_group_id"],
-        "ip_protocol": rule["protocol"],
-        "from_port": first,
-        "to_port": last,
-        "group": {"name": source["name"], "tenant_id": source["project_id"]} if source else {},
-        "ip_range": {} if rule["remote_group_id"] else {"cidr": rule["remote_ip_prefix"] or every},
-    }
-
-
-def view(group: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """``names``: groups by their ids, those among them that rules name."""
-    return {
-        "id": group["id"],
-        "name": group["name"],
-        "description": group["description"] or "",
-        "tenant_id": group["project_id"],
-        "rules": [
-            _rule_view(rule, names)
-            for rule in group.get("security_group_rules", [])
-            # As in the field: no rules for what goes out, and none of a group that is gone.
-            if rule["direction"] == "ingress" and (rule["remote_group_id"] is None or rule["remote_group_id"] in names)
-        ],
-    }
 
 
 def _all(request: ApiRequest, **query: str) -> dict[str, dict[str, Any]]:
@@ -104,14 +70,14 @@ def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "get")
     everybody = to_bool(request.param("all_tenants") or "0") and request.context.is_admin
     found = _all(request, **({} if everybody else {"project_id": request.project_id}))
-    shown = sorted((view(group, found) for group in found.values()), key=lambda group: group["name"])
+    shown = sorted((views.of_group(group, found) for group in found.values()), key=lambda group: group["name"])
     return Response(200, {"security_groups": window(request, shown)})
 
 
 @handler(answer=answers.SECURITY_GROUP)
 def show(request: ApiRequest, group_id: str) -> Response:
     request.authorize(RULE + "show")
-    return Response(200, {"security_group": view(_get(request, group_id), _all(request))})
+    return Response(200, {"security_group": views.of_group(_get(request, group_id), _all(request))})
 
 
 def _wanted(request: ApiRequest) -> dict[str, str]:
@@ -127,7 +93,7 @@ def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create")
     body = {"security_group": _wanted(request) | {"project_id": request.project_id}}
     made = _call(request, "POST", GROUPS, "make a security group", body=body)["security_group"]
-    return Response(200, {"security_group": view(made, _all(request))})
+    return Response(200, {"security_group": views.of_group(made, _all(request))})
 
 
 @handler(body=_GROUP, answer=answers.SECURITY_GROUP)
@@ -136,7 +102,7 @@ def update(request: ApiRequest, group_id: str) -> Response:
     _get(request, group_id)
     body = {"security_group": _wanted(request)}
     changed = _call(request, "PUT", GROUP, f"change security group {group_id}", body=body, group_id=group_id)
-    return Response(200, {"security_group": view(changed["security_group"], _all(request))})
+    return Response(200, {"security_group": views.of_group(changed["security_group"], _all(request))})
 
 
 @handler(statuses=(202,), answer=EMPTY)
@@ -164,7 +130,7 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
     """A rule in the network service's terms."""
     protocol = str(given["ip_protocol"]).lower() if given.get("ip_protocol") is not None else None
     first, last = (_port(given.get(name), name) for name in ("from_port", "to_port"))
-    if protocol is not None and protocol not in _PROTOCOLS:
+    if protocol is not None and protocol not in views.PROTOCOLS:
         raise errors.BadRequest(f"Invalid IP protocol {protocol}.")
     if protocol is not None and (first is None or last is None):
         raise errors.BadRequest("Both from_port and to_port are needed with a protocol.")
@@ -172,7 +138,7 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
         span = f"Invalid port range {first}:{last}."
         if first > last and protocol != "icmp":
             raise errors.BadRequest(f"{span} Former value cannot be greater than the later")
-        bounds = (-1, 255) if protocol == "icmp" else (1, _LAST_PORT)
+        bounds = (-1, 255) if protocol == "icmp" else (1, views.LAST_PORT)
         if not (bounds[0] <= first <= bounds[1] and bounds[0] <= last <= bounds[1]):
             raise errors.BadRequest(f"{span} Valid {protocol.upper()} ports should be between {bounds[0]}-{bounds[1]}")
     cidr = given.get("cidr")
@@ -204,7 +170,7 @@ def create_rule(request: ApiRequest) -> Response:
         _get(request, str(given["group_id"]))
     rule = _checked(given) | {"security_group_id": parent["id"], "project_id": parent["project_id"]}
     made = _call(request, "POST", RULES, "make a security group rule", body={"security_group_rule": rule})
-    return Response(200, {"security_group_rule": _rule_view(made["security_group_rule"], _all(request))})
+    return Response(200, {"security_group_rule": views.of_rule(made["security_group_rule"], _all(request))})
 
 
 @handler(statuses=(202,), answer=EMPTY)

@@ -1,6 +1,7 @@
 """``/servers`` and what belongs to a server. The table of all its routes is `routes.ROUTES`.
 
-- `loading`: finds a server, whoever may see it, wherever it is; checks locks and states. `hosts`: is a compute service up.
+- `loading`: finds a server, whoever may see it, wherever it is; checks an action's row of
+  `causeway.model.server_actions`, and records that it begins. `hosts`: is a compute service up.
 - `listing`, `filters`: lists. `show`, `update`, `delete`. `create` with `create_devices`, `create_networks`.
 - `views`: what a server looks like, per microversion. `schemas`, `schemas_create`: what may be sent.
 - actions: `resize` (resize, migrate, confirm, revert), `power` (start, stop, reboot), `admin` (lock, reset, console),

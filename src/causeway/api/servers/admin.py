@@ -6,6 +6,7 @@ from causeway.api.answers import server_parts
 from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
+from causeway.model import server_actions
 from causeway.model.states import VmState
 
 
@@ -20,7 +21,7 @@ def lock(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["lock"] if request.version >= (2, 73) else None
     reason = (wanted or {}).get("locked_reason")
     locked_by = "owner" if is_owner else "admin"
-    loading.begin(request, home, "lock", locked=True, locked_by=locked_by, locked_reason=reason)
+    loading.begin_action(request, home, server_actions.LOCK, locked=True, locked_by=locked_by, locked_reason=reason)
     return Response(202)
 
 
@@ -29,7 +30,7 @@ def unlock(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:os-lock-server:unlock", "unlock")
     if home.instance.locked and home.instance.locked_by == "admin":
         request.authorize("os_compute_api:os-lock-server:unlock:unlock_override", loading.target_of(home.instance))
-    loading.begin(request, home, "unlock", locked=False, locked_by=None, locked_reason=None)
+    loading.begin_action(request, home, server_actions.UNLOCK, locked=False, locked_by=None, locked_reason=None)
     return Response(202)
 
 

@@ -12,6 +12,7 @@ from causeway.api.answers import ours
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.servers import flavors_and_images, loading, resize
+from causeway.model import server_actions
 from causeway.moves.steps.local_disks import refuse_smaller_disks
 from causeway.store.cell import block_devices
 
@@ -33,7 +34,7 @@ def index(request: ApiRequest, server_id: str) -> Response:
         cross_cell_allowed=resize.may_leave_its_cell(request, home),
     )
     try:
-        resize.check_movable(request, home, "migrate" if flavor is None else "resize")
+        resize.check_movable(request, home, server_actions.MIGRATE if flavor is None else server_actions.RESIZE)
         if flavor is not None:
             resize.check_flavor(request, home, flavor)
             # The move itself would find this out.

@@ -35,7 +35,7 @@ def force_delete(request: ApiRequest, server_id: str) -> Response:
 @handler(body=schemas.bare("restore"), statuses=(202,), answer=EMPTY)
 def restore(request: ApiRequest, server_id: str) -> Response:
     rule, action = "os_compute_api:os-deferred-delete:restore", server_actions.RESTORE
-    home = loading.take(request, server_id, rule, action)
+    home = loading.load_for_action(request, server_id, rule, action)
     hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
     quota.check_restore(request.services, home.instance)
     loading.ask_for(request, home, action, operations.RESTORE, RestoreMemory())
@@ -67,7 +67,7 @@ def _delete(request: ApiRequest, server_id: str, rule: str, *, may_wait: bool) -
 def _is_put_off(request: ApiRequest, instance: Instance, cell_uuid: str) -> bool:
     """Has the server kept, switched off; False if it is in no state for that: then it is deleted at once, as in the field."""
     action = server_actions.SOFT_DELETE
-    if instance.vm_state not in action.vm or instance.launched_at is None or not instance.host:
+    if not action.allows(instance.vm_state) or instance.launched_at is None or not instance.host:
         return False
     home = loading.Home(instance, cell_uuid, request.services.cells.database(cell_uuid))
     memory = SoftDeleteMemory(was_running=instance.vm_state in (VmState.ACTIVE, VmState.RESCUED))

@@ -23,7 +23,7 @@ from causeway.store.cell import hosts as cell_hosts
 @handler(body=schemas_verbs.EVACUATE, answer=answers.EVACUATE)
 def evacuate(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["evacuate"]
-    home = loading.take(request, server_id, "os_compute_api:os-evacuate", server_actions.EVACUATE, lockable=False)
+    home = loading.load_for_action(request, server_id, "os_compute_api:os-evacuate", server_actions.EVACUATE)
     host = wanted.get("host")
     _check_hosts(request, home, host)
     if to_bool(wanted.get("onSharedStorage", False)) and not is_volume_backed(

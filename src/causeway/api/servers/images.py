@@ -35,7 +35,7 @@ def create_image(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["createImage"]
     given = wanted.get("metadata", {})
     rule = "os_compute_api:servers:create_image"
-    home = loading.take(request, server_id, rule, server_actions.CREATE_IMAGE, lockable=False)
+    home = loading.load_for_action(request, server_id, rule, server_actions.CREATE_IMAGE)
     _check_metadata(request, given)
     present = block_devices.of_instance(home.database, server_id)
     if is_volume_backed(present):
@@ -50,7 +50,7 @@ def create_image(request: ApiRequest, server_id: str) -> Response:
 @handler(body=schemas_verbs.CREATE_BACKUP, statuses=(202,), answer=answers.CREATE_BACKUP)
 def create_backup(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["createBackup"]
-    home = loading.take(request, server_id, "os_compute_api:os-create-backup", server_actions.CREATE_BACKUP)
+    home = loading.load_for_action(request, server_id, "os_compute_api:os-create-backup", server_actions.CREATE_BACKUP)
     _check_metadata(request, wanted.get("metadata", {}))
     if is_volume_backed(block_devices.of_instance(home.database, server_id)):
         raise errors.BadRequest("Backup is not supported for volume-backed instances.")

@@ -28,9 +28,8 @@ def diagnostics(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=[(17, None, schemas.action("trigger_crash_dump", NOTHING))], statuses=(202,), answer=EMPTY)
 def trigger_crash_dump(request: ApiRequest, server_id: str) -> Response:
-    action = server_actions.TRIGGER_CRASH_DUMP
-    home = loading.take(request, server_id, "os_compute_api:servers:trigger_crash_dump", action)
-    loading.begin(request, home, action.name, expected_task=action.task, expected_vm=action.vm)
+    rule = "os_compute_api:servers:trigger_crash_dump"
+    loading.load_and_begin(request, server_id, rule, server_actions.TRIGGER_CRASH_DUMP)
     request.services.conductor.trigger_crash_dump(request.context, instance_uuid=server_id)
     return Response(202)
 
@@ -38,9 +37,8 @@ def trigger_crash_dump(request: ApiRequest, server_id: str) -> Response:
 @handler(body=schemas.CHANGE_PASSWORD, statuses=(202,), answer=EMPTY)
 def change_password(request: ApiRequest, server_id: str) -> Response:
     """As in the field it is done when the answer comes, in spite of its status."""
-    action = server_actions.CHANGE_PASSWORD
-    home = loading.take(request, server_id, "os_compute_api:os-admin-password", action)
-    loading.begin_action(request, home, action)
+    rule = "os_compute_api:os-admin-password"
+    home = loading.load_and_begin(request, server_id, rule, server_actions.CHANGE_PASSWORD)
     password = request.body["changePassword"]["adminPass"]
     try:
         request.services.conductor.set_admin_password(request.context, instance_uuid=server_id, password=password)
@@ -48,6 +46,6 @@ def change_password(request: ApiRequest, server_id: str) -> Response:
         raise errors.Conflict(f"The password of server {server_id} was not set: {failure.message}") from failure
     except errors.ServiceFailed:
         # Nobody may have heard of it.
-        loading.release(home)
+        loading.clear_task(home)
         raise
     return Response(202)

@@ -10,14 +10,12 @@ from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, schemas
 from causeway.api.servers.create_networks import EXTERNAL
-from causeway.model import operations
+from causeway.model import operations, server_actions
 from causeway.model.network import RequestedNetwork, Vif
-from causeway.model.states import VmState
 from causeway.operations.interfaces import DetachMemory
 from causeway.operations.requests import ask_at_once
 
 RULE = "os_compute_api:os-attach-interfaces:"
-_CHANGEABLE = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED)
 _COLUMNS = frozenset({"network_info"})
 
 
@@ -66,9 +64,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
         raise errors.BadRequest("Must not input both network_id and port_id")
     if fixed_ips and not network_id:
         raise errors.BadRequest("Must input network_id when request IP address")
-    home = loading.load_in_cell(request, server_id, RULE + "create", "attach_interface", after_snapshot=True)
-    loading.check_unlocked(request, home.instance)
-    loading.check_state(home.instance, "attach_interface", vm=_CHANGEABLE)
+    home = loading.load_for_action(request, server_id, RULE + "create", server_actions.ATTACH_INTERFACE)
     hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
     asked = RequestedNetwork(
         network_id=network_id,
@@ -86,9 +82,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
 
 @handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, server_id: str, port_id: str) -> Response:
-    home = loading.load_in_cell(request, server_id, RULE + "delete", "detach_interface", after_snapshot=True)
-    loading.check_unlocked(request, home.instance)
-    loading.check_state(home.instance, "detach_interface", vm=_CHANGEABLE)
+    home = loading.load_for_action(request, server_id, RULE + "delete", server_actions.DETACH_INTERFACE)
     _one(home.instance.network_info, server_id, port_id)
     hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
     ask_at_once(request.services, request.context, server_id, operations.DETACH_INTERFACE, DetachMemory(port_id))

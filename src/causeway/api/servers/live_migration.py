@@ -39,9 +39,7 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, rule, _ACTION.name, after_snapshot=True)
     forced = _is_forced(request, wanted, host)
     live_requests.check_movable(home.instance)
-    loading.check_unlocked(request, home.instance)
-    loading.check_state(home.instance, _ACTION.name, vm=_ACTION.vm, task=_ACTION.task)
-    loading.check_host(home.instance)
+    loading.check_action(request, home.instance, _ACTION)
     may_leave_cell = request.allows(CROSS_CELL_LIVE, loading.target_of(home.instance))
     leaves_cell = host is not None and _check_target(request, home, host, may_leave_cell=may_leave_cell)
     block = wanted["block_migration"]

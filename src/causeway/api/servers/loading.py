@@ -13,10 +13,9 @@ from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.validation import is_uuid
 from causeway.hardware import firmware
-from causeway.model import server_actions
 from causeway.model.host import Service
 from causeway.model.instance import Instance, InstanceAction
-from causeway.model.server_actions import ServerAction
+from causeway.model.server_actions import HostCheck, ServerAction
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.operations.requests import ask
 from causeway.store import listing, servers
@@ -25,8 +24,6 @@ from causeway.store.cell import actions, instances
 from causeway.store.database import Database
 
 T = TypeVar("T")
-# What the field, too, does to no server with a TPM: its state stays on its host, or would go with its disks.
-_NOT_WITH_TPM = (server_actions.EVACUATE, server_actions.REBUILD, server_actions.SHELVE)
 # The task of an assisted snapshot, and for how many seconds a request waits for it.
 _SNAPSHOT, _LONGEST_SNAPSHOT = TaskState.SNAPSHOTTING_VOLUME, 30
 
@@ -183,62 +180,54 @@ def save(request: ApiRequest, home: Home, **changes: Any) -> None:
     change(request, home, lambda connection: instances.update_in(connection, home.instance.uuid, **changes))
 
 
-def begin(
-    request: ApiRequest,
-    home: Home,
-    action: str,
-    *,
-    expected_task: Collection[TaskState | None] | None = None,
-    expected_vm: Collection[VmState] | None = None,
-    **changes: Any,
-) -> None:
-    """Takes the server for an action: a compare-and-swap on its states, and the action's record, in one transaction.
+def load_for_action(request: ApiRequest, server_id: str, rule: str, action: ServerAction, *, tags: bool = True) -> Home:
+    """A server to which an action may be done now. Nothing is written: other requests may still be quicker.
 
-    Raises StateChanged (409) if another request was quicker.
+    An assisted snapshot is waited for, unless the action may begin beside it (`load_in_cell`).
+    """
+    after_snapshot = action.task is not None and _SNAPSHOT not in action.task
+    home = load_in_cell(request, server_id, rule, action.name, tags=tags, after_snapshot=after_snapshot)
+    check_action(request, home.instance, action)
+    return home
+
+
+def check_action(request: ApiRequest, instance: Instance, action: ServerAction) -> None:
+    """Raises BadRequest (its TPM), ServerLocked, InvalidState or Conflict (no host) unless the action may be done now."""
+    if action.refuses_tpm and firmware.of_instance(instance).tpm is not None:
+        raise errors.BadRequest(f"Operation '{action.name}' not supported for vTPM-enabled instance ({instance.uuid}).")
+    if action.lockable:
+        check_unlocked(request, instance)
+    if action.host is HostCheck.BEFORE_STATES:
+        check_host(instance)
+    check_state(instance, action.name, vm=action.vm, task=action.task)
+    if action.host is HostCheck.AFTER_STATES:
+        check_host(instance)
+
+
+def begin_action(request: ApiRequest, home: Home, action: ServerAction, **changes: Any) -> None:
+    """Sets the action's task state and the ``changes`` of the server, and records that the action began.
+
+    A compare-and-swap on the server's states, in one transaction. Raises StateChanged (409) if another request was quicker.
     """
 
     def swap(connection: sa.Connection) -> None:
         instances.swap_in(
-            connection, home.instance.uuid, expected_task=expected_task, expected_vm=expected_vm, **changes
+            connection,
+            home.instance.uuid,
+            expected_task=action.task,
+            expected_vm=action.vm,
+            **(action.task_change | changes),
         )
-        actions.start_in(connection, new_action(request, home.instance, action))
+        actions.start_in(connection, new_action(request, home.instance, action.name))
 
     change(request, home, swap)
 
 
-def refuse_vtpm(instance: Instance, operation: str) -> None:
-    """Raises BadRequest if the server has a TPM, before its lock and its states are looked at."""
-    if firmware.of_instance(instance).tpm is not None:
-        raise errors.BadRequest(f"Operation '{operation}' not supported for vTPM-enabled instance ({instance.uuid}).")
-
-
-def take(
-    request: ApiRequest, server_id: str, rule: str, action: ServerAction, *, lockable: bool = True, host: bool = True
-) -> Home:
-    """A server to which an action may be done now; nothing is written yet. ``lockable``: a lock keeps users from it."""
-    home = load_in_cell(
-        request, server_id, rule, action.name, after_snapshot=_SNAPSHOT not in (action.task or {_SNAPSHOT})
-    )
-    if action in _NOT_WITH_TPM:
-        refuse_vtpm(home.instance, action.name)
-    if lockable:
-        check_unlocked(request, home.instance)
-    check_state(home.instance, action.name, vm=action.vm, task=action.task)
-    if host:
-        check_host(home.instance)
+def load_and_begin(request: ApiRequest, server_id: str, rule: str, action: ServerAction) -> Home:
+    """`load_for_action`, then `begin_action`: for actions that need nothing else."""
+    home = load_for_action(request, server_id, rule, action)
+    begin_action(request, home, action)
     return home
-
-
-def begin_action(request: ApiRequest, home: Home, action: ServerAction, **changes: Any) -> None:
-    """`begin` for an action of the table: its task state is set with the ``changes``."""
-    begin(
-        request,
-        home,
-        action.name,
-        expected_task=action.task,
-        expected_vm=action.vm,
-        **({"task_state": action.begins} | changes),
-    )
 
 
 def ask_for(request: ApiRequest, home: Home, action: ServerAction, recipe: str, memory: Any, **options: Any) -> None:
@@ -246,7 +235,7 @@ def ask_for(request: ApiRequest, home: Home, action: ServerAction, recipe: str, 
     ask(request.services, request.context, home.instance, home.cell_uuid, action, recipe, memory, **options)
 
 
-def release(home: Home) -> None:
+def clear_task(home: Home) -> None:
     """Clears the task state that `begin_action` set: the action ends before a conductor has heard of it."""
     with suppress(errors.StateChanged, errors.ServerNotFound):
         instances.update(

@@ -40,7 +40,7 @@ _DIFFERENT_IMAGE = "Unable to rebuild with a different image for a volume-backed
 @handler(body=schemas_verbs.REBUILD, statuses=(202,), answer=answers.REBUILD)
 def rebuild(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["rebuild"]
-    home = loading.take(request, server_id, RULE, server_actions.REBUILD)
+    home = loading.load_for_action(request, server_id, RULE, server_actions.REBUILD)
     if wanted.get("trusted_image_certificates"):
         request.authorize(RULE + ":trusted_certs", loading.target_of(home.instance))
     image = _image(request, str(wanted["imageRef"]))

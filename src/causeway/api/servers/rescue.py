@@ -32,9 +32,8 @@ _NO_VOLUMES = "Cannot rescue a volume-backed instance"
 def rescue(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["rescue"] or {}
     action = server_actions.RESCUE
-    home = loading.load_in_cell(request, server_id, "os_compute_api:os-rescue", action.name, after_snapshot=True)
-    loading.refuse_vtpm(home.instance, action.name)
-    _check(request, home, action)
+    home = loading.load_for_action(request, server_id, "os_compute_api:os-rescue", action)
+    _check_host(request, home, action)
     asked_for = wanted.get("rescue_image_ref")
     present = block_devices.of_instance(home.database, server_id)
     image = _image(request, home.instance, asked_for)
@@ -50,17 +49,15 @@ def rescue(request: ApiRequest, server_id: str) -> Response:
 @handler(body=schemas.bare("unrescue"), statuses=(202,), answer=EMPTY)
 def unrescue(request: ApiRequest, server_id: str) -> Response:
     action = server_actions.UNRESCUE
-    home = loading.load_in_cell(request, server_id, "os_compute_api:os-unrescue", action.name, after_snapshot=True)
-    _check(request, home, action)
+    home = loading.load_for_action(request, server_id, "os_compute_api:os-unrescue", action)
+    _check_host(request, home, action)
     memory = UnrescueMemory(records.of_record(home.instance.system_metadata))
     loading.ask_for(request, home, action, operations.UNRESCUE, memory)
     return Response(202)
 
 
-def _check(request: ApiRequest, home: Home, action: ServerAction) -> None:
-    """Raises Conflict unless the server's states and its host allow it now."""
-    loading.check_unlocked(request, home.instance)
-    loading.check_state(home.instance, action.name, vm=action.vm, task=action.task)
+def _check_host(request: ApiRequest, home: Home, action: ServerAction) -> None:
+    """Raises Conflict unless the server's host is up and can do it."""
     host = loading.check_host(home.instance)
     # What the field sends to a host that is down is lost, and the server keeps its task.
     service = hosts.check_up(request, host, home.cell_uuid)

@@ -14,10 +14,10 @@ from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import flavors_and_images, hosts, loading, schemas
 from causeway.api.servers.loading import Home
-from causeway.model import versions
+from causeway.model import server_actions, versions
 from causeway.model.block_device import is_volume_backed
 from causeway.model.flavor import Flavor
-from causeway.model.states import VmState
+from causeway.model.server_actions import ServerAction
 from causeway.moves import requests as moves
 from causeway.policy import CROSS_CELL_RESIZE
 from causeway.store.api import cells as cell_records
@@ -25,14 +25,16 @@ from causeway.store.cell import block_devices
 
 LOG = logging.getLogger(__name__)
 
-_MOVABLE = (VmState.ACTIVE, VmState.STOPPED)
 _ACCELERATORS = "accel:device_profile"
 
 
 @handler(body=schemas.RESIZE, statuses=(202,), answer=EMPTY)
 def resize(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["resize"]
-    home = _take(request, server_id, "os_compute_api:servers:resize", "resize")
+    home = loading.load_for_action(
+        request, server_id, "os_compute_api:servers:resize", server_actions.RESIZE, tags=False
+    )
+    _check_up(request, home)
     flavor = flavors_and_images.flavor_for(request, str(wanted["flavorRef"]))
     check_flavor(request, home, flavor)
     disk_config = wanted.get("OS-DCF:diskConfig")
@@ -53,7 +55,10 @@ def resize(request: ApiRequest, server_id: str) -> Response:
 def migrate(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["migrate"] if request.version >= (2, 56) else None
     host = (wanted or {}).get("host")
-    home = _take(request, server_id, "os_compute_api:os-migrate-server:migrate", "migrate")
+    home = loading.load_for_action(
+        request, server_id, "os_compute_api:os-migrate-server:migrate", server_actions.MIGRATE, tags=False
+    )
+    _check_up(request, home)
     if host is not None:
         request.authorize("os_compute_api:os-migrate-server:migrate:host", loading.target_of(home.instance))
     cross_cell_allowed = may_leave_its_cell(request, home)
@@ -73,10 +78,9 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=schemas.bare("confirmResize"), statuses=(204,), answer=EMPTY)
 def confirm(request: ApiRequest, server_id: str) -> Response:
-    home = loading.load_in_cell(
-        request, server_id, "os_compute_api:servers:confirm_resize", "confirmResize", tags=False, after_snapshot=True
+    home = loading.load_for_action(
+        request, server_id, "os_compute_api:servers:confirm_resize", server_actions.CONFIRM_RESIZE, tags=False
     )
-    _check_resized(request, home, "confirmResize")
     finished = moves.finished_move(request.services.api, home.instance)
     migration = finished.migration
     if migration.source_compute:
@@ -91,10 +95,9 @@ def confirm(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=schemas.bare("revertResize"), statuses=(202,), answer=EMPTY)
 def revert(request: ApiRequest, server_id: str) -> Response:
-    home = loading.load_in_cell(
-        request, server_id, "os_compute_api:servers:revert_resize", "revertResize", tags=False, after_snapshot=True
+    home = loading.load_for_action(
+        request, server_id, "os_compute_api:servers:revert_resize", server_actions.REVERT_RESIZE, tags=False
     )
-    _check_resized(request, home, "revertResize")
     if request.services.cells.any_down:
         source_cell = moves.finished_move(request.services.api, home.instance).migration.source_cell
         if source_cell is not None and request.services.cells.is_down(source_cell):
@@ -109,22 +112,13 @@ def _source_cell_down(server_id: str, what: str) -> errors.CellDown:
     )
 
 
-def _check_resized(request: ApiRequest, home: Home, action: str) -> None:
-    loading.check_unlocked(request, home.instance)
-    loading.check_state(home.instance, action, vm=(VmState.RESIZED,))
-
-
-def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
-    """The server, if its states and its host allow a move."""
-    home = loading.load_in_cell(request, server_id, rule, action, tags=False, after_snapshot=True)
-    check_movable(request, home, action)
-    return home
-
-
-def check_movable(request: ApiRequest, home: Home, action: str) -> None:
+def check_movable(request: ApiRequest, home: Home, action: ServerAction) -> None:
     """Raises Conflict unless the server's states and its host allow a move."""
-    loading.check_unlocked(request, home.instance)
-    loading.check_state(home.instance, action, vm=_MOVABLE)
+    loading.check_action(request, home.instance, action)
+    _check_up(request, home)
+
+
+def _check_up(request: ApiRequest, home: Home) -> None:
     # Bugs 1856925, 1938326: a source that is down is refused, one that is only disabled is not.
     home.service = hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
 

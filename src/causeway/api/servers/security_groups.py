@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.api.answers import proxies as answers
 from causeway.api.answers.parts import EMPTY
-from causeway.api.proxies.security_groups import view
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.api.servers.loading import Home
+from causeway.api.views import security_groups as views
 from causeway.store.cell import instances
 
 RULE = "os_compute_api:os-security-groups:"
@@ -40,14 +40,14 @@ def _shown(request: ApiRequest, ids: set[str]) -> list[dict[str, Any]]:
     known = dict(found)
     if others:
         known |= {group["id"]: group for group in network.list_security_groups(request.context, ids=others)}
-    shown = [view(group, known) for group in found.values()]
+    shown = [views.of_group(group, known) for group in found.values()]
     return sorted(shown, key=lambda group: (group["tenant_id"], group["name"]))
 
 
 @handler(body=schemas.ADD_GROUP, statuses=(202,), answer=EMPTY)
 def add(request: ApiRequest, server_id: str) -> Response:
     name = request.body["addSecurityGroup"]["name"]
-    home, group = _take(request, server_id, "add", name)
+    home, group = _server_and_group(request, server_id, "add", name)
 
     def added(port: dict[str, Any]) -> dict[str, Any] | None:
         present = port.get("security_groups", [])
@@ -61,7 +61,7 @@ def add(request: ApiRequest, server_id: str) -> Response:
 @handler(body=schemas.REMOVE_GROUP, statuses=(202,), answer=EMPTY)
 def remove(request: ApiRequest, server_id: str) -> Response:
     name = request.body["removeSecurityGroup"]["name"]
-    home, group = _take(request, server_id, "remove", name)
+    home, group = _server_and_group(request, server_id, "remove", name)
 
     def removed(port: dict[str, Any]) -> dict[str, Any] | None:
         present = port.get("security_groups", [])
@@ -93,7 +93,7 @@ def _write(
     loading.change(request, home, write)
 
 
-def _take(request: ApiRequest, server_id: str, action: str, name: str) -> tuple[Home, str]:
+def _server_and_group(request: ApiRequest, server_id: str, action: str, name: str) -> tuple[Home, str]:
     """The server, and the id of the group."""
     home = loading.load_in_cell(request, server_id, RULE + action, f"{action}SecurityGroup")
     loading.check_unlocked(request, home.instance)

@@ -26,7 +26,7 @@ RULE = "os_compute_api:os-shelve:"
 
 @handler(body=schemas.bare("shelve"), statuses=(202,), answer=EMPTY)
 def shelve(request: ApiRequest, server_id: str) -> Response:
-    home = loading.take(request, server_id, RULE + "shelve", server_actions.SHELVE)
+    home = loading.load_for_action(request, server_id, RULE + "shelve", server_actions.SHELVE)
     # Without an image to keep it leaves its host at once.
     offloads = request.services.conf.shelved_offload_time == 0
     was_running = home.instance.vm_state is VmState.ACTIVE
@@ -42,7 +42,7 @@ def shelve(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=schemas.bare("shelveOffload"), statuses=(202,), answer=EMPTY)
 def offload(request: ApiRequest, server_id: str) -> Response:
-    home = loading.take(request, server_id, RULE + "shelve_offload", server_actions.SHELVE_OFFLOAD)
+    home = loading.load_for_action(request, server_id, RULE + "shelve_offload", server_actions.SHELVE_OFFLOAD)
     loading.ask_for(request, home, server_actions.SHELVE_OFFLOAD, operations.SHELVE_OFFLOAD, ShelveMemory())
     return Response(202)
 
@@ -50,7 +50,7 @@ def offload(request: ApiRequest, server_id: str) -> Response:
 @handler(body=schemas_verbs.UNSHELVE, statuses=(202,), answer=EMPTY)
 def unshelve(request: ApiRequest, server_id: str) -> Response:
     wanted = (request.body["unshelve"] if request.version >= (2, 77) else None) or {}
-    home = loading.take(request, server_id, RULE + "unshelve", server_actions.UNSHELVE, host=False)
+    home = loading.load_for_action(request, server_id, RULE + "unshelve", server_actions.UNSHELVE)
     host = wanted.get("host")
     if host is not None:
         request.authorize(RULE + "unshelve_to_host", loading.target_of(home.instance))

@@ -26,8 +26,7 @@ def swap(request: ApiRequest, home: Home, device: BlockDevice | None, old_id: st
         new = volumes.show(context, new_id)
     except errors.VolumeNotFound as missing:
         raise errors.BadRequest(missing.message) from missing
-    loading.check_unlocked(request, home.instance)
-    loading.check_state(home.instance, action.name, vm=action.vm, task=action.task)
+    loading.check_action(request, home.instance, action)
     _check_volumes(request, home.instance, old, new)
     if device is None:
         raise errors.VolumeNotFound(

@@ -17,6 +17,7 @@ from causeway.api.validation import is_uuid
 from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice
 from causeway.model.exclusion import Work, tasks_beside
+from causeway.model.server_actions import ServerAction
 from causeway.model.states import VmState
 from causeway.operations.requests import ask_at_once
 from causeway.operations.volumes import DetachMemory
@@ -25,12 +26,8 @@ from causeway.store.cell import block_devices, instances
 from causeway.store.listing import Listed
 
 RULE = "os_compute_api:os-volumes-attachments:"
-_CHANGEABLE = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED, VmState.RESIZED, VmState.SOFT_DELETED)
-_SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
-
-
-def _allowed(request: ApiRequest) -> tuple[VmState, ...]:
-    return _CHANGEABLE + _SHELVED if request.version >= (2, 20) else _CHANGEABLE
+# From then on shelved servers get and lose volumes, too.
+_OF_SHELVED = (2, 20)
 
 
 def _view(request: ApiRequest, device: BlockDevice) -> dict[str, Any]:
@@ -104,11 +101,10 @@ def show(request: ApiRequest, server_id: str, volume_id: str) -> Response:
     return Response(200, {"volumeAttachment": _view(request, device)})
 
 
-def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
-    home = loading.load_in_cell(request, server_id, RULE + rule, action, tags=False, after_snapshot=True)
-    loading.check_unlocked(request, home.instance)
-    loading.check_state(home.instance, action, vm=_allowed(request))
-    return home
+def _load_for(request: ApiRequest, server_id: str, rule: str, action: ServerAction) -> Home:
+    if request.version < _OF_SHELVED:
+        action = action.without(VmState.SHELVED, VmState.SHELVED_OFFLOADED)
+    return loading.load_for_action(request, server_id, RULE + rule, action, tags=False)
 
 
 @handler(
@@ -117,7 +113,7 @@ def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
 def create(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["volumeAttachment"]
     volume_id = wanted["volumeId"]
-    home = _take(request, server_id, "create", "attach_volume")
+    home = _load_for(request, server_id, "create", server_actions.ATTACH_VOLUME)
     if home.instance.vm_state is not VmState.SHELVED_OFFLOADED:
         # The guest must be asked: on a host that is down the volume would stay reserved.
         hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
@@ -152,7 +148,7 @@ def _check_volume(request: ApiRequest, volume_id: str) -> None:
 
 @handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, server_id: str, volume_id: str) -> Response:
-    home = _take(request, server_id, "delete", "detach_volume")
+    home = _load_for(request, server_id, "delete", server_actions.DETACH_VOLUME)
     device = _one(block_devices.of_instance(home.database, server_id), server_id, volume_id)
     if device.is_root:
         raise errors.BadRequest("Cannot detach a root device volume")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 
 from causeway import errors
 from causeway.compute.guests import running_disk
@@ -22,8 +22,13 @@ def upload(
     """Uploads the root disk as it is at one instant, with everything in it, into an image that is there. A guest runs on.
 
     Returns how many bytes the image has. Uploaded before: nothing is sent again.
+
+    The guest is locked only while its disk is copied. The copy is a file of its own, with all of the disk in it: it is uploaded
+    whatever is done to the guest meanwhile, even if the guest and its disks are destroyed.
     """
-    with host.lock(instance.uuid), _root_disk(host.driver, instance) as disk:
+    with ExitStack() as copied:
+        with host.lock(instance.uuid):
+            disk = copied.enter_context(_root_disk(host.driver, instance))
         try:
             host.images.upload(context, image_id, disk.path, disk.size, progress)
         except errors.ServiceRefused:
@@ -36,7 +41,10 @@ def upload(
 
 
 def store(host: Host, context: RequestContext, instance: Instance, image_id: str, progress: Progress) -> int:
-    """`upload` of a guest that is powered off for it: most of it goes up before that, if the host can do so."""
+    """`upload` of a guest that is powered off for it: most of it goes up before that, if the host can do so.
+
+    What goes up while the guest runs is read from the guest's own disk, so the guest stays locked until all of that is sent.
+    """
     driver, uuid = host.driver, instance.uuid
     with host.lock(uuid):
         runs = driver.inspect(uuid).power_state is PowerState.RUNNING

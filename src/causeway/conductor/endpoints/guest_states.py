@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 from causeway.conductor.endpoints.power import change_guest
 from causeway.context import RequestContext
+from causeway.model import server_actions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
-from causeway.model.states import PowerState, TaskState, VmState
+from causeway.model.server_actions import GuestAction
+from causeway.model.states import PowerState
 from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
 
@@ -21,42 +23,22 @@ class GuestStatesEndpoint:
         self._services = services
 
     def pause_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
-        self._change(context, instance_uuid, "pause", VmState.PAUSED, TaskState.PAUSING, ComputeClient.pause_instance)
+        self._change(context, instance_uuid, server_actions.PAUSE, ComputeClient.pause_instance)
 
     def unpause_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
-        self._change(
-            context, instance_uuid, "unpause", VmState.ACTIVE, TaskState.UNPAUSING, ComputeClient.unpause_instance
-        )
+        self._change(context, instance_uuid, server_actions.UNPAUSE, ComputeClient.unpause_instance)
 
     def suspend_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
-        self._change(
-            context, instance_uuid, "suspend", VmState.SUSPENDED, TaskState.SUSPENDING, ComputeClient.suspend_instance
-        )
+        self._change(context, instance_uuid, server_actions.SUSPEND, ComputeClient.suspend_instance)
 
     def resume_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
-        change_guest(
-            self._services,
-            context,
-            instance_uuid,
-            "compute_resume_instance",
-            "resume",
-            VmState.ACTIVE,
-            {TaskState.RESUMING},
-            lambda computes, instance, devices: computes.resume_instance(
-                context, instance.host or "", instance=instance, block_devices=devices
-            ),
-        )
+        def work(computes: ComputeClient, instance: Instance, devices: list[BlockDevice]) -> GuestOutcome:
+            return computes.resume_instance(context, instance.host or "", instance=instance, block_devices=devices)
 
-    def _change(
-        self,
-        context: RequestContext,
-        uuid: str,
-        verb: str,
-        becomes: VmState,
-        task: TaskState,
-        ask: Callable[..., PowerState],
-    ) -> None:
+        change_guest(self._services, context, instance_uuid, server_actions.RESUME, work)
+
+    def _change(self, context: RequestContext, uuid: str, action: GuestAction, ask: Callable[..., PowerState]) -> None:
         def work(computes: ComputeClient, instance: Instance, _devices: list[BlockDevice]) -> GuestOutcome:
             return GuestOutcome(ask(computes, context, instance.host or "", instance=instance), instance.network_info)
 
-        change_guest(self._services, context, uuid, f"compute_{verb}_instance", verb, becomes, {task}, work)
+        change_guest(self._services, context, uuid, action, work)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from causeway import errors
+from causeway.conductor.endpoints.power import notify
 from causeway.context import RequestContext
+from causeway.model import server_actions
 from causeway.model.console import ConsolePlace, ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
-from causeway.model.states import TaskState
 from causeway.parts import history
 from causeway.parts.services import ConductorServices
 from causeway.store.cell import instances
@@ -35,35 +36,34 @@ class InsideEndpoint:
         return ConsolePlace(address, cell.uuid, host)
 
     def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None:
-        services = self._services
+        services, action = self._services, server_actions.TRIGGER_CRASH_DUMP
         cell, database = services.cells.of_server(instance_uuid)
         instance = instances.get(database, instance_uuid)
         host = instance.host or ""
-        services.notifier.instance_action(context, instance, "trigger_crash_dump", "start", host=host)
+        notify(services, context, instance, action, "start")
         try:
-            with history.event(database, context, instance_uuid, "compute_trigger_crash_dump", host):
+            with history.event(database, context, instance_uuid, action.event, host):
                 services.computes(cell.uuid).trigger_crash_dump(context, host, instance_uuid=instance_uuid)
         except errors.CausewayError as failure:
             history.fail(database, instance_uuid, failure, instance.host)
             return
-        services.notifier.instance_action(context, instance, "trigger_crash_dump", "end", host=host)
+        notify(services, context, instance, action, "end")
 
     def set_admin_password(self, context: RequestContext, *, instance_uuid: str, password: str) -> None:
         """Whoever asked waits for it; the task is over either way."""
-        services = self._services
+        services, action = self._services, server_actions.CHANGE_PASSWORD
         cell, database = services.cells.of_server(instance_uuid)
         instance = instances.get(database, instance_uuid)
-        if instance.task_state is not TaskState.UPDATING_PASSWORD:
+        host = instance.host or ""
+        if instance.task_state not in action.meanwhile:
             raise errors.StateChanged(f"Server {instance_uuid} was deleted or reset before its password was set.")
         try:
-            with history.event(database, context, instance_uuid, "compute_set_admin_password", instance.host or ""):
-                services.computes(cell.uuid).set_admin_password(
-                    context, instance.host or "", instance=instance, password=password
-                )
+            with history.event(database, context, instance_uuid, action.event, host):
+                services.computes(cell.uuid).set_admin_password(context, host, instance=instance, password=password)
         except errors.CausewayError as failure:
             history.fail(database, instance_uuid, failure, instance.host, task_state=None)
             raise
-        instances.update(database, instance_uuid, expected_task={TaskState.UPDATING_PASSWORD}, task_state=None)
+        instances.update(database, instance_uuid, expected_task=set(action.meanwhile), task_state=None)
 
 
 def _host_of(instance: Instance) -> str:

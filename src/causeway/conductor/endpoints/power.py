@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.model import server_actions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
-from causeway.model.states import TaskState, VmState
+from causeway.model.server_actions import GuestAction
 from causeway.parts import devices, history
 from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
 from causeway.store.cell import block_devices, instances
-
-REBOOTING = {
-    TaskState.REBOOTING,
-    TaskState.REBOOTING_HARD,
-    TaskState.REBOOT_PENDING,
-    TaskState.REBOOT_STARTED,
-    TaskState.REBOOT_PENDING_HARD,
-    TaskState.REBOOT_STARTED_HARD,
-}
 
 Work = Callable[[ComputeClient, Instance, list[BlockDevice]], GuestOutcome]
 
@@ -35,50 +26,27 @@ class PowerEndpoint:
         self._services = services
 
     def start_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
-        self._do(
-            context,
-            instance_uuid,
-            "compute_start_instance",
-            "power_on",
-            VmState.ACTIVE,
-            {TaskState.POWERING_ON},
-            lambda computes, instance, volumes: computes.power_on_instance(
-                context, instance.host or "", instance=instance, block_devices=volumes
-            ),
-        )
+        def work(computes: ComputeClient, instance: Instance, volumes: list[BlockDevice]) -> GuestOutcome:
+            return computes.power_on_instance(context, instance.host or "", instance=instance, block_devices=volumes)
+
+        change_guest(self._services, context, instance_uuid, server_actions.START, work)
 
     def stop_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
-        self._do(
-            context,
-            instance_uuid,
-            "compute_stop_instance",
-            "power_off",
-            VmState.STOPPED,
-            {TaskState.POWERING_OFF},
-            lambda computes, instance, _volumes: GuestOutcome(
-                computes.power_off_instance(context, instance.host or "", instance=instance),
-                instance.network_info,
-            ),
-        )
+        def work(computes: ComputeClient, instance: Instance, _volumes: list[BlockDevice]) -> GuestOutcome:
+            power_state = computes.power_off_instance(context, instance.host or "", instance=instance)
+            return GuestOutcome(power_state, instance.network_info)
+
+        change_guest(self._services, context, instance_uuid, server_actions.STOP, work)
 
     def reboot_instance(self, context: RequestContext, *, instance_uuid: str, hard: bool) -> None:
-        self._do(
-            context,
-            instance_uuid,
-            "compute_reboot_instance",
-            "reboot",
-            VmState.ACTIVE,
-            REBOOTING,
-            lambda computes, instance, volumes: GuestOutcome(
-                computes.reboot_instance(
-                    context, instance.host or "", instance=instance, block_devices=volumes, hard=hard
-                ),
-                instance.network_info,
-            ),
-        )
+        def work(computes: ComputeClient, instance: Instance, volumes: list[BlockDevice]) -> GuestOutcome:
+            power_state = computes.reboot_instance(
+                context, instance.host or "", instance=instance, block_devices=volumes, hard=hard
+            )
+            return GuestOutcome(power_state, instance.network_info)
 
-    def _do(self, *arguments: Any) -> None:
-        change_guest(self._services, *arguments)
+        action = server_actions.HARD_REBOOT if hard else server_actions.REBOOT
+        change_guest(self._services, context, instance_uuid, action, work)
 
     def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:
         services = self._services
@@ -92,34 +60,32 @@ class PowerEndpoint:
 
 
 def change_guest(
-    services: ConductorServices,
-    context: RequestContext,
-    uuid: str,
-    event: str,
-    notification: str,
-    becomes: VmState,
-    tasks: set[TaskState],
-    work: Work,
+    services: ConductorServices, context: RequestContext, uuid: str, action: GuestAction, work: Work
 ) -> None:
-    """Has the server's host do something to its guest, and writes down what came of it."""
+    """Has the server's host do something to its guest (``work``), and writes down what came of it, as the action's row says."""
     cell, database = services.cells.of_server(uuid)
     instance = instances.get(database, uuid)
-    if instance.task_state not in tasks:
+    if instance.task_state not in action.meanwhile:
         # The server was deleted, or reset by an administrator, before we came to it.
         return
-    volumes = block_devices.of_instance(database, uuid)
-    services.notifier.instance_action(context, instance, notification, "start", host=instance.host or "")
+    volumes, host = block_devices.of_instance(database, uuid), instance.host or ""
+    notify(services, context, instance, action, "start")
     try:
-        with history.event(database, context, uuid, event, instance.host or ""):
+        with history.event(database, context, uuid, action.event, host):
             outcome = work(services.computes(cell.uuid), instance, volumes)
     except errors.CausewayError as failure:
-        history.fail(database, uuid, failure, instance.host, task_state=None, vm_state=_after_failure(event, instance))
+        vm_state = action.after_failure or instance.vm_state
+        history.fail(database, uuid, failure, instance.host, task_state=None, vm_state=vm_state)
         return
-    devices.save_guest(database, uuid, outcome, vm_state=becomes, task_state=None, expected_task=tasks)
+    becomes = action.becomes or instance.vm_state
+    devices.save_guest(database, uuid, outcome, vm_state=becomes, task_state=None, expected_task=set(action.meanwhile))
     instance.vm_state, instance.task_state, instance.power_state = becomes, None, outcome.power_state
-    services.notifier.instance_action(context, instance, notification, "end", host=instance.host or "")
+    notify(services, context, instance, action, "end")
 
 
-def _after_failure(event: str, instance: Instance) -> VmState:
-    # A guest that could not be rebooted is in an unknown state; one that did not start or stop is as it was.
-    return VmState.ERROR if event == "compute_reboot_instance" else instance.vm_state
+def notify(
+    services: ConductorServices, context: RequestContext, instance: Instance, action: GuestAction, phase: str
+) -> None:
+    """Sends the action's notification, if it has one."""
+    if action.notification is not None:
+        services.notifier.instance_action(context, instance, action.notification, phase, host=instance.host or "")

@@ -49,7 +49,6 @@ _OF_THE_TARGET = frozenset({"port_requests", "selection", "source_cell", "source
 class PrepareOtherHostLive(PrepareOtherHost):
     """Makes inactive port bindings, and has the target check and claim. Volumes follow in `PrepareTarget`."""
 
-    reads = PrepareOtherHost.reads | {"live_source"}
     writes = PrepareOtherHost.writes | {"connector"}
     makes = PrepareOtherHost.makes - {Thing.ATTACHMENT}
     event = "compute_check_can_live_migrate_destination"
@@ -185,6 +184,9 @@ class MigrateGuest(GuestGoes[Run]):
 class SwitchBehindPivot(SwitchInstanceMapping):
     """Switches the server to the target cell, where its guest is already."""
 
+    # No disk goes by itself: the hypervisors copy them.
+    reads_if_any = frozenset({"disks", "offer", "snapshot"})
+    reads = SwitchInstanceMapping.reads - reads_if_any
     writes = frozenset({"is_switched"})
 
     def _is_done(self, run: Run) -> bool:

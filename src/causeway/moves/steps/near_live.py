@@ -166,7 +166,8 @@ class ShowAtTarget(ShowTarget):
     """Sets the copies' hidden flags after the switch, and nothing more: the guest waits for this."""
 
     name = "ShowAtTarget"
-    reads = frozenset({"offer", "selection", "source_cell"})
+    reads = frozenset({"selection", "source_cell"})
+    reads_if_any = frozenset({"offer"})
 
     def do(self, run: Run) -> None:
         self._show(run)

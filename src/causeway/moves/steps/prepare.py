@@ -52,8 +52,6 @@ class PrepResizeAtDest(Step):
     name = "PrepResizeAtDest"
     reads = frozenset(
         {
-            "attachments",
-            "bound_hosts",
             "group",
             "keeps_memory",
             "migration_type",
@@ -66,7 +64,18 @@ class PrepResizeAtDest(Step):
             "source_host",
         }
     )
-    writes = frozenset({"alternates", "carries_firmware", "local_devices", "port_ids", "selection", "volume_backed"})
+    writes = frozenset(
+        {
+            "alternates",
+            "attachments",
+            "bound_hosts",
+            "carries_firmware",
+            "local_devices",
+            "port_ids",
+            "selection",
+            "volume_backed",
+        }
+    )
     makes = frozenset({Thing.ALLOCATION, Thing.ATTACHMENT, Thing.BINDING, Thing.CLAIM})
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_dest"
 

@@ -124,8 +124,6 @@ class TargetDBSetup(Step):
     name = "TargetDBSetup"
     reads = frozenset(
         {
-            "attachments",
-            "guest",
             "new_flavor",
             "old_flavor",
             "old_vm_state",
@@ -135,6 +133,7 @@ class TargetDBSetup(Step):
             "source_host",
         }
     )
+    reads_if_any = frozenset({"attachments", "guest"})
 
     def do(self, run: Run) -> None:
         bundle = copies.read(run.source_database, run.uuid, with_history=False)

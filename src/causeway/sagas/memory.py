@@ -1,0 +1,35 @@
+"""Which fields of a saga's memory are known when it begins. All others are written by its steps.
+
+Example::
+
+    @dataclass
+    class CopyMemory:
+        source: str                      # without a default: known from the start
+        rate: Given[int | None] = None   # so is this, though whoever asks for the saga may leave it out
+        copied: int = 0                  # a step writes it
+
+A step that reads ``copied`` has to come after the step that writes it: `causeway.sagas.recipe.Recipe.unwritten` finds others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any, Final, TypeVar, get_type_hints
+
+T = TypeVar("T")
+_GIVEN: Final = "given"
+
+#: of a field with a default that steps may read from the start: whoever asks for the saga may fill it
+Given = Annotated[T, _GIVEN]
+
+
+def known_at_start(memory: type[Any]) -> frozenset[str]:
+    """The fields of a memory that are known when a saga begins: those without a default, and those that are `Given`."""
+    types = get_type_hints(memory, include_extras=True)
+    missing = dataclasses.MISSING
+    return frozenset(
+        field.name
+        for field in dataclasses.fields(memory)
+        if _GIVEN in getattr(types[field.name], "__metadata__", ())
+        or (field.default is missing and field.default_factory is missing)
+    )
