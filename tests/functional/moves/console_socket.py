@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import websocket
 
-SECONDS = 30.0
+SECONDS = 90.0
 
 
 class Console:
