@@ -12,14 +12,14 @@ from typing import Any
 
 import click
 from rich.console import Console
-from tests.functional.processes.rabbit import rabbit
-from tests.integration.database_servers import database_server
 
 from benchmarks.scale import report
 from benchmarks.scale.benchmark import Benchmark, Plan
 from benchmarks.scale.deployment import Deployment
 from benchmarks.scale.ending import CutShort, nothing_left
 from benchmarks.scale.profiling import Profiler
+from tests.functional.processes.rabbit import rabbit
+from tests.integration.database_servers import database_server
 
 
 @click.command()

@@ -19,8 +19,8 @@ from causeway.rpc.transport import Transports
 from .site import Site
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "functional" / "processes"))
-from deployment import CONDUCTORS, Deployment, until
-from rabbit import rabbit, why_not
+from tests.functional.processes.deployment import CONDUCTORS, Deployment, until
+from tests.functional.processes.rabbit import rabbit, why_not
 
 __all__ = ["CONDUCTORS", "RolesSite", "until", "why_not"]
 

@@ -23,8 +23,6 @@ from typing import Any
 import falcon.testing
 import pytest
 from oslo_policy import opts as policy_opts
-from tests.functional.server_databases import ServerDatabases
-from tests.functional.server_databases import server_databases as databases_of_server
 
 from causeway.api.app import build_app
 from causeway.api.services import ApiServices
@@ -40,6 +38,8 @@ from causeway.store.api import mappings
 from causeway.store.cell import hosts, instances
 from causeway.store.cells import Cells
 from causeway.store.database import Database, utcnow
+from tests.functional.server_databases import ServerDatabases
+from tests.functional.server_databases import server_databases as databases_of_server
 
 LATEST = "2.104"
 

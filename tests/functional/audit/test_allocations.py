@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid as uuids
 
 import pytest
-from audited_cloud import AuditedCloud
 
 from causeway.clients.placement import PlacementClient
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 
 @pytest.fixture

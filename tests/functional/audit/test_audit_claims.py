@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-import pinned_cloud
 import pytest
-from audited_cloud import AuditedCloud
-from pinned_cloud import NOTHING, held, pinned
+
+from tests.functional.servers import pinned_cloud
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.pinned_cloud import NOTHING, held, pinned
 
 CLOUD = pinned_cloud.CLOUD
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from audited_cloud import AuditedCloud
 
 from causeway.model.drains import (
     Drain,
@@ -24,6 +23,7 @@ from causeway.parts.disabling import disable_for
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 # Nobody looks at drains here.
 CLOUD = {"overrides": {"drains": {"interval": 0}}}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import uuid as uuids
 from typing import Any
 
-from audited_cloud import AuditedCloud
-
 from causeway.virt.driver import GuestSpec, RootDisk
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 
 def spawn(cloud: AuditedCloud, server: Any, host: str, *, power_on: bool = True, uuid: str | None = None) -> None:

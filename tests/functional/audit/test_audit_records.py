@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from audited_cloud import AuditedCloud
 
 from causeway.model.instance import ActionEvent
 from causeway.model.states import TaskState, VmState
@@ -17,6 +16,7 @@ from causeway.store.api import build_requests, journal, mappings, migrations
 from causeway.store.api.build_requests import BuildRequest
 from causeway.store.cell import actions, copies, instances
 from causeway.store.database import utcnow
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 
 def copy_to_cell2(cloud: AuditedCloud, server: Any, *, hidden: bool) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from audited_cloud import AuditedCloud
-from moves_cloud import until
 
 from causeway.devcloud.tables.volume import Volume
 from causeway.virt.simulated import SimulatedDriver
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.moves_cloud import until
 
 
 @pytest.fixture

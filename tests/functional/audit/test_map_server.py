@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from audited_cloud import AuditedCloud
 from click.testing import CliRunner
 
 from causeway.cli.main import cli
 from causeway.store.api import mappings
 from causeway.store.cell import instances
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 PATH = "/os-causeway/audit/servers/{}?cell={}&host={}"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from audited_cloud import AuditedCloud
 
 from causeway.context import admin_context
 from causeway.store.cell import block_devices
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 
 def port_of(cloud: AuditedCloud, server: Any) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import requests
-from tests.functional.console.conftest import Served
 
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, Scope
 from causeway.store.api import drains
 from causeway.store.database import utcnow
+from tests.functional.console.conftest import Served
 
 PAGES = ("/", "/drains", "/operations", "/audit")
 

@@ -9,6 +9,7 @@ import pytest
 import requests
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+
 from tests.browser import chromium_started, needs_chromium, shown
 from tests.functional.console.conftest import Served
 

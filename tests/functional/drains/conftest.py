@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.functional.moves.conftest import at_point, dead, declared, deployed, dies_at, embedded
+
+from tests.functional.servers.conftest import at_point, dead, declared, deployed, dies_at, embedded
 
 from .drains_cloud import DrainsCloud
 

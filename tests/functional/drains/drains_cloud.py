@@ -7,13 +7,12 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-from moves_cloud import until
-from tests.functional.live.live_cloud import LiveCloud
-
 from causeway.drains import runner
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, How, Limits, Scope
 from causeway.store.api import drains as store
 from causeway.store.database import utcnow
+from tests.functional.live.live_cloud import LiveCloud
+from tests.functional.servers.moves_cloud import until
 
 __all__ = ["CLOUD", "DrainsCloud", "until"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from moves_cloud import another_conductor
-from slow_conductors import Hold
 
 from causeway.faults.points import DRAIN_POINTS
 from causeway.model.drains import Afterwards, DrainState, How, Limits
 from causeway.store.api import drains as store
+from tests.functional.servers.moves_cloud import another_conductor
+from tests.functional.servers.slow_conductors import Hold
 
 from .drains_cloud import DYING, DrainsCloud, lose_lease, until
 

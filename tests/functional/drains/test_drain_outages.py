@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dead_hosts import away
-from moves_cloud import until
 
 from causeway import errors
 from causeway.drains import asking
@@ -15,6 +13,8 @@ from causeway.model.drains import Afterwards, How, Limits, Scope, Targets
 from causeway.parts import acceptance
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts
+from tests.functional.servers.dead_hosts import away
+from tests.functional.servers.moves_cloud import until
 
 from .drains_cloud import DrainsCloud
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moves_cloud import until
-from notified import heard_by
 
 from causeway.model.drains import Afterwards, How, Limits
 from causeway.store.cell import instances
+from tests.functional.servers.moves_cloud import until
+from tests.functional.servers.notified import heard_by
 
 from .drains_cloud import WAYS_TO_HOLD, DrainsCloud, ask_to_wait
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from moves_cloud import Cloud
 
 from causeway.cli.main import cli
 from causeway.clients import session
 from causeway.model.states import TaskState, VmState
 from causeway.store.cell import hosts, instances
 from causeway.store.database import statements
+from tests.functional.servers.moves_cloud import Cloud
 
 # Hosts report when they start, and not again: what changes, is changed by somebody.
 CLOUD = {

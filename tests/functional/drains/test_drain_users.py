@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moves_cloud import until
-
 from causeway.model.drains import Afterwards, How, Limits
 from causeway.store.api import drains as store
+from tests.functional.servers.moves_cloud import until
 
 from .drains_cloud import CLOUD as CLOUD
 from .drains_cloud import DrainsCloud

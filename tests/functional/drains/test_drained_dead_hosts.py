@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dead_hosts import come_back
 
 from causeway.store.api import cleanups
+from tests.functional.servers.dead_hosts import come_back
 
 from .drains_cloud import DYING, DrainsCloud, until
 from .test_left_behind import ELSEWHERE, ONE, THERE, TWO, act, cell_of, planned

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from moves_cloud import another_conductor
-from slow_conductors import take_over
 
 from causeway import errors
 from causeway.faults import points
 from causeway.store.api import journal, wanted_moves
 from causeway.store.cell import copies
+from tests.functional.servers.moves_cloud import another_conductor
+from tests.functional.servers.slow_conductors import take_over
 
 from .drains_cloud import DYING, DrainsCloud, until
 from .test_left_behind import ONE, act, cell_of, planned, shelved

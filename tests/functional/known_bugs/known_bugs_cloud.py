@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from audited_cloud import AuditedCloud
-from moves_cloud import until
-
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import mappings
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.moves_cloud import until
 
 ALL_HOSTS = ("cell1-host1", "cell1-host2", "cell2-host1", "cell2-host2")
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from moves_cloud import until
 
 import causeway.virt.libvirt
 from causeway.errors import GuestFailed
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.cell import instances
+from tests.functional.servers.moves_cloud import until
 
 from .known_bugs_cloud import ALL_HOSTS, KnownBugsCloud
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from moves_cloud import until
 
 from causeway.conductor.upkeep import auto_confirm
 from causeway.errors import GuestFailed
@@ -13,6 +12,7 @@ from causeway.model.instance import InstanceFault
 from causeway.model.states import VmState
 from causeway.store.api import mappings
 from causeway.store.cell import actions, instances
+from tests.functional.servers.moves_cloud import until
 
 from .known_bugs_cloud import ALL_HOSTS, KnownBugsCloud
 

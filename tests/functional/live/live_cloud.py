@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from audited_cloud import AuditedCloud
-from moves_cloud import until
-
 from causeway.virt.simulated.live import BUSY
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.moves_cloud import until
 
 __all__ = ["LiveCloud", "until"]
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dead_hosts import come_back
-from moves_cloud import until
 
 from causeway.faults import points
 from causeway.rpc.compute.live import LiveCalls
 from causeway.rpc.transport import Verdict
 from causeway.virt.live import Presence
+from tests.functional.servers.dead_hosts import come_back
+from tests.functional.servers.moves_cloud import until
 
 from .live_cloud import ONE_NETWORK, LiveCloud
 from .test_near_live import elsewhere

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dead_hosts import come_back
-from moves_cloud import until
-from test_watched_operations import operations
 
 from causeway.faults import points
 from causeway.rpc.compute.live import LiveCalls
 from causeway.rpc.transport import Verdict
 from causeway.virt.live import Presence
+from tests.functional.servers.dead_hosts import come_back
+from tests.functional.servers.moves_cloud import until
+from tests.functional.servers.operations.test_watched_operations import operations
 
 from .live_cloud import LiveCloud
 

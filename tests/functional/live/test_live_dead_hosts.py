@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dead_hosts import come_back, left_on
 
 from causeway.model.states import PowerState
 from causeway.store.api import journal
 from causeway.store.cell import hosts
+from tests.functional.servers.dead_hosts import come_back, left_on
 
 from .live_cloud import LiveCloud, until
 

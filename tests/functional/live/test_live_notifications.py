@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notified import heard_by
+
+from tests.functional.servers.notified import heard_by
 
 from .live_cloud import ONE_NETWORK, LiveCloud, until
 from .test_near_live import elsewhere

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pinned_cloud
 import pytest
-from pinned_cloud import NOTHING, claims_of, guest_topology, held, nothing_held, pinned
 
 from causeway.moves.hardware import recorded_claims
+from tests.functional.servers import pinned_cloud
+from tests.functional.servers.pinned_cloud import NOTHING, claims_of, guest_topology, held, nothing_held, pinned
 
 from .live_cloud import LiveCloud
 

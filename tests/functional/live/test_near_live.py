@@ -6,7 +6,6 @@ import uuid
 from typing import Any
 
 import pytest
-from moves_cloud import until
 
 from causeway import errors
 from causeway.clients.image import ImageClient
@@ -18,6 +17,7 @@ from causeway.rpc.client import RpcClient
 from causeway.store.api import migrations as store
 from causeway.store.cell import instances
 from causeway.virt.driver import MEMORY
+from tests.functional.servers.moves_cloud import until
 
 from .live_cloud import LiveCloud
 from .test_live_refusals import refuse

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moves_cloud import PATIENCE
-from test_watched_operations import operations
 
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.moves import near_live
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import migrations as store
+from tests.functional.servers.moves_cloud import PATIENCE
+from tests.functional.servers.operations.test_watched_operations import operations
 
 from .live_cloud import LiveCloud
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.functional.conftest import Caller, Cloud
-from tests.functional.metadata.conftest import Guests, signed
 
 from causeway.model.guest_password import password_in, with_password
 from causeway.store.cell import instances
+from tests.functional.conftest import Caller, Cloud
+from tests.functional.metadata.conftest import Guests, signed
 
 PASSWORD = "/openstack/latest/password"
 # As base64 of what a key of 4096 bits makes.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.functional.conftest import Cloud
 from tests.functional.metadata.conftest import Guests
 from tests.ports import free_port

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.functional.conftest import Cloud
-from tests.functional.metadata.conftest import Guests, signed
 
 from causeway.guest_data import config_drive, ec2, versions
 from causeway.guest_data.facts import ServerFacts
@@ -22,6 +20,8 @@ from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.store.api import mappings
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import statements
+from tests.functional.conftest import Cloud
+from tests.functional.metadata.conftest import Guests, signed
 
 UUID = "11111111-2222-4333-8444-555555555555"
 IMAGE = "aaaaaaaa-0000-4000-8000-00000000abcd"

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.functional.conftest import Cloud, Recorder
-from tests.functional.metadata.conftest import SECRET, Guests, application, signed
 
 from causeway import errors
 from causeway.metadata.callers import sign
 from causeway.model.instance import Instance
 from causeway.store.api import mappings
 from causeway.store.cell import instances
+from tests.functional.conftest import Cloud, Recorder
+from tests.functional.metadata.conftest import SECRET, Guests, application, signed
 
 META_DATA = "/openstack/latest/meta_data.json"
 OTHER = "99999999-2222-4333-8444-555555555555"

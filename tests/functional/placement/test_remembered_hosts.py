@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from oslo_config.cfg import ConfigOpts
-from tests.functional.placement.test_scheduler import Cloud, across_cells, boot, now, spec_of
 
 from causeway import errors
 from causeway.clients.placement import Inventory, PlacementClient
@@ -21,6 +20,7 @@ from causeway.conf import scheduler as options
 from causeway.model.flavor import Flavor
 from causeway.scheduler import RequestedGroup, RequestSpec, Scheduler
 from causeway.scheduler.many import Mover, PackRequest
+from tests.functional.placement.test_scheduler import Cloud, across_cells, boot, now, spec_of
 
 SMALL = Flavor("1", "small", 1, 128, 1)
 GEN2 = Flavor("2", "gen2", 2, 512, 2, extra_specs={"aggregate_instance_extra_specs:gen": "2"})

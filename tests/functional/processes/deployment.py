@@ -19,10 +19,10 @@ from typing import Any
 import openstack
 import requests
 import yaml
-from tests.functional.processes.rabbit import free_ports
 
 from causeway.store.api import journal
 from causeway.store.database import Database
+from tests.functional.processes.rabbit import free_ports
 
 CAUSEWAY = Path(sys.executable).with_name("causeway")
 PATIENCE = 90

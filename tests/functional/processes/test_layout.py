@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consumer import VERSIONED, Consumer, check_move, consumer, secrets_of
-from deployment import CONDUCTORS, OPTIONS, Deployment, until
-from rabbit import rabbit, why_not
 
 from causeway.model.states import PowerState
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal
+from tests.functional.processes.consumer import VERSIONED, Consumer, check_move, consumer, secrets_of
+from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment, until
+from tests.functional.processes.rabbit import rabbit, why_not
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_held_to_records import Site
 
 from causeway.model.machine_type import RECORDED
 from causeway.model.states import VmState
 from causeway.store.cell import instances
+from tests.functional.processes.test_held_to_records import Site
 
 NOBODY = "11111111-0000-0000-0000-000000000000"
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from deployment import CONDUCTORS, Deployment, until
-from rabbit import rabbit, why_not
 
 from causeway.model.sagas import SagaState
 from causeway.store.api import journal
+from tests.functional.processes.deployment import CONDUCTORS, Deployment, until
+from tests.functional.processes.rabbit import rabbit, why_not
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 

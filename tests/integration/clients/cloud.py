@@ -13,9 +13,9 @@ from typing import Any
 
 import openstack
 import yaml
-from tests.integration.tempest.stack import CELLS, stack
 
 from causeway.conf.scheduler import FILTERS
+from tests.integration.tempest.stack import CELLS, stack
 
 # As the tests know them from the field's development clouds: vCPUs, RAM in MiB, disk in GiB.
 IMAGE = "cirros-0-uec"

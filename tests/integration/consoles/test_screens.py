@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import patience
 import pytest
-from audited_cloud import AuditedCloud
-from console_socket import Console
 from selenium.webdriver.common.by import By
-from tests.browser import chromium_started, needs_chromium, shown
 
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.virt.lab.hosts import Lab, missing
+from tests.browser import chromium_started, needs_chromium, shown
+from tests.functional.servers import patience
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.console_socket import Console
 
 REASON = missing()
 PIXELS = "let c = document.querySelector('#screen canvas'); return c && c.width * c.height"

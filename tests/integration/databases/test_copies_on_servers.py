@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import sqlalchemy as sa
-from tests import copy_checks
 
 from causeway.store import schema
 from causeway.store.cell.instances import TABLE
 from causeway.store.database import Database
+from tests import copy_checks
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from moves_cloud import Cloud, until
 
 from causeway.audit import audit_embedded
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.sagas import SagaState, StepState
 from causeway.store.api import journal
+from tests.functional.servers.moves_cloud import Cloud, until
 
 
 @pytest.fixture(scope="module")

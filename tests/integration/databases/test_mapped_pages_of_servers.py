@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.unit.store.test_listing import ALIVE, check_everything, with_everything
-from tests.unit.store.test_mapped_pages import SORTS, MappedCloud
 
 from causeway.store import listing, mapped_pages
 from causeway.store.conditions import OneOf
 from causeway.store.listing import ServerQuery, SortKey
+from tests.unit.store.test_listing import ALIVE, check_everything, with_everything
+from tests.unit.store.test_mapped_pages import SORTS, MappedCloud
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests import progress_checks
 
 from causeway.store import schema
 from causeway.store.database import Database
+from tests import progress_checks
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_guests import Cloud, Net
 from platformdirs import user_cache_path
 
 from causeway.virt.lab.guest_image import GuestImage, build_guest_image
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
+from tests.integration.libvirt.lab_guests import Cloud, Net
 
 if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver

@@ -9,9 +9,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lab_guests import Guest
-
 from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
+from tests.integration.libvirt.lab_guests import Guest
 
 if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver

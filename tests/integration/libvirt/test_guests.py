@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from lab_guests import Cloud, Net, image_lines
 
 from causeway.errors import GuestFailed, VifPluggingFailed
 from causeway.model.states import PowerState
+from tests.integration.libvirt.lab_guests import Cloud, Net, image_lines
 
 
 def test_spawned_guest_has_its_flavor_its_address_and_its_disk(cloud: Cloud, network: Net) -> None:

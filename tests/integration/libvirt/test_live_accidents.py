@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_guests import Cloud
-from lab_journeys import (
+
+from causeway.errors import GuestFailed
+from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
+from causeway.virt.live import LiveOptions, LiveProgress, Presence
+from tests.integration.libvirt.lab_guests import Cloud
+from tests.integration.libvirt.lab_journeys import (
     SLOW,
     TICKING,
     assert_runs_on_at_the_source,
@@ -25,10 +29,6 @@ from lab_journeys import (
     under_way,
     wait_until,
 )
-
-from causeway.errors import GuestFailed
-from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
-from causeway.virt.live import LiveOptions, LiveProgress, Presence
 
 if missing() is None:
     from causeway.virt.libvirt import dead_peers, live, power

@@ -6,8 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from lab_guests import Cloud, Net, image_lines
-from lab_journeys import SLOW, TICKING, assert_runs_on_at_the_source, no_word, orders, prepared, runs_on, under_way
 
 from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
 from causeway.model.image import ImageMeta
@@ -15,6 +13,17 @@ from causeway.virt.driver import LocalDisk, RootDisk
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
 from causeway.virt.libvirt.commands import run
 from causeway.virt.live import LiveOptions, LiveProgress, Presence
+from tests.integration.libvirt.lab_guests import Cloud, Net, image_lines
+from tests.integration.libvirt.lab_journeys import (
+    SLOW,
+    TICKING,
+    assert_runs_on_at_the_source,
+    no_word,
+    orders,
+    prepared,
+    runs_on,
+    under_way,
+)
 
 if missing() is None:
     from causeway.virt.libvirt import power

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import patience
 import pytest
-from moves_cloud import Cloud, until
 
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.virt.lab.hosts import Lab, missing
+from tests.functional.servers import patience
+from tests.functional.servers.moves_cloud import Cloud, until
 
 REASON = missing()
 # Again and again, so that it is seen what it is told at its new host. The image's wget wants files that the image does not have.

@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lab_guests import Cloud, Guest, Net, image_lines
 
 from causeway.errors import DiskTransferFailed, GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt.driver import RootDisk
+from tests.integration.libvirt.lab_guests import Cloud, Guest, Net, image_lines
 
 
 def stop_and_stash(guest: Guest, directory: Path, *, flatten: bool = False) -> RootDisk:

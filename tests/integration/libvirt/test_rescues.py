@@ -7,13 +7,13 @@ import hashlib
 from typing import Any
 
 import pytest
-from lab_guests import Cloud, Console, Guest, image_lines
 
 from causeway.errors import GuestFailed
 from causeway.model.rescue import RescueImage
 from causeway.model.states import PowerState
 from causeway.virt.driver import GuestSpec, Rescue
 from causeway.virt.libvirt.commands import run
+from tests.integration.libvirt.lab_guests import Cloud, Console, Guest, image_lines
 
 
 def spec_of(guest: Guest, *, again: bool = False, **image: str) -> GuestSpec:

@@ -11,12 +11,12 @@ from typing import Any
 
 import libvirt
 import pytest
-from lab_guests import Cloud, Guest
 
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt.driver import RootDisk
 from causeway.virt.libvirt import backups, power
+from tests.integration.libvirt.lab_guests import Cloud, Guest
 
 
 def info(path: Path) -> dict[str, Any]:

@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_guests import Cloud, Console, Guest, Net, image_lines
-from lab_journeys import TICKING
-from test_warm_copies import Warm
 
 from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.rounds import Rounds
@@ -23,6 +20,9 @@ from causeway.model.outcomes import MoveToken
 from causeway.model.states import PowerState, VmState
 from causeway.virt.driver import MEMORY, ROOT_DISK, RootDisk
 from causeway.virt.live import Presence
+from tests.integration.libvirt.lab_guests import Cloud, Console, Guest, Net, image_lines
+from tests.integration.libvirt.lab_journeys import TICKING
+from tests.integration.libvirt.test_warm_copies import Warm
 
 if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver

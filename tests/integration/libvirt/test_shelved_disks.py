@@ -13,8 +13,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from lab_guests import Cloud, Guest
-from test_warm_copies import bitmaps, disk, domain, write
 
 from causeway.compute.guests import running_disk
 from causeway.compute.host import Host
@@ -22,6 +20,8 @@ from causeway.context import RequestContext
 from causeway.errors import Cancelled, GuestFailed, WarmCopyImpossible
 from causeway.model.states import PowerState
 from causeway.virt.driver import RootDisk
+from tests.integration.libvirt.lab_guests import Cloud, Guest
+from tests.integration.libvirt.test_warm_copies import bitmaps, disk, domain, write
 
 
 @dataclass

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_guests import Cloud, Guest, image_lines
 
 from causeway.model.block_device import BlockDevice
 from causeway.operations.volume_snapshots import with_file
 from causeway.virt.libvirt import power, volume_files
+from tests.integration.libvirt.lab_guests import Cloud, Guest, image_lines
 
 
 def overlay(on: Path, name: str, base_format: str = "qcow2") -> Path:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_guests import Cloud, Guest, image_lines
 
 from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.states import PowerState
 from causeway.virt.libvirt import power
+from tests.integration.libvirt.lab_guests import Cloud, Guest, image_lines
 
 
 def domain(guest: Guest) -> Any:

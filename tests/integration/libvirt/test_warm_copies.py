@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_guests import Cloud, Guest
 
 from causeway.compute.disks import changes
 from causeway.compute.disks.copies import Copies
@@ -26,6 +25,7 @@ from causeway.model.warm import CopiedDisk, CopyRound
 from causeway.virt.driver import RootDisk
 from causeway.virt.libvirt import domain_xml, power
 from causeway.virt.libvirt.agent import Agent
+from tests.integration.libvirt.lab_guests import Cloud, Guest
 
 
 class Stream:

@@ -18,10 +18,6 @@ from pathlib import Path
 warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 from platformdirs import user_cache_path  # noqa: E402
-from tests.integration.real_services.audits import audit  # noqa: E402
-from tests.integration.real_services.configuration import PASSWORD  # noqa: E402
-from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing  # noqa: E402
-from tests.integration.real_services.services import NAMES  # noqa: E402
 
 from causeway.cli.demo.chapter import SIZES  # noqa: E402
 from causeway.cli.demo.client import ADMIN, Client  # noqa: E402
@@ -32,6 +28,10 @@ from causeway.embedded.settings import StateDir  # noqa: E402
 from causeway.virt.lab.guest_image import build_guest_image  # noqa: E402
 from causeway.virt.lab.network import PingResult  # noqa: E402
 from causeway.virt.lab.observer import Observer  # noqa: E402
+from tests.integration.real_services.audits import audit  # noqa: E402
+from tests.integration.real_services.configuration import PASSWORD  # noqa: E402
+from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing  # noqa: E402
+from tests.integration.real_services.services import NAMES  # noqa: E402
 
 CELL1, CELL2 = "cell1-host1", "cell2-host1"
 CELLS = {"cell1": [CELL1], "cell2": [CELL2]}

@@ -18,13 +18,13 @@ from typing import Any
 import openstack
 from rich.console import Console
 from rich.table import Table
+
+from causeway import errors
+from causeway.store.api import journal
 from tests.functional.processes.deployment import Deployment, until
 from tests.integration.real_services.audits import audit
 from tests.integration.real_services.sites import Site, site_with_devcloud, site_with_services
 from tests.integration.real_services.strikes import AWAY, CUT, Away, CutOff, Kill, Scene, ServiceDies, Strike
-
-from causeway import errors
-from causeway.store.api import journal
 
 # What a fault point holds the move for: the fault strikes meanwhile.
 HOLD = 2

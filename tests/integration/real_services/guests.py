@@ -10,6 +10,10 @@ from typing import Any, TypeVar
 
 import libvirt
 from platformdirs import user_cache_path
+
+from causeway.embedded.settings import POLICY
+from causeway.virt.lab import hosts as lab
+from causeway.virt.lab.guest_image import GuestImage, build_guest_image
 from tests.functional.processes.deployment import Deployment
 from tests.functional.processes.rabbit import own_broker, why_not
 from tests.integration.database_servers import database_server
@@ -18,10 +22,6 @@ from tests.integration.real_services.machine import VENV
 from tests.integration.real_services.machines import Machines
 from tests.integration.real_services.services import RealServices
 from tests.integration.real_services.switches import Switches
-
-from causeway.embedded.settings import POLICY
-from causeway.virt.lab import hosts as lab
-from causeway.virt.lab.guest_image import GuestImage, build_guest_image
 
 OPTIONS = {
     # Guests are emulated, on a machine that does much else.

@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from causeway.virt.lab.network import PingResult, ping_result
 from tests.functional.processes.deployment import until
 from tests.integration.real_services.configuration import render
 from tests.integration.real_services.machine import VENV, Machine
 from tests.integration.real_services.machines import PROVIDER, Machines, run
-
-from causeway.virt.lab.network import PingResult, ping_result
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 PLACE = Path("/run/openvswitch")

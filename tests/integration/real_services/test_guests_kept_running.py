@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from causeway.model.sagas import StepRecord
+from causeway.store.api import journal
 from tests.functional.processes.deployment import until
 from tests.integration.real_services import sessions
 from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
 from tests.integration.real_services.sessions import Sessions, Word
 from tests.integration.real_services.test_main_job import volume_is
 from tests.integration.real_services.test_real_guests import PATIENCE, answers, ended, is_whole, report
-
-from causeway.model.sagas import StepRecord
-from causeway.store.api import journal
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
 

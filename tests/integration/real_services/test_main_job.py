@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.functional.processes.deployment import until
-from tests.integration.real_services.audits import audit
-from tests.integration.real_services.conftest import TOKEN_LIFE, Cloud
 
 from causeway.model.sagas import SagaState
 from causeway.store.api import journal
+from tests.functional.processes.deployment import until
+from tests.integration.real_services.audits import audit
+from tests.integration.real_services.conftest import TOKEN_LIFE, Cloud
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moves_cloud import Cloud
-from tests.integration.real_services.machine import VENV
-from tests.ports import free_port
 
 from causeway.embedded.cloud import EmbeddedCloud
+from tests.functional.servers.moves_cloud import Cloud
+from tests.integration.real_services.machine import VENV
+from tests.ports import free_port
 
 AGENT = Path(__file__).parent / "metadata_agent.py"
 SECRET, TIMEOUT = "of-agent-and-service", 30

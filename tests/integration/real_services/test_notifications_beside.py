@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.functional.processes.consumer import check_move, consumer, secrets_of
 from tests.functional.processes.deployment import CONDUCTORS
 from tests.integration.real_services.conftest import Cloud

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+
+from causeway.cli.demo.guest import GuestReport
+from causeway.cli.demo.screen import Screen
+from causeway.cli.demo.watch import guest_report
 from tests.functional.processes.deployment import until
 from tests.integration.real_services.audits import audit
 from tests.integration.real_services.demo import tell
 from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
 from tests.integration.real_services.test_main_job import bindings, volume_is
-
-from causeway.cli.demo.guest import GuestReport
-from causeway.cli.demo.screen import Screen
-from causeway.cli.demo.watch import guest_report
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
 

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+
 from tests.functional.processes.suite_cloud import run_suite, run_tests
 from tests.integration.real_services import suite_beside
 from tests.integration.real_services.conftest import why_not_here

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integration.real_services.configuration import PASSWORD, REGION
-from tests.integration.real_services.services import RealServices
 
 from causeway import errors
 from causeway.api import unified_limits
 from causeway.clients.limits import Limits, LimitsClient
 from causeway.conf import new_config
+from tests.integration.real_services.configuration import PASSWORD, REGION
+from tests.integration.real_services.services import RealServices
 
 pytestmark = pytest.mark.timeout(300)
 

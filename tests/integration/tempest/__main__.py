@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
+
 from tests.functional.processes.rabbit import why_not
 from tests.integration.real_services.machine import VENV as SERVICES
 from tests.integration.tempest import settings

@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from platformdirs import user_cache_path
+
+from causeway.virt.lab.guest_image import GuestImage
 from tests.functional.processes.deployment import PATIENCE, until
 from tests.integration.real_services import guests as real
 from tests.integration.real_services.configuration import render
@@ -23,8 +25,6 @@ from tests.integration.real_services.machine import VENV
 from tests.integration.real_services.switches import CONNECTION
 from tests.integration.tempest import consoles, guest_image, stack
 from tests.ports import free_port
-
-from causeway.virt.lab.guest_image import GuestImage
 
 NETWORK_NODE = "cell1-host1"
 CELLS = {"cell1": [NETWORK_NODE, "cell1-host2"], "cell2": ["cell2-host1"]}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 
+from rich.console import Console
+
 from benchmarks.scale import report
 from benchmarks.scale.benchmark import Plan
 from benchmarks.scale.deployment import Memory, kind_of
 from benchmarks.scale.kinds import Kind
 from benchmarks.scale.measure import Moved, Times
 from benchmarks.scale.profiling import summary
-from rich.console import Console
 
 PLAN = Plan(cells=10, hosts=100, servers=20_000, movers=16, seconds=40.0, reads=30, host_subset_size=1)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 
-from tests.unit.scheduler.packing_hosts import host, pack, spec
-
 from causeway.drains.schedule import Pace, Transfer, bound_of, simulate
 from causeway.model.drains import Limits, Window
 from causeway.scheduler.many import Mover
+from tests.unit.scheduler.packing_hosts import host, pack, spec
 
 SIZES = (2048, 4096, 8192, 16384, 65536)
 SERVERS, SOURCES, TARGETS = 5000, 200, 500

@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
+
+from causeway.http import arrived, server
 from tests.unit.http.wire import (
     AMBIGUOUS,
     CHUNKED,
@@ -24,8 +26,6 @@ from tests.unit.http.wire import (
     connect,
     echo,
 )
-
-from causeway.http import arrived, server
 
 THREADS = 4
 

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from remembered import MEMORY
 
 from causeway.model.sagas import StepPhase, StepRecord
 from causeway.moves import dead_hosts
@@ -14,6 +13,7 @@ from causeway.moves import run as moves_run
 from causeway.moves.run import Run
 from causeway.parts.liveness import HostLife, Liveness
 from causeway.store.cell import copies
+from tests.unit.moves.remembered import MEMORY
 
 
 class Clock:

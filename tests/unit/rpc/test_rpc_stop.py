@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from oslo_config import cfg
-from tests.functional.processes.rabbit import rabbit, why_not
 
 from causeway.context import RequestContext, admin_context
 from causeway.rpc import RpcClient, RpcServer, Transports
 from causeway.rpc.bounded import within
+from tests.functional.processes.rabbit import rabbit, why_not
 
 
 class Endpoint:

@@ -19,7 +19,6 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 
 import msgspec
-from journal_in_memory import JournalInMemory
 
 from causeway import errors
 from causeway.model.operations import Operation
@@ -32,6 +31,7 @@ from causeway.sagas.observer import Observer
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.run import Run
 from causeway.sagas.versions import Knowledge
+from tests.unit.sagas.journal_in_memory import JournalInMemory
 
 ID = "11111111-2222-3333-4444-555555555555"
 LEASE = 30.0

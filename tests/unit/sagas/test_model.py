@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from journal_in_database import JournalInDatabase
-from simulation import ID, Accident, Crash, Pivots, Plan, Shape, Simulation
 
 from causeway import errors
 from causeway.model.sagas import SagaState
 from causeway.store import schema
 from causeway.store.database import Database
+from tests.unit.sagas.journal_in_database import JournalInDatabase
+from tests.unit.sagas.simulation import ID, Accident, Crash, Pivots, Plan, Shape, Simulation
 
 # Accidents that pass: whoever continues after them gets what was asked for.
 PASSING = (Accident.FAIL, Accident.CRASH, Accident.FREEZE, Accident.LOSE_ANSWER, Accident.STOP)

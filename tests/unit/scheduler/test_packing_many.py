@@ -6,12 +6,12 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.scheduler.packing_hosts import group, host, movers, pack, spec
 
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology, NUMACell, NUMATopology
 from causeway.scheduler.many import GroupPlaces, Mover
 from causeway.scheduler.packing import alike, amount_missing
 from causeway.scheduler.request import Destination
+from tests.unit.scheduler.packing_hosts import group, host, movers, pack, spec
 
 
 @settings(max_examples=200, deadline=None)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests import copy_checks
 
 from causeway.store import schema
 from causeway.store.database import Database
+from tests import copy_checks
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests import lease_checks
 
 from causeway.store import schema
 from causeway.store.database import Database
+from tests import lease_checks
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.store.test_listing import ALIVE, START, Cloud, _Interleaved, writes_of_a_move
 
 from causeway import errors
 from causeway.model.instance import Instance
@@ -20,6 +19,7 @@ from causeway.store.cell import instances
 from causeway.store.conditions import ChangedSince, Deleted, HasStatus, OneOf
 from causeway.store.database import statements
 from causeway.store.listing import NEWEST_FIRST, Page, ServerQuery, SortKey, list_servers
+from tests.unit.store.test_listing import ALIVE, START, Cloud, _Interleaved, writes_of_a_move
 
 OLDEST_FIRST = (SortKey("created_at"),)
 

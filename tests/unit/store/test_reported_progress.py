@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests import progress_checks
 
 from causeway import errors
 from causeway.conductor.cells.transfers import LEAST_PAUSE, MOST_ROWS, Transfers
@@ -23,6 +22,7 @@ from causeway.store import schema
 from causeway.store.api import drains, journal, operations, recording, shown_moves
 from causeway.store.api.ordered_moves import PROGRESS
 from causeway.store.database import Database, statements, utcnow
+from tests import progress_checks
 
 LEASE = 60.0
 TOKEN = MoveToken("operation", "operation", 2, "UploadDisk")
