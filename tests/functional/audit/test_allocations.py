@@ -43,7 +43,9 @@ def test_a_server_holds_exactly_what_its_flavor_says(cloud: AuditedCloud, placem
     assert cloud.allocations(server.id) == {host: held}
 
 
-def test_a_server_that_holds_resources_of_another_host(cloud: AuditedCloud, placement: PlacementClient) -> None:
+def test_a_server_that_holds_resources_of_another_host_is_repaired(
+    cloud: AuditedCloud, placement: PlacementClient
+) -> None:
     server = cloud.boot()
     host = cloud.show(server).compute_host
     held = cloud.allocations(server.id)[host]

@@ -13,7 +13,7 @@ from tests.functional.servers.pinned_cloud import NOTHING, held, pinned
 CLOUD = pinned_cloud.CLOUD
 
 
-def test_a_quiet_cloud_with_pinned_servers(cloud: AuditedCloud) -> None:
+def test_pinned_servers_of_a_quiet_cloud_are_clean(cloud: AuditedCloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
     cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2"))
     assert cloud.audit().is_clean

@@ -76,7 +76,7 @@ def test_a_drain_that_somebody_looks_at_is_fine(cloud: AuditedCloud) -> None:
 @pytest.mark.parametrize(
     "state", [DrainState.RUNNING, DrainState.PAUSED, DrainState.CANCELLING, DrainState.ROLLING_BACK]
 )
-def test_a_drain_whose_lease_is_long_over(cloud: AuditedCloud, state: DrainState) -> None:
+def test_a_drain_whose_lease_is_long_over_is_found(cloud: AuditedCloud, state: DrainState) -> None:
     make(cloud, state, lease_until=LONG_AGO)
     found = cloud.only("drain.without_owner")
     assert state.value.replace("_", " ") in found.message and "conductor" in found.left
@@ -108,7 +108,7 @@ def test_a_host_that_is_closed_by_a_drain_which_is_done_is_as_it_should_be(cloud
     enable(cloud)
 
 
-def test_a_host_that_is_closed_by_a_drain_of_which_there_is_no_record(cloud: AuditedCloud) -> None:
+def test_a_host_that_an_unknown_drain_closed_is_found(cloud: AuditedCloud) -> None:
     close(cloud, str(uuids.uuid4()))
     found = cloud.only("host.closed_by_unknown_drain")
     assert "--enable" in found.left
@@ -121,7 +121,7 @@ def row(uuid: str, state: DrainServerState, **fields: Any) -> DrainServer:
     return DrainServer(drain_id="", instance_uuid=uuid, state=state, **values)
 
 
-def test_a_server_that_was_asked_for_what_no_operation_knows(cloud: AuditedCloud) -> None:
+def test_a_request_that_no_operation_knows_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     make(cloud, DrainState.RUNNING, row(server.id, DrainServerState.ASKED))
     found = cloud.only("drain.request_unknown")
@@ -136,13 +136,13 @@ def test_one_that_was_asked_just_now_is_fine(cloud: AuditedCloud) -> None:
 
 
 @pytest.mark.parametrize("state", [DrainServerState.ASKED, DrainServerState.CONFIRMING, DrainServerState.REVERTING])
-def test_a_server_that_is_gone(cloud: AuditedCloud, state: DrainServerState) -> None:
+def test_a_server_of_a_drain_that_is_gone_is_found(cloud: AuditedCloud, state: DrainServerState) -> None:
     gone = str(uuids.uuid4())
     make(cloud, DrainState.RUNNING, row(gone, state))
     assert cloud.only("drain.server_gone").server == gone
 
 
-def test_a_server_that_a_drain_left_when_it_ended(cloud: AuditedCloud) -> None:
+def test_a_server_that_an_ended_drain_did_not_settle_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     make(cloud, DrainState.CANCELLED, row(server.id, DrainServerState.CONFIRMING))
     assert cloud.only("drain.server_unsettled").server == server.id

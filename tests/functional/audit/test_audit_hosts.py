@@ -39,7 +39,7 @@ def test_a_guest_that_runs_on_two_hosts_is_never_touched(cloud: AuditedCloud) ->
     destroy(cloud, server.id, other)
 
 
-def test_a_guest_that_came_back_to_the_source_of_a_finished_move(cloud: AuditedCloud) -> None:
+def test_a_guest_at_the_source_of_a_finished_move_is_orphaned(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     source = cloud.show(server).compute_host
     cloud.resized(server)
@@ -51,7 +51,7 @@ def test_a_guest_that_came_back_to_the_source_of_a_finished_move(cloud: AuditedC
     destroy(cloud, server.id, source)
 
 
-def test_a_guest_of_nobody(cloud: AuditedCloud) -> None:
+def test_a_guest_that_no_record_knows_is_found_and_not_touched(cloud: AuditedCloud) -> None:
     server, stranger = cloud.boot(), str(uuids.uuid4())
     spawn(cloud, server, "cell2-host1", uuid=stranger)
     report = cloud.audit(fix=True)
@@ -60,7 +60,7 @@ def test_a_guest_of_nobody(cloud: AuditedCloud) -> None:
     destroy(cloud, stranger, "cell2-host1")
 
 
-def test_a_server_without_its_guest(cloud: AuditedCloud) -> None:
+def test_a_server_whose_guest_is_missing_is_critical(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     driver = cloud.driver(cloud.show(server).compute_host)
     driver.destroy(server.id, [], [], destroy_disks=False)

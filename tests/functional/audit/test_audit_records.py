@@ -52,7 +52,7 @@ def test_a_copy_that_is_not_hidden_is_left(cloud: AuditedCloud) -> None:
     copies.hard_delete(cloud.cell("cell2"), server.id)
 
 
-def test_a_mapping_to_a_cell_without_the_server(cloud: AuditedCloud) -> None:
+def test_a_mapping_to_a_cell_without_the_server_is_critical(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     remap(cloud, server, "cell2")
 
@@ -63,7 +63,7 @@ def test_a_mapping_to_a_cell_without_the_server(cloud: AuditedCloud) -> None:
     assert cloud.audit().is_clean
 
 
-def test_a_record_without_a_mapping(cloud: AuditedCloud) -> None:
+def test_a_record_without_a_mapping_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     mapping = mappings.get(cloud.parts.api_database, server.id)
     with cloud.parts.api_database.write() as connection:
@@ -74,7 +74,7 @@ def test_a_record_without_a_mapping(cloud: AuditedCloud) -> None:
         mappings.insert_in(connection, mapping)
 
 
-def test_a_mapping_without_anything(cloud: AuditedCloud) -> None:
+def test_a_mapping_without_a_record_is_found(cloud: AuditedCloud) -> None:
     uuid, api = str(uuids.uuid4()), cloud.parts.api_database
     with api.write() as connection:
         mappings.insert_in(connection, mappings.InstanceMapping(uuid, "p", "u", utcnow()))
@@ -84,7 +84,7 @@ def test_a_mapping_without_anything(cloud: AuditedCloud) -> None:
         connection.execute(mappings.TABLE.delete().where(mappings.TABLE.c.instance_uuid == uuid))
 
 
-def test_a_build_request_of_a_server_that_has_a_cell(cloud: AuditedCloud) -> None:
+def test_a_build_request_of_a_server_that_has_a_cell_is_deleted(cloud: AuditedCloud) -> None:
     server, api = cloud.boot(), cloud.parts.api_database
     record = cloud.record(server, "cell1")
     with api.write() as connection:
@@ -165,7 +165,7 @@ def test_a_server_that_is_half_deleted_is_left(cloud: AuditedCloud) -> None:
 # migrations, moves, history
 
 
-def test_a_server_that_waits_without_a_migration(cloud: AuditedCloud) -> None:
+def test_a_resized_server_without_a_migration_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     instances.update(cloud.cell("cell1"), server.id, vm_state=VmState.RESIZED)
     cloud.leaves("state.resized")
@@ -186,7 +186,7 @@ def set_status(cloud: AuditedCloud, migration: str, status: str) -> None:
         connection.execute(migrations.TABLE.update().where(condition).values(status=status))
 
 
-def test_a_migration_in_progress_that_no_move_works_on(cloud: AuditedCloud) -> None:
+def test_a_migration_that_no_move_works_on_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     cloud.reverted(cloud.resized(server))
     migration = cloud.migration(server).uuid

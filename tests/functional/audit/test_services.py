@@ -59,7 +59,7 @@ def test_the_sources_binding_is_kept_for_a_revert(cloud: AuditedCloud) -> None:
     assert cloud.reverted(server).status == "ACTIVE"
 
 
-def test_a_port_that_was_taken_from_its_server(cloud: AuditedCloud) -> None:
+def test_a_port_that_was_deleted_behind_its_server_is_missing(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     cloud.parts.around.network.delete_port(admin_context(), port_of(cloud, server))
     cloud.leaves("port.missing")
@@ -99,7 +99,7 @@ def test_an_attachment_of_a_server_without_the_volume_is_kept_while_a_host_is_co
     volumes.delete_attachment(admin_context(), extra.id)
 
 
-def test_a_volume_that_is_connected_twice(cloud: AuditedCloud) -> None:
+def test_a_volume_that_is_connected_twice_is_critical(cloud: AuditedCloud) -> None:
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
     volumes = cloud.parts.around.volumes

@@ -13,7 +13,7 @@ README = Path(__file__).parents[3] / "README.md"
 
 
 @pytest.mark.timeout(PATIENCE)
-def test_five_minutes_with_it(tmp_path: Path) -> None:
+def test_the_five_minutes_of_the_readme_work_as_typed(tmp_path: Path) -> None:
     section = README.read_text().partition("## Five minutes with it")[2].partition("\n## ")[0]
     start, commands = re.findall(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert ".venv/bin/causeway up " in start

@@ -31,7 +31,7 @@ CLOUD: dict[str, Any] = {
 pytestmark = pytest.mark.embedded("takes databases and hosts away from a process")
 
 
-def test_the_api_database_is_unavailable_for_a_while(cloud: DrainsCloud) -> None:
+def test_a_drain_waits_while_the_api_database_is_unavailable(cloud: DrainsCloud) -> None:
     servers = [cloud.on(ONE), cloud.on(TWO)]
     with cloud.held("begin_round") as reached:
         drain = cloud.started({server.id: (THERE, How.WARM) for server in servers}, limits=Limits(total=1))
@@ -52,7 +52,7 @@ def failed_looks(cloud: DrainsCloud) -> None:
 
 
 @pytest.mark.parametrize("ending", ["done", "rolled_back"])
-def test_the_database_of_its_cell_is_unavailable_for_a_while(cloud: DrainsCloud, ending: str) -> None:
+def test_a_drain_waits_while_the_database_of_its_cell_is_unavailable(cloud: DrainsCloud, ending: str) -> None:
     server = cloud.on(ONE)
     drain = cloud.drain({server.id: (THERE, How.WARM)}, afterwards=Afterwards.OWNERS)
     if ending == "rolled_back":
@@ -72,7 +72,7 @@ def test_the_database_of_its_cell_is_unavailable_for_a_while(cloud: DrainsCloud,
     assert cloud.moved_times(server) == 1
 
 
-def test_the_database_of_the_target_is_unavailable_for_a_while(cloud: DrainsCloud) -> None:
+def test_a_drain_waits_while_the_database_of_the_target_is_unavailable(cloud: DrainsCloud) -> None:
     server = cloud.on(ONE)
     with away("cell2"):
         drain = cloud.started({server.id: (THERE, How.WARM)})

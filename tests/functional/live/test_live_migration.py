@@ -151,7 +151,7 @@ def test_a_busy_guest_is_forced(cloud: LiveCloud) -> None:
     ]
 
 
-def test_one_leaves_a_host_at_a_time(cloud: LiveCloud) -> None:
+def test_a_host_sends_one_guest_at_a_time(cloud: LiveCloud) -> None:
     first = cloud.boot("first")
     source = cloud.host_of(first)
     second = cloud.booted_on(source, "second")

@@ -78,7 +78,7 @@ def test_records_that_a_move_has_closed_are_waited_for(
     assert guests.post(server, PASSWORD, b"A").status_code == 200
 
 
-def test_shorter_than_the_one_before() -> None:
+def test_a_shorter_password_replaces_all_of_a_longer_one() -> None:
     long = with_password({"other": "kept"}, "A" * 600)
     assert password_in(long) == "A" * 600
     assert with_password(long, "B") == {"other": "kept", "password_0": "B"}

@@ -122,7 +122,7 @@ def test_those_who_write_to_one_provider_at_once_all_succeed(placement: LocalPla
     assert placement.client().get_aggregates(host) == aggregates
 
 
-def test_deleting_a_provider(client: PlacementClient, make_host: MakeHost) -> None:
+def test_a_provider_is_deleted_with_its_allocations_only_if_asked(client: PlacementClient, make_host: MakeHost) -> None:
     host, server = make_host(), new_uuid()
     client.claim(server, {host: {"VCPU": 1}}, "project", "user")
     with pytest.raises(errors.ServiceRefused):
@@ -147,7 +147,7 @@ def test_the_public_application_wants_a_token(placement: LocalPlacement) -> None
     assert session.get("http://public/resource_providers").status_code == 401
 
 
-def test_one_placement_at_a_time(placement: LocalPlacement, tmp_path: Path) -> None:
+def test_a_process_runs_one_placement_at_a_time(placement: LocalPlacement, tmp_path: Path) -> None:
     assert placement is not None
     with pytest.raises(RuntimeError, match="runs in this process already"):
         local_placement(tmp_path / "other.sqlite")

@@ -123,7 +123,7 @@ def test_a_decision_asks_about_one_host(conf: ConfigOpts, client: PlacementClien
     assert cloud.looks == looks
 
 
-def test_the_last_free_place_of_a_full_cloud(
+def test_the_last_free_place_of_a_full_cloud_is_found(
     conf: ConfigOpts, client: PlacementClient, placement: LocalPlacement, make_host: MakeHost
 ) -> None:
     """It became free after everything was looked at: a build and a drain find it all the same."""
@@ -144,7 +144,7 @@ def test_the_last_free_place_of_a_full_cloud(
         boot(scheduler, spec_of(SMALL))
 
 
-def test_a_place_beyond_the_first_that_placement_offers(
+def test_a_place_beyond_the_first_that_placement_offers_is_found(
     conf: ConfigOpts, client: PlacementClient, make_host: MakeHost
 ) -> None:
     """Who asks for some of those that fit, and finds that none of these will do, asks for all."""

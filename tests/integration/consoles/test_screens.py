@@ -77,7 +77,7 @@ def shake_hands(console: Console) -> tuple[int, int, str]:
     return width, height, console.read(length).decode()
 
 
-def test_a_screen_until_its_server_moves(cloud: AuditedCloud) -> None:
+def test_a_screen_is_shown_until_its_server_moves(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     url = url_of(cloud, server, "vnc", "novnc")
     console, serial = Console(url), Console(url_of(cloud, server, "serial", "serial"))
@@ -108,7 +108,7 @@ def test_a_screen_until_its_server_moves(cloud: AuditedCloud) -> None:
 @pytest.mark.skipif(
     not Path("/usr/share/novnc/core/rfb.js").exists(), reason="there is no noVNC (Debian's package novnc)"
 )
-def test_a_screen_in_a_browser(cloud: AuditedCloud) -> None:
+def test_a_browser_shows_a_screen_until_its_server_moves(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     with chromium_started() as browser:
         browser.get(url_of(cloud, server, "vnc", "novnc"))

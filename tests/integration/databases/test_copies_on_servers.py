@@ -23,7 +23,7 @@ def database(new_database: Callable[[str], str]) -> Iterator[Database]:
 
 
 @pytest.mark.parametrize("check", copy_checks.ALL, ids=copy_checks.NAMES)
-def test_a_copy(database: Database, check: Callable[[Database, str], None]) -> None:
+def test_copies_hold_on_database_servers(database: Database, check: Callable[[Database, str], None]) -> None:
     check(database, str(uuid.uuid4()))
 
 

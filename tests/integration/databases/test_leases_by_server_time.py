@@ -31,10 +31,12 @@ def database(new_database: Callable[[str], str]) -> Iterator[Database]:
         lease_checks.what_must_wait_is_not_abandoned,
     ],
 )
-def test_leases(database: Database, check: Callable[[Database], None]) -> None:
+def test_leases_hold_on_database_servers(database: Database, check: Callable[[Database], None]) -> None:
     check(database)
 
 
 @pytest.mark.parametrize("seconds", [4.0, 3600.0, -3600.0])
-def test_whose_lease_is_over(database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+def test_the_database_decides_whose_lease_is_over(
+    database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
     lease_checks.whose_lease_is_over_is_told_by_the_database(database, monkeypatch, seconds)

@@ -29,7 +29,9 @@ def cloud(new_database: Callable[[str], str], tmp_path_factory: pytest.TempPathF
 
 @pytest.mark.parametrize("sort", SORTS)
 @pytest.mark.parametrize("conditions", [[ALIVE], [ALIVE, OneOf("user_id", ("b",))]])
-def test_every_page(cloud: MappedCloud, sort: tuple[SortKey, ...], conditions: list[OneOf]) -> None:
+def test_every_page_is_that_of_all_cells(
+    cloud: MappedCloud, sort: tuple[SortKey, ...], conditions: list[OneOf]
+) -> None:
     marker = None
     while True:
         query = ServerQuery("p", 7, list(conditions), sort, marker)

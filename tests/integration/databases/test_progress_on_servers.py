@@ -27,5 +27,5 @@ def database(new_database: Callable[[str], str]) -> Iterator[Database]:
     ],
     ids=lambda check: check.__name__,
 )
-def test_progress(database: Database, check: Callable[[Database], None]) -> None:
+def test_reported_progress_holds_on_database_servers(database: Database, check: Callable[[Database], None]) -> None:
     check(database)

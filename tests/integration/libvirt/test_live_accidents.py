@@ -36,7 +36,7 @@ if missing() is None:
 pytestmark = pytest.mark.timeout(240)
 
 
-def test_a_guest_that_is_destroyed_while_it_migrates(cloud: Cloud) -> None:
+def test_a_guest_that_is_destroyed_while_it_migrates_is_gone_from_both_hosts(cloud: Cloud) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
         guest.driver.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
@@ -47,7 +47,7 @@ def test_a_guest_that_is_destroyed_while_it_migrates(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_a_guest_that_leaves_while_it_is_rebooted_is_not_started_here(
+def test_a_guest_that_moves_while_it_is_rebooted_is_not_started_here(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, hard: bool
 ) -> None:
     guest = cloud.guest()
@@ -61,7 +61,7 @@ def test_a_guest_that_leaves_while_it_is_rebooted_is_not_started_here(
     assert guest.driver.presence(guest.uuid) is Presence.ABSENT
 
 
-def test_the_targets_qemu_dies_in_the_middle(cloud: Cloud, lab_dir: Path) -> None:
+def test_a_guest_runs_at_its_source_if_the_targets_qemu_dies(cloud: Cloud, lab_dir: Path) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
         (pid_file,) = (lab_dir / "hosts" / "cell2-host1" / "run" / "qemu").glob(f"*{guest.uuid}*.pid")
@@ -139,7 +139,7 @@ def test_connections_notice_that_the_target_is_gone(cloud: Cloud) -> None:
         assert dead_peers.PeersOf(guest.uuid).watch() >= 2
 
 
-def test_the_network_dies_in_the_middle(cloud: Cloud, lab: Lab) -> None:
+def test_a_guest_runs_at_its_source_if_the_network_dies(cloud: Cloud, lab: Lab) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call, lab.network.cut_off("cell2-host1"):
         begun = time.monotonic()

@@ -136,7 +136,7 @@ def test_a_migration_that_its_caller_abandons_leaves_the_guest_running_and_may_b
         source.force_live_migration(guest.uuid, post_copy=False)
 
 
-def test_a_migration_that_somebody_aborts(cloud: Cloud) -> None:
+def test_a_guest_runs_at_its_source_after_an_abort(cloud: Cloud) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
         assert guest.driver.presence(guest.uuid) is Presence.RUNNING
@@ -234,7 +234,7 @@ def test_a_guest_that_comes_in_is_let_alone_and_may_be_destroyed(cloud: Cloud) -
     assert not target._disks.folder(guest.uuid).exists()
 
 
-def test_a_migration_that_two_ask_for_at_once(cloud: Cloud) -> None:
+def test_a_migration_that_two_ask_for_at_once_happens_once(cloud: Cloud) -> None:
     guest = cloud.guest()
     guest.spawn()
     where = prepared(guest, cloud.drivers[1])
@@ -301,7 +301,7 @@ def test_disks_that_are_somebodys_are_not_made_anew(cloud: Cloud) -> None:
     assert disk.read_bytes() == content
 
 
-def test_a_target_without_the_image_that_the_disk_stands_on(cloud: Cloud) -> None:
+def test_a_target_without_the_base_image_refuses_and_keeps_nothing(cloud: Cloud) -> None:
     guest = cloud.guest()
     guest.spawn()
     source, target = cloud.drivers

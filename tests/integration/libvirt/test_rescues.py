@@ -104,7 +104,7 @@ def test_all_disks_stay_in_place_and_it_boots_the_rescue_disk(cloud: Cloud, imag
 @pytest.mark.parametrize(
     "image", [{"device": "cdrom"}, {"device": "cdrom", "bus": "scsi"}, {"device": "floppy"}, {"bus": "usb"}]
 )
-def test_kinds_of_disks_that_the_hypervisor_takes(cloud: Cloud, image: dict[str, Any]) -> None:
+def test_the_hypervisor_takes_every_kind_of_rescue_disk(cloud: Cloud, image: dict[str, Any]) -> None:
     """This image boots from hard disks only."""
     guest = cloud.guest()
     guest.spawn()
@@ -115,7 +115,7 @@ def test_kinds_of_disks_that_the_hypervisor_takes(cloud: Cloud, image: dict[str,
     guest.driver.power_off(guest.uuid, timeout=0)
 
 
-def test_a_guest_with_its_root_disk_on_a_volume(cloud: Cloud) -> None:
+def test_a_guest_on_a_volume_is_rescued_and_unrescued(cloud: Cloud) -> None:
     guest = cloud.guest()
     root = cloud.volume(guest, "/dev/vda")
     root.boot_index = 0

@@ -101,7 +101,7 @@ def test_a_move_outlives_the_token_of_its_user(cloud: Cloud) -> None:
     assert audit(cloud) == []
 
 
-def test_a_conductor_that_is_killed_leaves_its_move_to_the_other(cloud: Cloud) -> None:
+def test_a_conductor_takes_over_the_move_of_one_that_is_killed(cloud: Cloud) -> None:
     server, _volume = with_volume(cloud)
     source = cloud.show(server).compute_host
     point = "cross_cell_resize.FinishResizeAtDest.do.after"

@@ -115,7 +115,7 @@ def port_of(cloud: Cloud, server: Any) -> dict[str, str]:
     }
 
 
-def test_what_a_guest_reads_through_the_agent(cloud: Cloud, service: int, tmp_path: Path) -> None:
+def test_a_guest_reads_its_metadata_through_the_agent(cloud: Cloud, service: int, tmp_path: Path) -> None:
     server = cloud.boot(name="web", user_data=base64.b64encode(USER_DATA).decode(), metadata={"purpose": "test"})
     port = port_of(cloud, server)
     with agent(tmp_path, service, [port]) as proxy:
@@ -146,7 +146,7 @@ def test_what_a_guest_reads_through_the_agent(cloud: Cloud, service: int, tmp_pa
         assert guest.ask("/openstack/latest/meta_data.json")[0] == 404
 
 
-def test_an_agent_with_another_secret(cloud: Cloud, service: int, tmp_path: Path) -> None:
+def test_an_agent_with_another_secret_is_refused(cloud: Cloud, service: int, tmp_path: Path) -> None:
     server = cloud.boot()
     port = port_of(cloud, server)
     with agent(tmp_path, service, [port], secret="another") as proxy:

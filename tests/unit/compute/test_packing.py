@@ -76,7 +76,9 @@ class Writer(DiskWriter):
         pytest.param(8, 2.0, 1.6, 1.5, False, id="a slow processor"),
     ],
 )
-def test_when_it_pays(packed: int, packing_seconds: float, seconds: float, waited: float, pays: bool) -> None:
+def test_data_is_compressed_when_it_pays(
+    packed: int, packing_seconds: float, seconds: float, waited: float, pays: bool
+) -> None:
     assert Probe(16 * MIB, packed * MIB, packing_seconds, seconds, waited).pays is pays
 
 

@@ -157,7 +157,7 @@ def test_moves_of_one_host_share_its_rate() -> None:
         ),
     ],
 )
-def test_what_bounds_a_drain(moves: list[Transfer], limits: Limits, what: str, seconds: float) -> None:
+def test_what_bounds_a_drain_is_found(moves: list[Transfer], limits: Limits, what: str, seconds: float) -> None:
     pace = Pace(limits, 100.0)
     makespan = simulate(moves, pace, BEGIN).makespan
     bound = bound_of(moves, pace, BEGIN, makespan)
@@ -181,7 +181,7 @@ def test_one_move_that_only_takes_its_time_is_bound_by_nothing() -> None:
 
 
 @pytest.mark.parametrize(("first", "order"), [(First.LARGEST, ["b", "c", "a"]), (First.SMALLEST, ["a", "c", "b"])])
-def test_who_goes_first(first: First, order: list[str]) -> None:
+def test_the_first_to_go_are_as_asked(first: First, order: list[str]) -> None:
     moves = [
         Transfer(name, "s", "t", ("cell1", "cell2"), mib, 1.0) for name, mib in (("a", 1.0), ("b", 9.0), ("c", 5.0))
     ]

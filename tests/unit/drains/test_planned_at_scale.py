@@ -14,7 +14,7 @@ SIZES = (2048, 4096, 8192, 16384, 65536)
 SERVERS, SOURCES, TARGETS = 5000, 200, 500
 
 
-def test_five_thousand_servers() -> None:
+def test_five_thousand_servers_are_planned() -> None:
     hosts = [host(f"t{number:04}", 262_144) for number in range(TARGETS)]
     specs = [spec(size) for size in SIZES]
     servers = [

@@ -27,7 +27,7 @@ def v6(**fields: Any) -> FixedIp:
     )
 
 
-def test_a_network_with_a_dhcp_server() -> None:
+def test_a_network_with_a_dhcp_server_has_no_addresses() -> None:
     reported = network_data([vif(v4(dhcp=True, dns=["192.0.2.53"]), vif_type="ovs")])
     assert reported == {
         "links": [
@@ -38,7 +38,7 @@ def test_a_network_with_a_dhcp_server() -> None:
     }
 
 
-def test_a_network_without_one() -> None:
+def test_a_network_without_a_dhcp_server_has_addresses_and_routes() -> None:
     routes = [{"destination": "192.168.0.0/16", "nexthop": "10.0.0.2"}]
     address = v4(dhcp=False, dns=["192.0.2.53"], routes=routes)
     reported = network_data([vif(address, mtu=1450), vif(v4(address="10.0.0.6", dhcp=False, dns=["192.0.2.53"]))])
@@ -71,7 +71,7 @@ def test_a_network_without_one() -> None:
         (v6(), "ipv6_dhcp"),
     ],
 )
-def test_ipv6(address: FixedIp, kind: str) -> None:
+def test_ipv6_networks_have_the_type_of_their_mode(address: FixedIp, kind: str) -> None:
     (network,) = network_data([vif(address)])["networks"]
     assert network["type"] == kind
     if kind not in ("ipv6_dhcp",):

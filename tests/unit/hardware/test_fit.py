@@ -119,7 +119,7 @@ def test_siblings_stay_together_and_an_isolated_guest_has_its_cores_for_itself()
     assert fit(server(1), there, LIMITS).cells[0].cpu_pinning == {0: 1}
 
 
-def test_required_siblings() -> None:
+def test_required_siblings_are_thread_siblings() -> None:
     with pytest.raises(Misfit, match="thread siblings"):
         fit(server(2, thread_policy="require"), host(), LIMITS)
     found = fit(server(4, thread_policy="require"), host(pinned=4, threads=2), LIMITS)
@@ -130,7 +130,7 @@ def test_required_siblings() -> None:
     ("asked", "memory", "chosen"),
     [(MEMPAGES_SMALL, 2, 4), (MEMPAGES_LARGE, 2, 2048), (MEMPAGES_ANY, 2, 2048), (MEMPAGES_ANY, 3, 4), (2048, 4, 2048)],
 )
-def test_page_sizes(asked: int, memory: int, chosen: int) -> None:
+def test_page_sizes_are_chosen_as_asked(asked: int, memory: int, chosen: int) -> None:
     found = fit(server(1, pagesize=asked, memory=memory), host(cells=1), LIMITS)
     assert found.cells[0].pagesize == chosen
 

@@ -34,7 +34,9 @@ def wanted(count: int = 1, policy: str | None = None) -> InstancePCIRequest:
         (None, None, ["0000:03:00.0", "0000:01:00.0", "0000:02:00.0"]),
     ],
 )
-def test_affinity(policy: str | None, cells: set[int] | None, taken: list[str]) -> None:
+def test_devices_are_near_the_cells_as_the_policy_says(
+    policy: str | None, cells: set[int] | None, taken: list[str]
+) -> None:
     there = [device(1, 0), device(2, 1), device(3)]
     found = take_devices([wanted(len(taken), policy)], there, cells)
     assert [each.address for each in found] == taken
@@ -76,7 +78,7 @@ def test_no_device_is_given_away_twice(counts: list[int], nodes: list[int | None
         ('[{"address": "0000:02:00.0"}, {"vendor_id": "*"}]', ["0000:01:00.0", "0000:02:00.0"]),
     ],
 )
-def test_device_specs(spec: str, addresses: list[str]) -> None:
+def test_specifications_decide_which_devices_are_for_guests(spec: str, addresses: list[str]) -> None:
     found = devices_for_guests([device(1), device(2)], device_specs([spec]))
     assert [each.address for each in found] == addresses
 

@@ -21,7 +21,7 @@ from gunicorn.workers import gthread
         (cheroot_server.HTTPRequest, {"inheaders", "header_reader", "close_connection", "response_protocol"}),
     ],
 )
-def test_attributes(made: type[Any], attributes: set[str]) -> None:
+def test_libraries_have_the_attributes_that_are_built_upon(made: type[Any], attributes: set[str]) -> None:
     assert attributes - set(dir(made)) <= set(made.__init__.__code__.co_names)
 
 
@@ -46,5 +46,5 @@ def test_attributes(made: type[Any], attributes: set[str]) -> None:
         (cheroot_server.HTTPRequest.read_request_headers, ["self"]),
     ],
 )
-def test_methods(method: Any, parameters: list[str]) -> None:
+def test_libraries_have_the_methods_that_are_built_upon(method: Any, parameters: list[str]) -> None:
     assert list(inspect.signature(method).parameters) == parameters

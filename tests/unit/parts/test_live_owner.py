@@ -37,7 +37,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("source", "target", "decision"), CASES)
-def test_without_a_job(source: Presence | None, target: Presence | None, decision: Decision) -> None:
+def test_both_hypervisors_decide_the_owner_without_a_job(
+    source: Presence | None, target: Presence | None, decision: Decision
+) -> None:
     assert owner(source, target, has_job=False) is decision
 
 
@@ -57,7 +59,7 @@ def test_a_guest_that_is_alive_at_the_target_is_the_targets(source: Presence | N
 
 @pytest.mark.parametrize("source", Presence)
 @pytest.mark.parametrize("target", [each for each in ANY if each not in ALIVE])
-def test_while_the_source_is_at_it(source: Presence, target: Presence | None) -> None:
+def test_nothing_is_decided_while_the_source_is_at_it(source: Presence, target: Presence | None) -> None:
     assert owner(source, target, has_job=True) is Decision.UNDER_WAY
 
 

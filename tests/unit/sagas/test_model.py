@@ -49,13 +49,13 @@ def plans(kinds: tuple[Accident, ...] = tuple(Accident)) -> st.SearchStrategy[Pl
 @given(shapes(attended=None), plans())
 # A slow process that is stopped never learns from the journal that the saga was taken over.
 @example(Shape((True, False), None), Plan({4: 3, 6: 1, 8: 2, 28: 4}))
-def test_all_or_nothing(shape: Shape, plan: Plan) -> None:
+def test_a_saga_does_all_or_nothing(shape: Shape, plan: Plan) -> None:
     judge(Simulation(shape, plan))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shapes(attended=None), plans())
-def test_all_or_nothing_in_a_database(api: Database, shape: Shape, plan: Plan) -> None:
+def test_a_saga_does_all_or_nothing_in_a_database(api: Database, shape: Shape, plan: Plan) -> None:
     judge(Simulation(shape, plan, partial(JournalInDatabase, api)))
 
 
@@ -77,7 +77,7 @@ def judge(simulation: Simulation) -> None:
 
 
 @pytest.mark.parametrize("pivots", Pivots)
-def test_around_its_pivot_each_accident_alone_and_each_that_follows_at_once(pivots: Pivots) -> None:
+def test_a_saga_survives_every_pair_of_accidents_around_its_pivot(pivots: Pivots) -> None:
     for place, first in product(range(20), range(8)):
         for second in (None, *range(8)):
             choices = {place: first} if second is None else {place: first, place + 1: second}

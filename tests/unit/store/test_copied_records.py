@@ -22,5 +22,5 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.mark.parametrize("check", copy_checks.ALL, ids=copy_checks.NAMES)
-def test_a_copy(database: Database, check: Callable[[Database, str], None]) -> None:
+def test_copies_hold_in_sqlite(database: Database, check: Callable[[Database, str], None]) -> None:
     check(database, str(uuid.uuid4()))

@@ -42,7 +42,7 @@ def concerned(database: Database, host: str) -> set[str]:
     return {server.uuid for server in instances.of_host_or_moving(database, host)}
 
 
-def test_servers_that_leave_a_host_or_come_to_it(database: Database) -> None:
+def test_servers_that_move_from_a_host_or_to_it_are_found(database: Database) -> None:
     resides = add(database, HERE)
     leaves = add(database, THERE, move=(HERE, THERE), vm_state=VmState.RESIZED)
     comes = add(database, THERE, move=(THERE, HERE), task_state=TaskState.RESIZE_MIGRATING)

@@ -232,7 +232,7 @@ class TestOrderAndPages:
         found = cloud.names(limit=3, conditions=[ALIVE, has_metadata(wanted="yes")])
         assert found == ["s2", "s1", "s0"]
 
-    def test_four_statements_and_one_per_cell_while_mappings_are_of_an_older_version(self, cloud: Cloud) -> None:
+    def test_older_mappings_cost_four_statements_and_one_per_cell(self, cloud: Cloud) -> None:
         for number in range(20):
             cloud.server(f"s{number}", number % 2, at=number)
         before = statements.snapshot()
@@ -497,7 +497,7 @@ def test_a_server_that_gets_its_cell_is_listed_exactly_once(module_cloud: Cloud,
         assert cloud.names() == ["new", "old"]
 
 
-def test_seen_in_neither_cell(module_cloud: Cloud) -> None:
+def test_a_server_seen_in_neither_cell_is_looked_up_again(module_cloud: Cloud) -> None:
     """The worst case: the new cell is read before the copy is written, the old one after its row has gone."""
     cloud = module_cloud
     cloud.empty()

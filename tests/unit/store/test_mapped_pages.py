@@ -74,7 +74,7 @@ def counted(work: Callable[[], Any]) -> dict[str, int]:
 
 
 class TestWhoIsAsked:
-    def test_only_the_cell_that_holds_the_page(self, cloud: MappedCloud) -> None:
+    def test_only_the_cell_that_holds_the_page_is_asked(self, cloud: MappedCloud) -> None:
         for number in range(30):
             cloud.server(f"s{number:02}", number // 15, at=number)
         assert counted(lambda: cloud.names(limit=3)) == {"api": 2, "cell2": 1}
@@ -98,7 +98,7 @@ class TestWhoIsAsked:
         assert len(cloud.names(limit=20)) == 20
         assert len(read) == len(set(read)) == 20 + 1 + mapped_pages.SLACK
 
-    def test_nobody_for_a_project_without_servers(self, cloud: MappedCloud) -> None:
+    def test_no_cell_is_asked_for_a_project_without_servers(self, cloud: MappedCloud) -> None:
         cloud.server("other", 0, project_id="q")
         assert counted(lambda: cloud.names()) == {"api": 2}
 

@@ -48,7 +48,7 @@ def hosts_and_servers(cloud: Any) -> None:
 
 
 @pytest.mark.usefixtures("hosts_and_servers")
-def test_cells_with_their_hosts_and_servers(admin: Any, cloud: Any) -> None:
+def test_cells_are_shown_with_their_hosts_and_servers(admin: Any, cloud: Any) -> None:
     listed = by_name(admin.get("/os-causeway/cells"))
     assert list(listed) == ["cell0", "cell1", "cell2"]
     assert listed["cell1"] == {
@@ -68,7 +68,7 @@ def test_cells_with_their_hosts_and_servers(admin: Any, cloud: Any) -> None:
         assert admin.get(f"/os-causeway/cells/{name}").json == {"cell": listed["cell1"]}
 
 
-def test_a_cell_that_is_disabled_and_one_that_was_made_just_now(admin: Any, cloud: Any) -> None:
+def test_a_cell_is_shown_at_once_also_if_it_is_disabled(admin: Any, cloud: Any) -> None:
     known = {cell.name: cell for cell in cloud.services.cells.mappings()}
     fresh = CellMapping(str(uuid.uuid4()), "cell3", "none:///", known["cell2"].database_connection, disabled=True)
     cell_records.save_cell(cloud.services.api, fresh)
@@ -114,7 +114,7 @@ def test_who_may_not_look_and_what_is_not_there(admin: Any, api: Any) -> None:
     assert (answer.status, answer.message) == (404, "Cell cell9 could not be found.")
 
 
-def test_what_is_left_on_hosts(admin: Any, cloud: Any, server: Instance) -> None:
+def test_what_hosts_are_still_to_clean_is_listed(admin: Any, cloud: Any, server: Instance) -> None:
     missed = MissedOrder(cleanups.id_of("host1", server.uuid, None, "any"), Missed.DESTROY, server)
     with cloud.services.api.write() as connection:
         cleanups.note_in(connection, "host1", cloud.cell_uuids["cell1"], missed)

@@ -109,7 +109,7 @@ def test_a_cell_that_answers_again_is_seen_again(api: Any, cloud: Any) -> None:
     assert api.get(f"/servers/{server.uuid}").json["server"]["status"] == "ACTIVE"
 
 
-def test_one_server_of_a_cell_that_is_down(api: Any, cloud: Any, breaks: Break) -> None:
+def test_a_server_of_a_cell_that_is_down_is_not_shown_before_2_69(api: Any, cloud: Any, breaks: Break) -> None:
     server = cloud.server("cell2")
     breaks("cell2")
     api.get(ASKS_ALL)
@@ -199,7 +199,7 @@ def test_a_resize_that_came_from_it_is_not_confirmed_now(api: Any, cloud: Any, b
     assert migration.status is MigrationStatus.FINISHED
 
 
-def test_nor_reverted(api: Any, cloud: Any, hang: Hangs) -> None:
+def test_a_resize_whose_source_cell_is_down_is_not_reverted(api: Any, cloud: Any, hang: Hangs) -> None:
     server = resized(cloud)
     hang("cell2")
     api.get(ASKS_ALL)

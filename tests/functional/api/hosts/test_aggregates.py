@@ -17,7 +17,7 @@ def act(admin: Any, aggregate: int, action: str, value: Any) -> Any:
     return admin.post(f"/os-aggregates/{aggregate}/action", {action: value})
 
 
-def test_an_aggregates_life(admin: Any) -> None:
+def test_an_aggregate_is_made_changed_and_deleted(admin: Any) -> None:
     created = admin.post("/os-aggregates", {"aggregate": {"name": "gen1", "availability_zone": "az1"}})
     assert created.json["aggregate"].keys() == {
         "id", "uuid", "name", "availability_zone", "created_at", "updated_at", "deleted", "deleted_at",
@@ -131,7 +131,7 @@ def test_aggregates_are_for_administrators(api: Any) -> None:
     assert api.post("/os-aggregates", {"aggregate": {"name": "a"}}).status == 403
 
 
-def test_zones(admin: Any, api: Any, cloud: Any) -> None:
+def test_zones_are_listed_with_hosts_for_administrators_only(admin: Any, api: Any, cloud: Any) -> None:
     cloud.host("host1")
     cloud.host("host2", "cell2")
     act(admin, make(admin, "a", "az1"), "add_host", {"host": "host1"})

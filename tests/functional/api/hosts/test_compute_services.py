@@ -83,7 +83,7 @@ def test_updates_that_make_no_sense_are_400(admin: Any, cloud: Any) -> None:
     assert admin.put(f"/os-services/{conductor}", {"status": "disabled"}).status == 400
 
 
-def test_the_older_way_by_host_and_binary(admin: Any, cloud: Any) -> None:
+def test_services_are_named_by_host_and_binary_until_2_52(admin: Any, cloud: Any) -> None:
     cloud.host("host1")
     named = {"host": "host1", "binary": "nova-compute"}
     disabled = admin.put("/os-services/disable", named, version="2.52")

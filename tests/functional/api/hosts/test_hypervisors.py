@@ -68,7 +68,7 @@ def test_they_are_found_by_a_part_of_their_name(admin: Any) -> None:
     assert admin.get("/os-hypervisors/host/search", version="2.53").status == 404
 
 
-def test_pages(admin: Any, nodes: list[Any]) -> None:
+def test_hypervisors_are_listed_in_pages(admin: Any, nodes: list[Any]) -> None:
     page = admin.get("/os-hypervisors?limit=1").json
     assert len(page["hypervisors"]) == 1
     following = page["hypervisors_links"][0]["href"]
@@ -79,7 +79,7 @@ def test_pages(admin: Any, nodes: list[Any]) -> None:
 
 
 @pytest.mark.usefixtures("nodes")
-def test_statistics_and_uptime_until_2_87(admin: Any) -> None:
+def test_statistics_and_uptime_are_shown_until_2_87(admin: Any) -> None:
     sums = admin.get("/os-hypervisors/statistics", version="2.87").json["hypervisor_statistics"]
     assert (sums["count"], sums["vcpus"], sums["free_ram_mb"]) == (2, 16, 15360)
     assert admin.get("/os-hypervisors/statistics", version="2.88").status == 404

@@ -149,7 +149,7 @@ def test_what_is_not_given_is_the_apis_to_choose(client: Client, cloud: Any) -> 
         assert {name: shown[name] for name in asdict(chosen)} == asdict(chosen)
 
 
-def test_the_plan(client: Client) -> None:
+def test_the_plan_is_printed_and_answered_as_json(client: Client) -> None:
     plan = client.answer(drains.PlanDrain, "--cell", "cell1")
     assert (plan["movable"], plan["blocked"], plan["bytes"], plan["fits"]) == (1, 1, 5 << 30, False)
     assert [each["instance_uuid"] for each in plan["servers"]] == [SERVER, STUCK]
@@ -181,7 +181,7 @@ def test_one_that_is_kept_is_shown_with_its_plan(client: Client, cloud: Any) -> 
     assert state(cloud, made["id"]) == "planned"
 
 
-def test_its_servers_page_by_page(client: Client, drain: str) -> None:
+def test_its_servers_are_listed_page_by_page(client: Client, drain: str) -> None:
     found = client.answer(drains.ListDrainServer, drain, "--long")
     assert [(each["Server"], each["How"], each["Why"]) for each in found] == [
         (SERVER, "live", None),
@@ -258,7 +258,7 @@ def test_what_can_not_be_read_is_refused_before_anything_is_asked(read: Any, tex
         read(text)
 
 
-def test_days_of_a_window() -> None:
+def test_days_of_a_window_are_read_across_the_end_of_the_week() -> None:
     assert drain_texts.window("fri-mon 22:00-06:00")["days"] == [0, 4, 5, 6]
     assert drain_texts.window("Tue 00:00-23:59 UTC") == {
         "days": [1],

@@ -101,7 +101,7 @@ def test_all_that_have_not_ended_newest_first(admin: Any, written: list[Operatio
     assert ids(admin.get("/operations?all=1")) == newest_first(*written)
 
 
-def test_those_of_a_server_with_their_steps(admin: Any, server: Instance, written: list[Operation]) -> None:
+def test_those_of_a_server_are_shown_with_their_steps(admin: Any, server: Instance, written: list[Operation]) -> None:
     answer = admin.get(f"/servers/{server.uuid}/operations")
     (shown,) = msgspec.convert(answer.json["operations"], list[OperationProgress])
     assert (shown.id, shown.recipe, shown.state) == (written[1].id, "create_image", SagaState.RUNNING)
@@ -119,7 +119,7 @@ def test_those_of_a_server_with_their_steps(admin: Any, server: Instance, writte
     assert admin.get("/servers/nobody/operations").status == 404
 
 
-def test_what_it_waits_for(admin: Any, written: list[Operation]) -> None:
+def test_an_operation_shows_what_it_waits_for(admin: Any, written: list[Operation]) -> None:
     shown = msgspec.convert(admin.get(f"/operations/{written[3].id}").json["operation"], OperationProgress)
     assert shown.waits_for is not None
     assert (shown.waits_for.host, shown.waits_for.reason) == ("host3", "It failed. host9 is down.")
@@ -148,11 +148,11 @@ def test_nothing_shows_what_an_operation_remembers(admin: Any) -> None:
         ("recipe=nothing", []),
     ],
 )
-def test_filters(admin: Any, written: list[Operation], query: str, expected: list[int]) -> None:
+def test_filters_select_operations(admin: Any, written: list[Operation], query: str, expected: list[int]) -> None:
     assert ids(admin.get(f"/operations?{query}")) == newest_first(*(written[number] for number in expected))
 
 
-def test_pages(admin: Any, written: list[Operation]) -> None:
+def test_operations_are_listed_in_pages(admin: Any, written: list[Operation]) -> None:
     seen, path, pages = [], "/operations?all=1&limit=2", 0
     while path:
         answer = admin.get(path)
@@ -163,7 +163,7 @@ def test_pages(admin: Any, written: list[Operation]) -> None:
     assert (seen, pages) == (newest_first(*written), 3)
 
 
-def test_pages_of_a_server(admin: Any, server: Instance, written: list[Operation]) -> None:
+def test_operations_of_a_server_are_listed_in_pages(admin: Any, server: Instance, written: list[Operation]) -> None:
     path = f"/servers/{server.uuid}/operations"
     first = admin.get(f"{path}?all=1&limit=1")
     assert ids(first) == [written[1].id]
@@ -183,7 +183,7 @@ def test_pages_of_a_server(admin: Any, server: Instance, written: list[Operation
         "owner=a&owner=b",
     ],
 )
-def test_bad_questions(admin: Any, query: str) -> None:
+def test_bad_questions_are_refused(admin: Any, query: str) -> None:
     assert admin.get(f"/operations?{query}").status == 400
 
 
@@ -207,7 +207,7 @@ def test_what_is_not_there(admin: Any) -> None:
         assert admin.delete(f"/operations/{operation_id}").status == 404
 
 
-def test_a_cancel_that_is_in_time(admin: Any, cloud: Any, written: list[Operation]) -> None:
+def test_a_cancel_that_is_in_time_is_accepted_and_notified(admin: Any, cloud: Any, written: list[Operation]) -> None:
     # It waits in nobody's hands.
     change(cloud, written[1], owner=None)
     assert admin.delete(f"/operations/{written[1].id}").status == 202
@@ -226,7 +226,7 @@ def test_a_cancel_that_is_in_time(admin: Any, cloud: Any, written: list[Operatio
         (1, {"state": "proposed"}, "is not accepted"),
     ],
 )
-def test_a_cancel_that_is_too_late(
+def test_a_cancel_that_is_too_late_is_refused_with_its_reason(
     admin: Any, cloud: Any, written: list[Operation], number: int, values: dict[str, Any], said: str
 ) -> None:
     if values:

@@ -61,10 +61,10 @@ class TestConsoleAuthTokens:
         assert admin.get(path, version="2.104").message == "Token not found"
         assert api.get(path, version="2.31").status == 403
 
-    def test_what_the_field_has_no_consoles_for_any_more(self, admin: Any) -> None:
+    def test_tokens_of_consoles_that_are_gone_are_refused(self, admin: Any) -> None:
         assert admin.get(f"/os-console-auth-tokens/{NOBODYS}", version="2.30").status == 400
 
-    def test_queries(self, admin: Any) -> None:
+    def test_unknown_queries_are_refused_from_2_99(self, admin: Any) -> None:
         path = f"/os-console-auth-tokens/{NOBODYS}?colour=red"
         assert admin.get(path, version="2.98").status == 404
         assert admin.get(path, version="2.99").status == 400
@@ -114,7 +114,7 @@ class TestShares:
         assert api.post(path, {"share": {"share_id": VOLUME}}, version="2.104").status == 501
         assert api.post(path, body, version="2.96").status == 404
 
-    def test_delete(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_a_share_that_is_not_there_is_not_deleted(self, api: Any, cloud: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/shares/{VOLUME}"
         assert api.delete(path, version="2.97").status == 409
         stop(cloud, server)
@@ -132,7 +132,9 @@ class TestAssistedVolumeSnapshots:
     }
 
     @pytest.mark.parametrize("version", ["2.1", "2.104"])
-    def test_create(self, api: Any, service: Any, volumes: Any, version: str) -> None:
+    def test_bad_snapshots_and_other_callers_are_refused(
+        self, api: Any, service: Any, volumes: Any, version: str
+    ) -> None:
         volumes.answers["show"] = Volume(VOLUME, "available", 1)
         # No server has the volume.
         assert service.post(self.CREATE, self.BODY, version=version).status == 400
@@ -147,7 +149,7 @@ class TestAssistedVolumeSnapshots:
         ):
             assert api.post(self.CREATE, wrong, version=version).status == 400, wrong
 
-    def test_delete(self, api: Any, service: Any, volumes: Any) -> None:
+    def test_bad_deletes_and_other_callers_are_refused(self, api: Any, service: Any, volumes: Any) -> None:
         volumes.answers["show"] = Volume(VOLUME, "available", 1)
         path = f"{self.CREATE}/{NOBODYS}"
         good = "?delete_info=" + quote(json.dumps({"volume_id": VOLUME}))
@@ -159,7 +161,7 @@ class TestAssistedVolumeSnapshots:
         assert service.delete(f"{path}{good}&colour=red", version="2.75").status == 400
 
 
-def test_versions_by_their_ids(api: Any) -> None:
+def test_versions_are_shown_by_their_ids(api: Any) -> None:
     documents = {name: api.get(f"/{short}/", root="").json for name, short in (("v2.0", "v2"), ("v2.1", "v2.1"))}
     for name, document in documents.items():
         assert api.get(f"/versions/{name}").json == document

@@ -48,7 +48,7 @@ def test_errors_carry_the_version_and_request_ids(api: Any) -> None:
     assert answer.headers["x-compute-request-id"].startswith("req-")
 
 
-def test_unknown_paths_and_methods(api: Any) -> None:
+def test_unknown_paths_and_methods_are_not_found(api: Any) -> None:
     missing = api.get("/os-nothing/of/the/kind")
     assert (missing.status, missing.fault) == (404, "itemNotFound")
     wrong = api.call("PATCH", "/flavors", {})
@@ -108,7 +108,7 @@ def test_identity_headers_of_the_caller_are_not_believed(api: Any) -> None:
         ("[" * 50_000, "application/json", 400),
     ],
 )
-def test_bodies_that_are_no_good(admin: Any, body: str | bytes, content_type: str, status: int) -> None:
+def test_bodies_that_are_no_json_are_refused(admin: Any, body: str | bytes, content_type: str, status: int) -> None:
     answer = admin.post("/flavors", body=body, headers={"Content-Type": content_type})
     assert answer.status == status
     assert answer.message

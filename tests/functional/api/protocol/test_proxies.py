@@ -46,7 +46,7 @@ def test_they_are_gone_from_2_36_on(api: Any, path: str) -> None:
 
 
 class TestImages:
-    def test_shown_in_the_old_form(self, api: Any, images: Any) -> None:
+    def test_an_image_is_shown_in_the_old_form(self, api: Any, images: Any) -> None:
         images.answers["forward"] = Service({("GET", "/v2/images/{image_id}"): image(instance_uuid=GROUP)})
         shown = api.get(f"/images/{IMAGE}", version=OLD).json["image"]
         assert (shown["status"], shown["progress"], shown["minDisk"], shown["minRam"]) == ("ACTIVE", 100, 1, 2)
@@ -54,7 +54,7 @@ class TestImages:
         assert shown["server"]["id"] == GROUP
         assert api.get("/images/nonsense", version=OLD).status == 404
 
-    def test_a_list_with_filters_and_pages(self, api: Any, images: Any) -> None:
+    def test_filters_and_pages_are_translated(self, api: Any, images: Any) -> None:
         service = images.answers["forward"] = Service({("GET", "/v2/images"): {"images": [image()], "next": "/more"}})
         listed = api.get("/images?limit=1&status=SAVING&server=http://any/servers/s&property-a=b", version=OLD)
         assert [shown["id"] for shown in listed.json["images"]] == [IMAGE]
@@ -101,7 +101,7 @@ class TestFloatingIps:
         )
         return service
 
-    def test_made_in_a_pool_by_name(self, api: Any, service: Service) -> None:
+    def test_a_floating_ip_is_made_in_a_pool_by_name(self, api: Any, service: Service) -> None:
         made = api.post("/os-floating-ips", {"pool": "public"}, version=OLD)
         expected = {"id": FLOATING, "ip": "192.0.2.9", "pool": "public", "fixed_ip": None, "instance_id": None}
         assert made.json == {"floating_ip": expected}
@@ -109,7 +109,9 @@ class TestFloatingIps:
         assert api.post("/os-floating-ips", {"pool": "other"}, version=OLD).status == 404
         assert api.get("/os-floating-ip-pools", version=OLD).json == {"floating_ip_pools": [{"name": "public"}]}
 
-    def test_added_to_a_server_and_removed(self, api: Any, cloud: Any, network: Any, service: Service) -> None:
+    def test_a_floating_ip_is_added_to_a_server_and_removed(
+        self, api: Any, cloud: Any, network: Any, service: Service
+    ) -> None:
         server = cloud.server()
         path = f"/servers/{server.uuid}/action"
         network.answers["ports_of_server"] = [{"id": "p", "fixed_ips": [{"ip_address": "10.0.0.3"}]}]
@@ -168,7 +170,7 @@ class TestSecurityGroups:
             {"parent_group_id": "1"},
         ],
     )
-    def test_rules(self, api: Any, service: Service, wrong: dict[str, Any]) -> None:
+    def test_rules_are_made_and_bad_ones_refused(self, api: Any, service: Service, wrong: dict[str, Any]) -> None:
         rule = {"parent_group_id": GROUP, "ip_protocol": "tcp", "from_port": 1, "to_port": 2}
         made = api.post("/os-security-group-rules", {"security_group_rule": rule}, version=OLD)
         assert made.json["security_group_rule"]["ip_range"] == {"cidr": "0.0.0.0/0"}
@@ -176,7 +178,7 @@ class TestSecurityGroups:
         assert api.post("/os-security-group-rules", {"security_group_rule": rule | wrong}, version=OLD).status == 400
 
 
-def test_networks_and_volumes(api: Any, network: Any, volumes: Any) -> None:
+def test_networks_and_volumes_are_shown_in_the_old_form(api: Any, network: Any, volumes: Any) -> None:
     network.answers["list_networks"] = [{"id": NETWORK, "name": "n"}]
     assert api.get("/os-tenant-networks", version=OLD).json == {
         "networks": [{"id": NETWORK, "label": "n", "cidr": "None"}]
@@ -194,7 +196,7 @@ def test_networks_and_volumes(api: Any, network: Any, volumes: Any) -> None:
         assert api.post("/os-volumes", {"volume": {"size": size}}, version=OLD).status == 400
 
 
-def test_hosts_until_2_42(admin: Any, api: Any, cloud: Any) -> None:
+def test_hosts_are_shown_until_2_42(admin: Any, api: Any, cloud: Any) -> None:
     cloud.host("host1", "cell1", vcpus_used=2)
     cloud.server(host="host1")
     assert admin.get("/os-hosts", version="2.42").json["hosts"] == [

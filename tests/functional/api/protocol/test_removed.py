@@ -76,7 +76,7 @@ def test_what_was_removed_is_gone_in_every_version(api: Any, version: str) -> No
     assert all("no longer available" in answer.message for answer in answers.values())
 
 
-def test_consoles_of_drivers_that_are_gone(api: Any) -> None:
+def test_consoles_of_drivers_that_are_gone_are_refused(api: Any) -> None:
     """The action is gone; from 2.6 on there is no such action."""
     rdp = {"os-getRDPConsole": {"type": "rdp-html5"}}
     assert api.post("/servers/none/action", rdp, version="2.5").status == 410

@@ -159,7 +159,7 @@ def test_a_users_quotas_of_addresses_are_the_projects(admin: Any) -> None:
     assert of_project.items() >= {"fixed_ips": 3, "floating_ips": 4, "security_groups": -1}.items()
 
 
-def test_limits(api: Any, admin: Any, cloud: Any) -> None:
+def test_limits_show_what_is_allowed_and_used(api: Any, admin: Any, cloud: Any) -> None:
     cloud.server(flavor=BIG)
     absolute = api.get("/limits").json["limits"]["absolute"]
     assert absolute == {

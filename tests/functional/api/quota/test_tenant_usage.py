@@ -30,7 +30,7 @@ def test_hours_within_the_period_are_counted_over_cells(admin: Any, api: Any, cl
     assert page["tenant_usages_links"][0]["rel"] == "next"
 
 
-def test_who_may_ask_and_what(api: Any) -> None:
+def test_members_see_the_usage_of_their_project_only(api: Any) -> None:
     assert api.get("/os-simple-tenant-usage").status == 403
     assert api.get("/os-simple-tenant-usage/elsewhere").status == 403
     assert api.get("/os-simple-tenant-usage/project").json == {"tenant_usage": {}}

@@ -223,7 +223,7 @@ class TestServers:
         assert member.post("/servers", body()).status == 202
         assert "current usage 2" in refusal(member.post("/servers", body()))
 
-    def test_of_several_servers_as_many_as_fit(self, member: Any, keeper: Keeper, cloud: Any) -> None:
+    def test_as_many_of_several_servers_are_made_as_fit(self, member: Any, keeper: Keeper, cloud: Any) -> None:
         keeper.register(servers=10, VCPU=3)
         answer = member.post("/servers", body(min_count=1, max_count=8))
         assert answer.status == 202
@@ -335,7 +335,7 @@ class TestServersThatAreThere:
         mappings.save_spec(cloud.services.api, server.uuid, spec.to_persist())
         assert member.post(path, {"rebuild": {"imageRef": IMAGE, "metadata": {"a": "1"}}}).status == 202
 
-    def test_metadata_of_a_server(self, member: Any, keeper: Keeper, server: Any) -> None:
+    def test_metadata_of_a_server_is_limited(self, member: Any, keeper: Keeper, server: Any) -> None:
         keeper.register(server_metadata_items=1)
         path = f"/servers/{server.uuid}/metadata"
         assert member.post(path, {"metadata": {"a": "1"}}).status == 200
@@ -344,7 +344,7 @@ class TestServersThatAreThere:
 
 
 class TestTheRest:
-    def test_what_is_sent_with_a_new_server(self, member: Any, keeper: Keeper) -> None:
+    def test_metadata_and_files_of_a_new_server_are_limited(self, member: Any, keeper: Keeper) -> None:
         keeper.register(
             servers=-1, server_metadata_items=1, server_injected_files=1, server_injected_file_path_bytes=5,
             server_injected_file_content_bytes=6,
@@ -372,7 +372,7 @@ class TestTheRest:
             member.post("/os-keypairs", pair)
         )
 
-    def test_server_groups_and_their_members(self, member: Any, keeper: Keeper) -> None:
+    def test_server_groups_and_their_members_are_limited(self, member: Any, keeper: Keeper) -> None:
         keeper.register(servers=-1, server_groups=1, server_group_members=1)
         group = {"server_group": {"name": "g", "policy": "affinity"}}
         made = member.post("/os-server-groups", group).json["server_group"]["id"]

@@ -121,7 +121,7 @@ def created(cloud: Any, answer: Any) -> build_requests.BuildRequest:
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_accepted(api: Any, cloud: Any, case: str) -> None:
+def test_the_root_disk_is_the_first_bootable_device(api: Any, cloud: Any, case: str) -> None:
     has_image, devices, root, properties_of = ACCEPTED[case]
     request = created(cloud, api.post("/servers", body(has_image, devices)))
     (first,) = (each for each in request.block_devices if each.is_root)
@@ -178,7 +178,7 @@ LEGACY: dict[str, tuple[bool, list[dict[str, Any]], list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("case", LEGACY)
-def test_the_old_form(api: Any, cloud: Any, case: str) -> None:
+def test_the_old_form_of_devices_is_translated(api: Any, cloud: Any, case: str) -> None:
     has_image, devices, expected = LEGACY[case]
     request = created(cloud, api.post("/servers", body(has_image, [], block_device_mapping=devices)))
     asked = [each for each in request.block_devices if each.source_type != "blank" or each.device_name]

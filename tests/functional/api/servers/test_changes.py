@@ -64,7 +64,7 @@ def pending(cloud: Any, name: str, moment: datetime) -> None:
 @pytest.mark.parametrize("query", EXPECTED)
 @pytest.mark.parametrize("kind", ["never changed", "changed", "deleted", "pending"])
 @pytest.mark.parametrize("page", ["", "&sort_key=display_name", "&limit=2"])
-def test_servers(api: Any, cloud: Any, kind: str, query: str, page: str) -> None:
+def test_servers_are_selected_by_when_they_changed(api: Any, cloud: Any, kind: str, query: str, page: str) -> None:
     """In pages by the mappings, in streams of all cells, and where there is no row yet."""
     for cell, (name, moment) in zip(("cell1", "cell2", "cell1"), MOMENTS.items(), strict=True):
         if kind == "pending":
@@ -82,7 +82,7 @@ def test_servers(api: Any, cloud: Any, kind: str, query: str, page: str) -> None
 
 
 @pytest.mark.parametrize("query", EXPECTED)
-def test_instance_actions(api: Any, cloud: Any, server: Instance, query: str) -> None:
+def test_actions_are_selected_by_when_they_changed(api: Any, cloud: Any, server: Instance, query: str) -> None:
     for name, moment in MOMENTS.items():
         action = InstanceAction(name, server.uuid, f"req-{name}", "user", "project", moment, moment)
         actions.start(cloud.cell("cell1"), action)
@@ -91,7 +91,7 @@ def test_instance_actions(api: Any, cloud: Any, server: Instance, query: str) ->
 
 
 @pytest.mark.parametrize("query", EXPECTED)
-def test_migrations(admin: Any, cloud: Any, query: str) -> None:
+def test_migrations_are_selected_by_when_they_changed(admin: Any, cloud: Any, query: str) -> None:
     for name, moment in MOMENTS.items():
         migration = Migration(
             uuid=str(uuid.uuid4()),

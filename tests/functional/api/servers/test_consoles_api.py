@@ -80,7 +80,7 @@ def test_a_server_that_is_not_there(api: Any, version: str, protocol: str, kind:
     assert api.post(f"/servers/{NOBODYS}/remote-consoles", wanted(protocol, kind), version=version).status == status
 
 
-def test_bodies(api: Any, path: str) -> None:
+def test_bad_bodies_are_refused(api: Any, path: str) -> None:
     for body in (
         {},
         {"remote_console": None},
@@ -93,7 +93,7 @@ def test_bodies(api: Any, path: str) -> None:
 
 
 @pytest.mark.parametrize("last", ["2.1", "2.5"])
-def test_the_actions_of_before_2_6(api: Any, path: str, last: str) -> None:
+def test_the_actions_of_before_2_6_answer_until_then(api: Any, path: str, last: str) -> None:
     action = path.replace("remote-consoles", "action")
     shown = api.post(action, {"os-getVNCConsole": {"type": "novnc"}}, version=last).json["console"]
     assert (set(shown), shown["type"]) == ({"type", "url"}, "novnc")
@@ -112,7 +112,7 @@ def test_the_actions_of_before_2_6(api: Any, path: str, last: str) -> None:
         assert api.post(f"/servers/{NOBODYS}/action", {name: {"type": kind}}, version=last).status == 404
 
 
-def test_who_may(api: Any, admin: Any, path: str) -> None:
+def test_members_may_have_consoles_of_their_servers(api: Any, admin: Any, path: str) -> None:
     assert api.by("user:elsewhere").post(path, wanted(), version="2.6").status == 404
     assert api.by("service:project").post(path, wanted(), version="2.6").status == 403
     assert admin.post(path, wanted(), version="2.6").status == 200
@@ -124,7 +124,9 @@ def test_a_lock_keeps_nobody_from_it(api: Any, cloud: Any, server: Instance, pat
 
 
 @pytest.mark.parametrize("task", [TaskState.DELETING, TaskState.MIGRATING])
-def test_a_server_that_goes(api: Any, cloud: Any, server: Instance, path: str, task: TaskState) -> None:
+def test_a_server_that_is_moved_or_deleted_gets_no_console(
+    api: Any, cloud: Any, server: Instance, path: str, task: TaskState
+) -> None:
     instances.update(cloud.cell("cell1"), server.uuid, task_state=task)
     assert api.post(path, wanted(), version="2.6").status == 409
 
@@ -146,13 +148,15 @@ def test_a_server_that_is_not_there_yet(api: Any, cloud: Any, server: Instance, 
         (errors.ServiceFailed("The queue is gone."), 503),
     ],
 )
-def test_what_the_host_says(api: Any, conductor: Any, path: str, failure: Exception, status: int) -> None:
+def test_a_refusal_of_the_host_is_answered(
+    api: Any, conductor: Any, path: str, failure: Exception, status: int
+) -> None:
     conductor.answers["get_console"] = failure
     answer = api.post(path, wanted(), version="2.6")
     assert answer.status == status
 
 
-def test_the_time_of_a_token(api: Any, cloud: Any, path: str) -> None:
+def test_a_token_ends_after_its_time(api: Any, cloud: Any, path: str) -> None:
     cloud.services.conf.set_override("token_ttl", 0, group="consoleauth")
     url = api.post(path, wanted("vnc", "novnc"), version="2.6").json["remote_console"]["url"]
     (token,) = parse_qs(parse_qs(urlsplit(url).query)["path"][0].removeprefix("?"))["token"]

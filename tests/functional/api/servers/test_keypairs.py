@@ -38,7 +38,7 @@ def test_a_key_is_imported_shown_listed_and_deleted(api: Any, public_key: str) -
     assert api.delete("/os-keypairs/mine").status == 404
 
 
-def test_codes_and_fields_of_the_first_versions(api: Any, public_key: str) -> None:
+def test_the_first_versions_have_their_codes_and_fields(api: Any, public_key: str) -> None:
     created = api.post("/os-keypairs", {"keypair": {"name": "mine", "public_key": public_key}}, version="2.1")
     assert created.status == 200
     assert "type" not in created.json["keypair"]
@@ -56,7 +56,7 @@ def test_pairs_are_made_until_2_91(api: Any) -> None:
                                                  "{'name': 'other'}. 'public_key' is a required property")  # fmt: skip
 
 
-def test_certificates(api: Any) -> None:
+def test_a_certificate_is_made_and_imported(api: Any) -> None:
     made = api.post("/os-keypairs", {"keypair": {"name": "cert", "type": "x509"}}, version="2.10").json["keypair"]
     assert made["type"] == "x509"
     again = {"name": "again", "type": "x509", "public_key": made["public_key"]}
@@ -90,7 +90,7 @@ def test_a_name_is_taken_once(api: Any, public_key: str) -> None:
     assert (again.status, again.message) == (409, "Key pair 'mine' already exists.")
 
 
-def test_pages(api: Any, public_key: str) -> None:
+def test_key_pairs_are_listed_in_pages_from_2_35(api: Any, public_key: str) -> None:
     for name in "abc":
         api.post("/os-keypairs", {"keypair": {"name": name, "public_key": public_key}})
     page = api.get("/os-keypairs?limit=1&marker=a").json
@@ -108,7 +108,7 @@ def test_others_keys_are_for_administrators(api: Any, admin: Any, public_key: st
     assert api.by("other:project").delete("/os-keypairs/mine?user_id=user").status == 403
 
 
-def test_quota(api: Any, cloud: Any, public_key: str) -> None:
+def test_key_pairs_are_limited_by_quota(api: Any, cloud: Any, public_key: str) -> None:
     cloud.option("quota", "key_pairs", 1)
     assert api.post("/os-keypairs", {"keypair": {"name": "a", "public_key": public_key}}).status == 201
     refused = api.post("/os-keypairs", {"keypair": {"name": "b", "public_key": public_key}})

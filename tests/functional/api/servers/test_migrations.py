@@ -63,7 +63,7 @@ def test_keys_change_with_the_version(admin: Any) -> None:
     assert admin.get("/os-migrations").json["migrations"][0]["created_at"] == "2026-08-03T00:00:00.000000"
 
 
-def test_filters(admin: Any, migrations: list[Migration]) -> None:
+def test_filters_select_migrations(admin: Any, migrations: list[Migration]) -> None:
     first, second, third = (migration.uuid for migration in migrations)
     assert uuids(admin.get("/os-migrations?status=confirmed")) == [first]
     assert uuids(admin.get("/os-migrations?host=target")) == [third, second, first]
@@ -91,7 +91,7 @@ def test_what_a_version_does_not_know_is_refused_or_ignored(admin: Any) -> None:
     assert admin.get("/os-migrations?limit=1", version="2.58").status == 200
 
 
-def test_pages(admin: Any, migrations: list[Migration]) -> None:
+def test_migrations_are_listed_in_pages(admin: Any, migrations: list[Migration]) -> None:
     page = admin.get("/os-migrations?limit=2").json
     assert page["migrations_links"][0]["href"].endswith(f"/os-migrations?limit=2&marker={migrations[1].uuid}")
     assert uuids(admin.get(f"/os-migrations?limit=2&marker={migrations[1].uuid}")) == [migrations[0].uuid]
@@ -99,7 +99,7 @@ def test_pages(admin: Any, migrations: list[Migration]) -> None:
     assert admin.get(f"/os-migrations?marker={uuid.uuid4()}").status == 400
 
 
-def test_who_sees_what(api: Any, migrations: list[Migration]) -> None:
+def test_managers_see_migrations_of_their_project_without_hosts(api: Any, migrations: list[Migration]) -> None:
     assert api.get("/os-migrations").status == 403
     manager = api.by("manager:project")
     assert uuids(manager.get("/os-migrations")) == [migrations[1].uuid, migrations[0].uuid]

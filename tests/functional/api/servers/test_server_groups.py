@@ -90,7 +90,7 @@ def test_lists_are_cut(api: Any) -> None:
     assert api.get("/os-server-groups?colour=red", version="2.74").status == 200
 
 
-def test_quota(api: Any, cloud: Any) -> None:
+def test_server_groups_are_limited_by_quota(api: Any, cloud: Any) -> None:
     cloud.option("quota", "server_groups", 1)
     make(api)
     refused = api.post("/os-server-groups", {"server_group": {"name": "g", "policy": "affinity"}})

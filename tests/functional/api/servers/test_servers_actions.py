@@ -25,7 +25,7 @@ class TestPower:
             ("reboot", {"type": "Hard"}, VmState.ERROR, TaskState.REBOOTING_HARD, "reboot", "reboot_instance"),
         ],
     )
-    def test_accepted(
+    def test_an_accepted_action_sets_its_task_and_is_recorded(
         self,
         api: Any,
         cloud: Any,
@@ -47,7 +47,7 @@ class TestPower:
 
     @pytest.mark.parametrize("name", ["os-start", "os-stop", "reboot", "resize", "migrate"])
     @pytest.mark.parametrize("vm_state", [VmState.RESIZED, VmState.BUILDING, VmState.SHELVED])
-    def test_wrong_states(
+    def test_an_action_in_a_wrong_state_is_refused(
         self, admin: Any, cloud: Any, conductor: Any, server: Instance, name: str, vm_state: VmState
     ) -> None:
         set_states(cloud, server, vm_state)
@@ -59,7 +59,7 @@ class TestPower:
         )
         assert conductor.calls == [] and recorded(cloud, server) == []
 
-    def test_busy(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_an_action_on_a_busy_server_is_refused(self, api: Any, cloud: Any, server: Instance) -> None:
         set_states(cloud, server, VmState.ACTIVE, TaskState.RESIZE_PREP)
         assert "task_state resize_prep" in act(api, server, "os-stop").message
 
@@ -68,7 +68,7 @@ class TestPower:
         assert act(api, server, "reboot", {"type": "SOFT"}).status == 409
         assert act(api, server, "reboot", {"type": "HARD"}).status == 202
 
-    def test_a_request_that_came_second(
+    def test_of_two_requests_at_once_only_one_gets_the_server(
         self, api: Any, cloud: Any, conductor: Any, server: Instance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Both passed the check of states; only one gets the server."""
@@ -84,10 +84,10 @@ class TestPower:
         assert act(api, server, "os-stop").fault == "conflictingRequest"
         assert conductor.calls == [] and recorded(cloud, server) == []
 
-    def test_without_a_host(self, api: Any, cloud: Any) -> None:
+    def test_a_server_without_a_host_is_not_stopped(self, api: Any, cloud: Any) -> None:
         assert act(api, cloud.server(), "os-stop").status == 409
 
-    def test_a_server_without_a_cell(self, api: Any, cloud: Any) -> None:
+    def test_actions_on_a_server_without_a_cell_are_refused(self, api: Any, cloud: Any) -> None:
         uuid = make_build_request(cloud)
         for name in ("os-stop", "lock", "confirmResize"):
             assert act(api, uuid, name).status == 409
@@ -126,7 +126,7 @@ class TestEveryAction:
             {"os-getConsoleOutput": []},
         ],
     )
-    def test_malformed_bodies(self, admin: Any, conductor: Any, server: Instance, sent: Any) -> None:
+    def test_malformed_bodies_are_refused(self, admin: Any, conductor: Any, server: Instance, sent: Any) -> None:
         answer = admin.call("POST", f"/servers/{server.uuid}/action", sent)
         assert answer.fault == "badRequest", answer.text
         assert conductor.calls == []
@@ -134,7 +134,7 @@ class TestEveryAction:
     @pytest.mark.parametrize(
         "name", ["os-start", "os-stop", "lock", "unlock", "confirmResize", "revertResize", "forceDelete"]
     )
-    def test_unknown_servers(self, api: Any, name: str) -> None:
+    def test_unknown_servers_are_not_found(self, api: Any, name: str) -> None:
         assert act(api, MISSING, name).fault == "itemNotFound"
         assert act(api, "nonsense", name).fault == "itemNotFound"
 
@@ -147,18 +147,20 @@ class TestEveryAction:
         ("name", "value"),
         [("os-stop", None), ("reboot", {"type": "HARD"}), ("resize", {"flavorRef": "2"}), ("forceDelete", None)],
     )
-    def test_locked(self, api: Any, cloud: Any, server: Instance, name: str, value: Any) -> None:
+    def test_a_locked_server_refuses_actions(
+        self, api: Any, cloud: Any, server: Instance, name: str, value: Any
+    ) -> None:
         flavors.create(cloud.services.api, Flavor("2", "two", 1, 512, 1))
         instances.update(cloud.cell("cell1"), server.uuid, locked=True, locked_by="owner")
         answer = act(api, server, name, value)
         assert answer.fault == "conflictingRequest" and "is locked" in answer.message
 
-    def test_what_other_clouds_have(self, api: Any, server: Instance) -> None:
+    def test_actions_that_the_api_no_longer_has_are_not_found(self, api: Any, server: Instance) -> None:
         assert act(api, server, "addFloatingIp", {}, version="2.44").status == 404
 
 
 class TestLock:
-    def test_with_a_reason(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_a_lock_shows_its_reason_until_it_is_released(self, api: Any, cloud: Any, server: Instance) -> None:
         assert act(api, server, "lock", {"locked_reason": "why"}).status == 202
         shown = api.get(f"/servers/{server.uuid}").json["server"]
         assert shown["locked"] is True and shown["locked_reason"] == "why"
@@ -166,20 +168,24 @@ class TestLock:
         assert reread(cloud, server).locked is False and reread(cloud, server).locked_reason is None
         assert recorded(cloud, server) == ["unlock", "lock"]
 
-    def test_an_administrators_lock(self, api: Any, admin: Any, cloud: Any, server: Instance) -> None:
+    def test_only_administrators_release_an_administrators_lock(
+        self, api: Any, admin: Any, cloud: Any, server: Instance
+    ) -> None:
         assert act(admin, server, "lock").status == 202
         assert act(api, server, "lock").status == 202
         assert act(api, server, "unlock").fault == "forbidden"
         assert reread(cloud, server).locked_by == "admin"
         assert act(admin, server, "unlock").status == 202
 
-    def test_reset_state(self, admin: Any, cloud: Any, server: Instance) -> None:
+    def test_reset_state_sets_the_state_and_clears_the_task(self, admin: Any, cloud: Any, server: Instance) -> None:
         set_states(cloud, server, VmState.ACTIVE, TaskState.RESIZE_MIGRATING)
         assert act(admin, server, "os-resetState", {"state": "error"}).status == 202
         after = reread(cloud, server)
         assert (after.vm_state, after.task_state, after.host) == (VmState.ERROR, None, "host1")
 
-    def test_console(self, api: Any, cloud: Any, conductor: Any, server: Instance) -> None:
+    def test_the_console_output_is_shown_up_to_a_length(
+        self, api: Any, cloud: Any, conductor: Any, server: Instance
+    ) -> None:
         conductor.answers["get_console_output"] = "login:"
         assert act(api, server, "os-getConsoleOutput", {"length": "5"}).json == {"output": "login:"}
         assert conductor.calls[0][1]["length"] == 5

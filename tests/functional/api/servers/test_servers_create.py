@@ -97,7 +97,7 @@ class TestCreated:
         (root,) = created(cloud, api.post("/servers", body())).block_devices
         assert (root.source_type, root.destination_type, root.boot_index, root.image_id) == ("image", "local", 0, IMAGE)
 
-    def test_a_config_drive_if_the_image_or_the_configuration_asks_for_it(
+    def test_a_config_drive_is_made_if_image_or_configuration_asks_for_it(
         self, api: Any, cloud: Any, images: Any
     ) -> None:
         images.answers["show"] = lambda _context, image_id: ImageMeta(
@@ -109,7 +109,7 @@ class TestCreated:
         cloud.option("DEFAULT", "force_config_drive", True)
         assert created(cloud, api.post("/servers", body(config_drive=False))).instance.config_drive
 
-    def test_from_a_volume(self, api: Any, cloud: Any) -> None:
+    def test_a_server_boots_from_a_volume(self, api: Any, cloud: Any) -> None:
         device = {"source_type": "volume", "destination_type": "volume", "uuid": VOLUME, "boot_index": 0, "tag": "root"}
         request = created(cloud, api.post("/servers", body(imageRef="", block_device_mapping_v2=[device])))
         (root,) = request.block_devices
@@ -120,7 +120,7 @@ class TestCreated:
         shown = api.get(f"/servers/{request.instance_uuid}").json["server"]
         assert shown["image"] == "" and shown["os-extended-volumes:volumes_attached"][0]["id"] == VOLUME
 
-    def test_from_an_image_in_a_new_volume(self, api: Any, cloud: Any) -> None:
+    def test_a_server_boots_from_an_image_in_a_new_volume(self, api: Any, cloud: Any) -> None:
         device = {
             "source_type": "image",
             "destination_type": "volume",
@@ -133,7 +133,7 @@ class TestCreated:
         assert root.image_id == IMAGE and root.volume_size == 3 and root.volume_id is None
         assert request.instance.image_ref == "" and request.instance.image_meta is not None
 
-    def test_with_further_disks(self, api: Any, cloud: Any) -> None:
+    def test_a_server_may_have_further_disks(self, api: Any, cloud: Any) -> None:
         devices = [
             ROOT,
             {"source_type": "volume", "destination_type": "volume", "uuid": VOLUME, "boot_index": -1},
@@ -144,11 +144,11 @@ class TestCreated:
         assert len({device.uuid for device in request.block_devices}) == 3
         assert request.block_devices[2].delete_on_termination
 
-    def test_the_flavors_ephemeral_disk_and_swap(self, api: Any, cloud: Any) -> None:
+    def test_a_server_has_its_flavors_ephemeral_disk_and_swap(self, api: Any, cloud: Any) -> None:
         request = created(cloud, api.post("/servers", body(flavorRef="2")))
         assert [local(device) for device in request.block_devices[1:]] == [(None, 3, -1), ("swap", 64, -1)]
 
-    def test_ephemeral_space_divided_and_less_swap(self, api: Any, cloud: Any) -> None:
+    def test_ephemeral_space_may_be_divided_and_swap_be_less(self, api: Any, cloud: Any) -> None:
         devices = [ROOT, blank(volume_size=1, guest_format="vfat"), blank(volume_size=2, delete_on_termination=False)]
         cloud.option("DEFAULT", "max_local_block_devices", -1)
         devices.append(blank(guest_format="swap", volume_size=32, boot_index=-1))
@@ -163,7 +163,7 @@ class TestCreated:
         request = created(cloud, api.post("/servers", body(block_device_mapping_v2=devices)))
         assert len(request.block_devices) == 1
 
-    def test_the_legacy_form_of_devices(self, api: Any, cloud: Any) -> None:
+    def test_the_legacy_form_of_devices_is_accepted(self, api: Any, cloud: Any) -> None:
         device = {"device_name": "vda", "volume_id": VOLUME, "delete_on_termination": "1"}
         request = created(
             cloud,
@@ -173,7 +173,7 @@ class TestCreated:
         )
         assert request.block_devices[0].boot_index == 0 and request.block_devices[0].delete_on_termination
 
-    def test_several_at_once(self, api: Any, cloud: Any, conductor: Any) -> None:
+    def test_several_are_created_at_once(self, api: Any, cloud: Any, conductor: Any) -> None:
         wanted = body(min_count=2, max_count="3", return_reservation_id=True, hostname="web")
         answer = api.post("/servers", wanted)
         assert answer.status == 202 and answer.json.keys() == {"reservation_id"}
@@ -183,12 +183,12 @@ class TestCreated:
         assert {r.instance.reservation_id for r in found} == {answer.json["reservation_id"]}
         assert len(conductor.calls) == 3
 
-    def test_as_many_as_the_quota_allows(self, api: Any, cloud: Any) -> None:
+    def test_as_many_are_created_as_the_quota_allows(self, api: Any, cloud: Any) -> None:
         cloud.option("quota", "instances", 2)
         assert api.post("/servers", body(min_count=1, max_count=5)).status == 202
         assert len(build_requests.list_for(cloud.services.api, "project")) == 2
 
-    def test_networks(self, api: Any, cloud: Any) -> None:
+    def test_networks_are_none_auto_or_named(self, api: Any, cloud: Any) -> None:
         assert created(cloud, api.post("/servers", body(networks="none"))).requested_networks == []
         auto = created(cloud, api.post("/servers", body(networks="auto"))).requested_networks
         assert [found.network_id for found in auto] == [NETWORK]
@@ -199,12 +199,12 @@ class TestCreated:
             RequestedNetwork(port_id=VOLUME),
         ]
 
-    def test_security_groups_by_name(self, api: Any, cloud: Any) -> None:
+    def test_security_groups_are_given_by_name(self, api: Any, cloud: Any) -> None:
         answer = api.post("/servers", body(security_groups=[{"name": "web"}, {"name": "db"}]))
         assert answer.json["server"]["security_groups"] == [{"name": "web"}, {"name": "db"}]
         assert created(cloud, answer).instance.security_groups == ["web", "db"]
 
-    def test_into_a_server_group(self, api: Any, cloud: Any) -> None:
+    def test_a_server_is_created_in_a_server_group(self, api: Any, cloud: Any) -> None:
         groups.create(cloud.services.api, ServerGroup(GROUP, "g", "project", "user", "anti-affinity"))
         request = created(cloud, api.post("/servers", body({"group": GROUP, "_nova_check_type": "rebuild"})))
         spec = RequestSpec.from_persisted(mappings.get_spec(cloud.services.api, request.instance_uuid))
@@ -215,7 +215,7 @@ class TestCreated:
         # internal hints are not the users' (bug 2151252)
         assert shown["scheduler_hints"] == {"group": [GROUP]}
 
-    def test_availability_zone_and_host(self, api: Any, admin: Any, cloud: Any) -> None:
+    def test_availability_zone_and_host_are_requested(self, api: Any, admin: Any, cloud: Any) -> None:
         cloud.host("host1")
         aggregate = aggregates.create(cloud.services.api, "a", {"availability_zone": "zone1"})
         aggregates.add_host(cloud.services.api, aggregate.id, "host1")
@@ -235,7 +235,7 @@ class TestCreated:
         request = created(cloud, api.post("/servers", body(name="サーバ")))
         assert request.instance.hostname == f"server-{request.instance_uuid}"
 
-    def test_personality_before_2_57(self, api: Any, cloud: Any) -> None:
+    def test_personality_files_are_accepted_before_2_57(self, api: Any, cloud: Any) -> None:
         files = [{"path": "/etc/motd", "contents": base64.b64encode(b"hello").decode()}]
         request = created(cloud, api.post("/servers", body(personality=files), version="2.56"))
         assert request.instance.injected_files[0].path == "/etc/motd"
@@ -243,7 +243,7 @@ class TestCreated:
         cloud.option("quota", "injected_files", 0)
         assert api.post("/servers", body(personality=files), version="2.56").status == 403
 
-    def test_one_transaction_for_a_server(self, api: Any) -> None:
+    def test_a_server_costs_one_transaction(self, api: Any) -> None:
         before = statements.snapshot()
         assert api.post("/servers", body()).status == 202
         assert (statements.snapshot() - before)["api"] <= 9
@@ -317,7 +317,9 @@ class TestRefused:
             ({"imageRef": "", "block_device_mapping_v2": [{"source_type": "volume", "uuid": VOLUME}]}, "2.96"),
         ],
     )  # fmt: skip
-    def test_bad_requests(self, api: Any, cloud: Any, conductor: Any, fields: dict[str, Any], version: str) -> None:
+    def test_bad_requests_are_refused_and_nothing_is_built(
+        self, api: Any, cloud: Any, conductor: Any, fields: dict[str, Any], version: str
+    ) -> None:
         wanted = body(**fields)
         if version in ("2.36", "2.1", "2.18") and "networks" not in fields:
             del wanted["server"]["networks"]
@@ -343,17 +345,17 @@ class TestRefused:
     @pytest.mark.parametrize(
         "sent", [b"", b"{", b"[]", b"null", b'"x"', b'{"server": null}', b'{"server": []}', b"\xff", b"{}"]
     )
-    def test_malformed_bodies(self, api: Any, sent: bytes) -> None:
+    def test_malformed_bodies_are_refused(self, api: Any, sent: bytes) -> None:
         answer = api.post("/servers", body=sent, headers={"Content-Type": "application/json"})
         assert answer.fault == "badRequest"
 
-    def test_group_hints(self, api: Any, cloud: Any) -> None:
+    def test_groups_that_are_not_the_projects_are_refused(self, api: Any, cloud: Any) -> None:
         groups.create(cloud.services.api, ServerGroup(GROUP, "g", "elsewhere", "user", "affinity"))
         assert api.post("/servers", body({"group": GROUP})).status == 400
         assert api.post("/servers", body({"group": VOLUME})).status == 400
         assert api.post("/servers", body({"group": "nonsense"})).status == 400
 
-    def test_a_private_flavor_of_another_project(self, api: Any, admin: Any) -> None:
+    def test_a_private_flavor_of_another_project_is_refused(self, api: Any, admin: Any) -> None:
         assert "could not be found" in api.post("/servers", body(flavorRef="9")).message
         assert admin.post("/servers", body(flavorRef="9")).status == 202
 
@@ -396,7 +398,7 @@ class TestRefused:
         assert answer.status == 400, answer.text
 
     @pytest.mark.parametrize(("option", "limit"), [("instances", 0), ("cores", 0), ("ram", 127), ("metadata_items", 0)])
-    def test_quota(self, api: Any, cloud: Any, option: str, limit: int) -> None:
+    def test_what_exceeds_a_quota_is_refused(self, api: Any, cloud: Any, option: str, limit: int) -> None:
         cloud.option("quota", option, limit)
         assert api.post("/servers", body(metadata={"a": "b"})).fault == "forbidden"
         assert build_requests.list_for(cloud.services.api, None) == []

@@ -26,21 +26,25 @@ class TestDelete:
         (move,) = journal.of_server(cloud.services.api, server.uuid)
         assert move.recipe == "delete" and conductor.calls[0][1]["move_id"] == move.id
 
-    def test_twice(self, api: Any, cloud: Any, conductor: Any, server: Instance) -> None:
+    def test_a_second_delete_is_accepted_and_does_nothing(
+        self, api: Any, cloud: Any, conductor: Any, server: Instance
+    ) -> None:
         assert api.delete(f"/servers/{server.uuid}").status == 204
         assert api.delete(f"/servers/{server.uuid}").status == 204
         assert len(conductor.calls) == 1 and recorded(cloud, server) == ["delete"]
 
-    def test_forced(self, api: Any, conductor: Any, server: Instance) -> None:
+    def test_a_forced_delete_is_accepted(self, api: Any, conductor: Any, server: Instance) -> None:
         assert act(api, server, "forceDelete").status == 202
         assert conductor.calls[0][0] == "run_move"
 
-    def test_locked(self, api: Any, admin: Any, cloud: Any, server: Instance) -> None:
+    def test_only_administrators_delete_a_locked_server(
+        self, api: Any, admin: Any, cloud: Any, server: Instance
+    ) -> None:
         instances.update(cloud.cell("cell1"), server.uuid, locked=True)
         assert api.delete(f"/servers/{server.uuid}").status == 409
         assert admin.delete(f"/servers/{server.uuid}").status == 204
 
-    def test_before_it_has_a_cell(self, api: Any, cloud: Any, conductor: Any) -> None:
+    def test_a_server_is_deleted_before_it_has_a_cell(self, api: Any, cloud: Any, conductor: Any) -> None:
         uuid = make_build_request(cloud)
         assert api.delete(f"/servers/{uuid}").status == 204
         assert api.get(f"/servers/{uuid}").status == 404
@@ -66,5 +70,5 @@ class TestDelete:
         assert api.delete(f"/servers/{uuid}").status == 204
         assert conductor.calls[0][0] == "run_move"
 
-    def test_nothing_there(self, api: Any) -> None:
+    def test_a_server_that_is_not_there_is_not_found(self, api: Any) -> None:
         assert api.delete(f"/servers/{MISSING}").status == 404

@@ -70,7 +70,7 @@ def rich(cloud: Any) -> Instance:
 
 
 class TestShow:
-    def test_the_first_version(self, api: Any, rich: Instance) -> None:
+    def test_the_first_version_has_its_own_fields(self, api: Any, rich: Instance) -> None:
         server = api.get(f"/servers/{rich.uuid}", version="2.1").json["server"]
         assert server["name"] == "rich" and server["status"] == "ACTIVE" and server["progress"] == 0
         assert server["flavor"]["id"] == "7"
@@ -124,7 +124,7 @@ class TestShow:
         listed = api.get("/servers/detail", version=f"2.{first}").json["servers"][0]
         assert (key in listed) is (key != "server_groups")
 
-    def test_embedded_flavor_and_image_properties(self, api: Any, rich: Instance) -> None:
+    def test_flavor_and_image_properties_are_embedded(self, api: Any, rich: Instance) -> None:
         server = api.get(f"/servers/{rich.uuid}", version="2.98").json["server"]
         assert server["flavor"] == {
             "vcpus": 2, "ram": 256, "disk": 3, "ephemeral": 1, "swap": 64, "original_name": "big", "extra_specs": {"gen": "1"},
@@ -154,7 +154,7 @@ class TestShow:
             listed = admin.get("/servers/detail?all_tenants=1").json["servers"]
             assert listed[0]["host_status"] == status
 
-    def test_server_groups(self, api: Any, cloud: Any, rich: Instance) -> None:
+    def test_a_server_shows_its_groups(self, api: Any, cloud: Any, rich: Instance) -> None:
         group = groups.create(
             cloud.services.api, ServerGroup("c0000000-2222-3333-4444-555555555555", "g", "project", "user", "affinity")
         )
@@ -162,7 +162,7 @@ class TestShow:
             groups.add_member_in(connection, group.id, rich.uuid)
         assert api.get(f"/servers/{rich.uuid}").json["server"]["server_groups"] == [group.uuid]
 
-    def test_the_latest_fault_of_a_failed_server(self, api: Any, admin: Any, cloud: Any) -> None:
+    def test_a_failed_server_shows_its_latest_fault(self, api: Any, admin: Any, cloud: Any) -> None:
         server = cloud.server(vm_state=VmState.ERROR)
         for message in ("first", "second"):
             actions.add_fault(cloud.cell("cell1"), server.uuid, InstanceFault(500, message, details="on host1"))
@@ -171,7 +171,7 @@ class TestShow:
         assert admin.get(f"/servers/{server.uuid}").json["server"]["fault"]["details"] == "on host1"
         assert api.get("/servers/detail").json["servers"][0]["fault"]["message"] == "second"
 
-    def test_reverting_until_the_guest_is_up_again(self, api: Any, cloud: Any) -> None:
+    def test_a_server_shows_revert_resize_until_its_guest_is_up(self, api: Any, cloud: Any) -> None:
         server = cloud.server(task_state=TaskState.RESIZE_REVERTING)
         assert api.get(f"/servers/{server.uuid}").json["server"]["status"] == "REVERT_RESIZE"
 
@@ -188,7 +188,7 @@ class TestShow:
         instances.soft_delete(cloud.cell("cell1"), server.uuid)
         assert api.get(f"/servers/{server.uuid}").status == 404
 
-    def test_few_statements(self, api: Any, rich: Instance) -> None:
+    def test_a_server_is_shown_with_one_statement_per_database(self, api: Any, rich: Instance) -> None:
         before = statements.snapshot()
         api.get(f"/servers/{rich.uuid}", version="2.70")
         assert statements.snapshot() - before == {"api": 1, "cell1": 1}
@@ -196,7 +196,7 @@ class TestShow:
         api.get(f"/servers/{rich.uuid}", version="2.96")
         assert statements.snapshot() - before == {"api": 1, "cell1": 1}
 
-    def test_while_it_changes_cells(
+    def test_a_server_is_shown_while_it_changes_cells(
         self, api: Any, cloud: Any, rich: Instance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The mapping was read, then the server moved and its old record went."""
@@ -216,7 +216,7 @@ class TestShow:
 
 
 class TestList:
-    def test_brief_and_detailed(self, api: Any, cloud: Any) -> None:
+    def test_a_list_is_brief_or_detailed(self, api: Any, cloud: Any) -> None:
         server = cloud.server(display_name="one")
         (brief,) = api.get("/servers").json["servers"]
         assert brief.keys() == {"id", "name", "links"} and brief["id"] == server.uuid
@@ -228,7 +228,7 @@ class TestList:
             if key != "server_groups"
         }
 
-    def test_only_the_callers_project(self, api: Any, admin: Any, cloud: Any) -> None:
+    def test_members_see_the_servers_of_their_project_only(self, api: Any, admin: Any, cloud: Any) -> None:
         cloud.server(display_name="mine")
         cloud.server(display_name="theirs", project_id="elsewhere", cell="cell2")
         assert names(api.get("/servers")) == ["mine"]
@@ -289,7 +289,9 @@ class TestList:
             ("nonsense=1", "2.74", ["db", "web"]),
         ],
     )
-    def test_filters_and_order(self, api: Any, cloud: Any, query: str, version: str, expected: list[str]) -> None:
+    def test_filters_select_servers_and_keep_order(
+        self, api: Any, cloud: Any, query: str, version: str, expected: list[str]
+    ) -> None:
         vif = Vif("port", "fa:16:3e:00:00:01", "net", "net", [FixedIp("10.0.0.5", "sub")])
         cloud.server(display_name="web", image_ref=IMAGE, tags=["a", "b"], network_info=[vif], created_at=START)
         marker = cloud.server(
@@ -318,7 +320,7 @@ class TestList:
 
     @pytest.mark.timeout(60)
     @pytest.mark.parametrize("query", ["name=^(a%2B)%2B$", "ip=^(1%2B)%2B$", "ip6=^(1%2B)%2B$"])
-    def test_expressions_that_make_engines_backtrack(self, api: Any, cloud: Any, query: str) -> None:
+    def test_expressions_that_make_engines_backtrack_take_no_time(self, api: Any, cloud: Any, query: str) -> None:
         """With an engine that backtracks each takes 2**33 steps; the database is not asked at all."""
         addresses = [FixedIp("1" * 34 + ".0", "sub"), FixedIp("1" * 34 + "::", "sub")]
         vif = Vif("port", "fa:16:3e:00:00:01", "net", "demo-net", addresses)
@@ -363,7 +365,9 @@ class TestList:
         assert [server["host_status"] for server in found] == ["UP"] * 20
         assert statements.snapshot() - before == {"api": 2, "cell1": 2, "cell2": 2}
 
-    def test_servers_of_a_cell_that_is_down(self, api: Any, cloud: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_servers_of_a_cell_that_is_down_are_shown_in_part_from_2_69(
+        self, api: Any, cloud: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         from causeway import errors
         from causeway.store import listing, mapped_pages
 

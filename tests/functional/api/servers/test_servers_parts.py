@@ -66,17 +66,17 @@ class TestMetadata:
             ("POST", "", {"metadata": {"k": "v"}, "x": 1}),
         ],
     )
-    def test_bad_requests(self, api: Any, server: Instance, method: str, path: str, body: Any) -> None:
+    def test_bad_metadata_is_refused(self, api: Any, server: Instance, method: str, path: str, body: Any) -> None:
         answer = api.call(method, f"/servers/{server.uuid}/metadata{path}", body)
         assert answer.fault == "badRequest", answer.text
 
-    def test_quota(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_metadata_is_limited_by_quota(self, api: Any, cloud: Any, server: Instance) -> None:
         cloud.option("quota", "metadata_items", 1)
         path = f"/servers/{server.uuid}/metadata"
         assert api.post(path, {"metadata": {"b": "2"}}).fault == "forbidden"
         assert api.put(path, {"metadata": {"b": "2"}}).status == 200
 
-    def test_states_and_locks(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_states_and_locks_refuse_changes_of_metadata(self, api: Any, cloud: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/metadata"
         set_states(cloud, server, VmState.RESIZED)
         assert api.post(path, {"metadata": {"b": "2"}}).fault == "conflictingRequest"
@@ -101,7 +101,7 @@ class TestTags:
         assert api.get(path).json == {"tags": []}
         assert api.get(path, version="2.25").status == 404
 
-    def test_bad_requests(self, api: Any, server: Instance) -> None:
+    def test_bad_tags_are_refused(self, api: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/tags"
         for body in ({"tags": ["a,b"]}, {"tags": [""]}, {"tags": ["x" * 61]}, {"tags": "x"}, {"tags": [1]}, {}):
             assert api.put(path, body).fault == "badRequest"
@@ -134,7 +134,7 @@ def history(cloud: Any, server: Instance) -> Instance:
 
 
 class TestHistory:
-    def test_newest_first(self, api: Any, history: Instance) -> None:
+    def test_actions_are_listed_newest_first(self, api: Any, history: Instance) -> None:
         found = api.get(f"/servers/{history.uuid}/os-instance-actions").json["instanceActions"]
         assert [action["action"] for action in found] == ["resize", "stop", "create"]
         assert found[0]["message"] == "Error" and "updated_at" in found[0]
@@ -142,7 +142,7 @@ class TestHistory:
         old = api.get(f"/servers/{history.uuid}/os-instance-actions", version="2.57").json
         assert "updated_at" not in old["instanceActions"][0]
 
-    def test_pages(self, api: Any, history: Instance) -> None:
+    def test_actions_are_listed_in_pages(self, api: Any, history: Instance) -> None:
         path = f"/servers/{history.uuid}/os-instance-actions"
         first = api.get(f"{path}?limit=2").json
         assert len(first["instanceActions"]) == 2 and first["links"][0]["rel"] == "next"
@@ -162,10 +162,10 @@ class TestHistory:
             "changes-since=2026-01-02&changes-before=2026-01-01",
         ],
     )
-    def test_bad_queries(self, api: Any, history: Instance, query: str) -> None:
+    def test_bad_queries_are_refused(self, api: Any, history: Instance, query: str) -> None:
         assert api.get(f"/servers/{history.uuid}/os-instance-actions?{query}").fault == "badRequest"
 
-    def test_events_by_version_and_policy(self, api: Any, admin: Any, history: Instance) -> None:
+    def test_events_are_shown_by_version_and_policy(self, api: Any, admin: Any, history: Instance) -> None:
         path = f"/servers/{history.uuid}/os-instance-actions/req-2"
         assert "events" not in api.get(path, version="2.50").json["instanceAction"]
         (event,) = api.get(path).json["instanceAction"]["events"]
@@ -176,7 +176,7 @@ class TestHistory:
         assert event.keys() == {"event", "start_time", "finish_time", "result", "traceback"}
         assert api.get(f"/servers/{history.uuid}/os-instance-actions/req-9").status == 404
 
-    def test_of_a_deleted_server(self, api: Any, cloud: Any, history: Instance) -> None:
+    def test_actions_of_a_deleted_server_are_listed_from_2_21(self, api: Any, cloud: Any, history: Instance) -> None:
         instances.soft_delete(cloud.cell("cell1"), history.uuid)
         path = f"/servers/{history.uuid}/os-instance-actions"
         assert len(api.get(path, version="2.21").json["instanceActions"]) == 3
@@ -208,7 +208,7 @@ class TestVolumes:
             attachment_id="e0000000-0000-0000-0000-000000000001",
         )
 
-    def test_listed_and_shown(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_volumes_are_listed_and_shown(self, api: Any, cloud: Any, server: Instance) -> None:
         device = attach(cloud, server, tag="data", delete_on_termination=True)
         path = f"/servers/{server.uuid}/os-volume_attachments"
         (old,) = api.get(path, version="2.1").json["volumeAttachments"]
@@ -226,7 +226,7 @@ class TestVolumes:
         assert api.get(f"{path}?limit=1&offset=1").json == {"volumeAttachments": []}
         assert api.get(f"{path}/{OTHER}").status == 404
 
-    def test_attached(self, api: Any, conductor: Any, server: Instance) -> None:
+    def test_a_volume_is_attached(self, api: Any, conductor: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/os-volume_attachments"
         wanted = {"volumeId": VOLUME, "device": "/dev/vdc", "tag": "data", "delete_on_termination": True}
         answer = api.post(path, {"volumeAttachment": wanted}, version="2.96")
@@ -249,7 +249,7 @@ class TestVolumes:
         ],
     )
     @pytest.mark.parametrize("device", ["/dev/vdc", None])
-    def test_what_attaching_answers(
+    def test_an_attach_answers_what_its_version_has(
         self, api: Any, conductor: Any, server: Instance, version: str, more: Any, device: str | None
     ) -> None:
         """Not what is listed: the id stays when 2.89 takes it from there, and the device is told even if there is none."""
@@ -271,7 +271,7 @@ class TestVolumes:
             ("2.89", {"tag", "delete_on_termination", "attachment_id", "bdm_uuid"}),
         ],
     )
-    def test_what_is_shown_in_which_version(
+    def test_a_volume_shows_what_its_version_has(
         self, api: Any, cloud: Any, server: Instance, version: str, keys: set[str]
     ) -> None:
         attach(cloud, server)
@@ -280,12 +280,14 @@ class TestVolumes:
         assert listed == api.get(f"{path}/{VOLUME}", version=version).json["volumeAttachment"]
         assert listed.keys() == {"volumeId", "serverId", "device"} | keys
 
-    def test_also_when_resized(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_a_volume_is_attached_to_a_resized_server(self, api: Any, cloud: Any, server: Instance) -> None:
         set_states(cloud, server, VmState.RESIZED)
         path = f"/servers/{server.uuid}/os-volume_attachments"
         assert api.post(path, {"volumeAttachment": {"volumeId": VOLUME}}).status == 202
 
-    def test_also_when_offloaded_since_2_20(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_a_volume_is_attached_to_an_offloaded_server_from_2_20(
+        self, api: Any, cloud: Any, server: Instance
+    ) -> None:
         """There is no host to tell of it: the volume is reserved until the server is restored."""
         instances.update(cloud.cell("cell1"), server.uuid, vm_state=VmState.SHELVED_OFFLOADED, host=None)
         path, wanted = f"/servers/{server.uuid}/os-volume_attachments", {"volumeAttachment": {"volumeId": VOLUME}}
@@ -331,7 +333,7 @@ class TestVolumes:
             ({"volumeId": VOLUME, "tag": "a/b"}, "2.96"),
         ],
     )
-    def test_bad_requests(self, api: Any, server: Instance, wanted: Any, version: str) -> None:
+    def test_bad_attachments_are_refused(self, api: Any, server: Instance, wanted: Any, version: str) -> None:
         path = f"/servers/{server.uuid}/os-volume_attachments"
         assert api.post(path, {"volumeAttachment": wanted}, version=version).fault == "badRequest"
 
@@ -340,7 +342,7 @@ class TestVolumes:
         path = f"/servers/{server.uuid}/os-volume_attachments"
         assert api.post(path, {"volumeAttachment": {"volumeId": VOLUME}}).fault == "badRequest"
 
-    def test_detached(self, api: Any, cloud: Any, conductor: Any, server: Instance) -> None:
+    def test_a_volume_is_detached_by_an_operation(self, api: Any, cloud: Any, conductor: Any, server: Instance) -> None:
         attach(cloud, server)
         attach(cloud, server, OTHER, boot_index=0)
         path = f"/servers/{server.uuid}/os-volume_attachments"
@@ -365,7 +367,7 @@ class TestVolumes:
 
 
 class TestInterfaces:
-    def test_listed_and_shown(self, api: Any, server: Instance) -> None:
+    def test_ports_are_listed_and_shown(self, api: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/os-interface"
         port = {
             "net_id": NETWORK,
@@ -378,7 +380,9 @@ class TestInterfaces:
         assert api.get(f"{path}/{PORT}").json == {"interfaceAttachment": port | {"tag": "nic"}}
         assert api.get(f"{path}/{NETWORK}").status == 404
 
-    def test_attached_and_detached(self, api: Any, cloud: Any, conductor: Any, network: Any, server: Instance) -> None:
+    def test_ports_are_attached_and_detached(
+        self, api: Any, cloud: Any, conductor: Any, network: Any, server: Instance
+    ) -> None:
         network.answers["validate_networks"] = lambda _context, asked, *_given, **_more: asked
         conductor.answers["add_port"] = lambda _context, **_given: Vif(OTHER, "fa:16:3e:00:00:02", NETWORK)
         path = f"/servers/{server.uuid}/os-interface"
@@ -405,20 +409,20 @@ class TestInterfaces:
             [],
         ],
     )
-    def test_bad_requests(self, api: Any, server: Instance, wanted: Any) -> None:
+    def test_bad_ports_are_refused(self, api: Any, server: Instance, wanted: Any) -> None:
         path = f"/servers/{server.uuid}/os-interface"
         assert api.post(path, {"interfaceAttachment": wanted}).fault == "badRequest"
 
 
 class TestSmallThings:
-    def test_addresses(self, api: Any, server: Instance) -> None:
+    def test_addresses_are_listed_by_network(self, api: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/ips"
         listed = [{"version": 4, "addr": "10.0.0.5"}]
         assert api.get(path).json == {"addresses": {"demo-net": listed}}
         assert api.get(f"{path}/demo-net").json == {"demo-net": listed}
         assert api.get(f"{path}/other").status == 404
 
-    def test_topology_and_password(self, api: Any, server: Instance) -> None:
+    def test_topology_and_password_are_shown(self, api: Any, server: Instance) -> None:
         assert api.get(f"/servers/{server.uuid}/topology").json == {"nodes": [], "pagesize_kb": None}
         assert api.get(f"/servers/{server.uuid}/topology", version="2.77").status == 404
         assert api.get(f"/servers/{server.uuid}/os-server-password").json == {"password": ""}
@@ -516,7 +520,7 @@ class TestSecurityGroups:
         self.keep(cloud, server, ["web"], None)
         assert self.shown(api, server) == ["asked"]
 
-    def test_of_the_ports(self, api: Any, server: Instance) -> None:
+    def test_groups_of_the_ports_are_shown_with_their_rules(self, api: Any, server: Instance) -> None:
         (group,) = api.get(f"/servers/{server.uuid}/os-security-groups").json["security_groups"]
         assert group == {
             "id": DEFAULT,
@@ -536,7 +540,7 @@ class TestSecurityGroups:
             ],
         }
 
-    def test_added_and_removed(
+    def test_groups_are_added_and_removed(
         self, api: Any, cloud: Any, network: Any, server: Instance, ports: dict[str, list[str]]
     ) -> None:
         path, vif = f"/servers/{server.uuid}/action", Vif(PORT, "fa:16:3e:00:00:01", "net")

@@ -63,7 +63,7 @@ class TestResize:
         ):
             flavors.create(cloud.services.api, flavor)
 
-    def test_accepted(self, api: Any, asked: Asked, server: Instance) -> None:
+    def test_a_resize_is_accepted_and_begun(self, api: Any, asked: Asked, server: Instance) -> None:
         answer = act(api, server, "resize", {"flavorRef": "2", "OS-DCF:diskConfig": "AUTO"})
         assert (answer.status, answer.text) == (202, "")
         (move,) = asked.resizes
@@ -72,7 +72,7 @@ class TestResize:
         assert move["cross_cell_allowed"] is False
 
     @pytest.mark.usefixtures("cross_cell")
-    def test_policy_allows_to_leave_the_cell(self, api: Any, asked: Asked, server: Instance, network: Any) -> None:
+    def test_policy_allows_moves_to_another_cell(self, api: Any, asked: Asked, server: Instance, network: Any) -> None:
         assert act(api, server, "resize", {"flavorRef": "2"}).status == 202
         assert asked.resizes[0]["cross_cell_allowed"] is True
         assert network.calls == []
@@ -109,7 +109,7 @@ class TestResize:
         assert answer.status == 400 and "disk" in answer.message
         assert asked.resizes == []
 
-    def test_quota_of_an_upsize(self, api: Any, cloud: Any, asked: Asked, server: Instance) -> None:
+    def test_an_upsize_is_limited_by_quota(self, api: Any, cloud: Any, asked: Asked, server: Instance) -> None:
         cloud.option("quota", "cores", 1)
         assert act(api, server, "resize", {"flavorRef": "2"}).fault == "forbidden"
         assert act(api, server, "resize", {"flavorRef": "7"}).status == 202
@@ -132,7 +132,9 @@ class TestResize:
         assert act(api, server, "resize", {"flavorRef": "2"}).status == status
         assert len(asked.resizes) == (status == 202)
 
-    def test_migrate_to_a_host(self, admin: Any, cloud: Any, asked: Asked, server: Instance) -> None:
+    def test_a_migration_goes_to_a_host_that_is_named(
+        self, admin: Any, cloud: Any, asked: Asked, server: Instance
+    ) -> None:
         cloud.host("host2")
         cloud.host("elsewhere", "cell2")
         assert act(admin, server, "migrate", {"host": "host2"}).status == 202
@@ -144,7 +146,9 @@ class TestResize:
         assert asked.resizes[-1]["host"] is None
 
     @pytest.mark.usefixtures("cross_cell")
-    def test_migrate_to_a_host_of_another_cell(self, admin: Any, cloud: Any, asked: Asked, server: Instance) -> None:
+    def test_a_migration_may_name_a_host_of_another_cell(
+        self, admin: Any, cloud: Any, asked: Asked, server: Instance
+    ) -> None:
         cloud.host("elsewhere", "cell2")
         assert act(admin, server, "migrate", {"host": "elsewhere"}).status == 202
         assert asked.resizes[0]["cross_cell_allowed"] is True
@@ -176,14 +180,16 @@ class TestResize:
             migrations.insert_in(connection, migration)
             journal.insert_in(connection, move)
 
-    def test_confirm_and_revert(self, api: Any, cloud: Any, asked: Asked, server: Instance) -> None:
+    def test_a_finished_resize_is_confirmed_or_reverted(
+        self, api: Any, cloud: Any, asked: Asked, server: Instance
+    ) -> None:
         self._finished(cloud, server)
         assert act(api, server, "confirmResize").status == 204
         assert act(api, server, "revertResize").status == 202
         assert asked.others == ["confirm", "revert"]
 
     @pytest.mark.parametrize("name", ["confirmResize", "revertResize"])
-    def test_only_when_resized(self, api: Any, server: Instance, name: str) -> None:
+    def test_only_a_resized_server_is_confirmed_or_reverted(self, api: Any, server: Instance, name: str) -> None:
         answer = act(api, server, name)
         assert (answer.status, answer.message) == (
             409,
@@ -191,7 +197,9 @@ class TestResize:
         )
 
     @pytest.mark.parametrize("name", ["confirmResize", "revertResize"])
-    def test_only_with_a_finished_migration(self, api: Any, cloud: Any, server: Instance, name: str) -> None:
+    def test_only_a_finished_migration_is_confirmed_or_reverted(
+        self, api: Any, cloud: Any, server: Instance, name: str
+    ) -> None:
         self._finished(cloud, server, MigrationStatus.ERROR)
         assert act(api, server, name).fault == "badRequest"
         assert reread(cloud, server).task_state is None

@@ -14,7 +14,7 @@ from tests.functional.api.servers.server_actions import make_build_request, set_
 
 
 class TestUpdate:
-    def test_all_fields(self, api: Any, server: Instance) -> None:
+    def test_all_fields_are_updated(self, api: Any, server: Instance) -> None:
         wanted = {
             "name": "other",
             "description": "d",
@@ -36,14 +36,16 @@ class TestUpdate:
         assert api.put(path, {"server": long}).json["server"]["accessIPv6"] == "::babe:dc0c:1602"
         assert api.put(path, {"server": {"accessIPv6": "fe80::1%eth0"}}).status == 400
 
-    def test_in_verify_resize_and_without_a_cell(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_a_server_is_updated_in_verify_resize_and_without_a_cell(
+        self, api: Any, cloud: Any, server: Instance
+    ) -> None:
         set_states(cloud, server, VmState.RESIZED)
         assert api.put(f"/servers/{server.uuid}", {"server": {"name": "n"}}).json["server"]["name"] == "n"
         uuid = make_build_request(cloud)
         assert api.put(f"/servers/{uuid}", {"server": {"name": "n"}}).status == 200
         assert api.get(f"/servers/{uuid}").json["server"]["name"] == "n"
 
-    def test_the_short_answer_before_2_75(self, api: Any, server: Instance) -> None:
+    def test_the_answer_is_short_before_2_75(self, api: Any, server: Instance) -> None:
         shown = api.put(f"/servers/{server.uuid}", {"server": {"name": "n"}}, version="2.74").json["server"]
         assert "OS-EXT-STS:vm_state" not in shown and "config_drive" not in shown
         assert shown["server_groups"] == [] and shown["OS-DCF:diskConfig"] == "MANUAL"
@@ -63,10 +65,10 @@ class TestUpdate:
             ({"pinned_availability_zone": None}, "2.103"),
         ],
     )
-    def test_bad_requests(self, api: Any, server: Instance, fields: dict[str, Any], version: str) -> None:
+    def test_bad_requests_are_refused(self, api: Any, server: Instance, fields: dict[str, Any], version: str) -> None:
         assert api.put(f"/servers/{server.uuid}", {"server": fields}, version=version).fault == "badRequest"
 
-    def test_pinning(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_a_server_is_pinned_to_its_zone_and_released(self, api: Any, cloud: Any, server: Instance) -> None:
         from causeway.scheduler.request import RequestSpec
 
         database = cloud.cell("cell1")

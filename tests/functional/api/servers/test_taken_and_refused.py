@@ -258,25 +258,25 @@ def named_row(row: Row) -> str:
 
 
 @pytest.mark.parametrize("row", BODIES, ids=named_row)
-def test_bodies(admin: Any, places: dict[str, str], row: Row) -> None:
+def test_bodies_are_taken_or_refused_by_version(admin: Any, places: dict[str, str], row: Row) -> None:
     status, said = answered(admin, row, places)
     assert status == row[4], said
 
 
 @pytest.mark.parametrize("row", QUERIES, ids=named_row)
-def test_query_parameters(admin: Any, places: dict[str, str], row: Row) -> None:
+def test_query_parameters_are_taken_or_refused_by_version(admin: Any, places: dict[str, str], row: Row) -> None:
     status, said = answered(admin, row, places)
     assert status == row[4], said
 
 
 @pytest.mark.parametrize("row", unknown_parameters(), ids=named_row)
-def test_unknown_query_parameters(admin: Any, places: dict[str, str], row: Row) -> None:
+def test_unknown_query_parameters_are_taken_or_refused_by_version(admin: Any, places: dict[str, str], row: Row) -> None:
     status, said = answered(admin, row, places)
     assert status == row[4], said
 
 
 @pytest.mark.parametrize("name", PATTERNS)
-def test_filters_that_are_patterns(admin: Any, name: str) -> None:
+def test_filters_that_are_no_patterns_are_refused_by_name(admin: Any, name: str) -> None:
     for minor in (26, 104):
         for value in ("%5B", "(a", ""):
             refused = admin.get(f"/servers?all_tenants=1&{name}={value}", version=f"2.{minor}")
@@ -292,7 +292,7 @@ def test_a_pattern_fits_anywhere(admin: Any, cloud: Any) -> None:
 
 
 @pytest.mark.parametrize("row", PROXIED, ids=named_row)
-def test_what_is_passed_on(api: Any, images: Any, row: Row) -> None:
+def test_what_is_passed_on_is_taken_or_refused_by_version(api: Any, images: Any, row: Row) -> None:
     images.answers["forward"] = {"images": []}
     status, said = answered(api, row, {})
     assert status == row[4], said

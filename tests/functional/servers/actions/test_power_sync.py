@@ -38,7 +38,7 @@ def test_a_guest_that_stopped_by_itself_makes_its_server_shutoff(cloud: Cloud) -
     assert cloud.show(server).status == "SHUTOFF"
 
 
-def test_a_paused_guest_that_stopped_by_itself(cloud: Cloud) -> None:
+def test_a_paused_guest_that_stopped_by_itself_makes_its_server_shutoff(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.member.compute.pause_server(server.id)
     cloud.wait(server, "PAUSED")

@@ -38,7 +38,7 @@ def check_clean(cloud: Cloud) -> None:
     assert cloud.audit().disagreements == []
 
 
-def test_pause_and_suspend_and_back(cloud: Cloud) -> None:
+def test_a_server_is_paused_and_suspended_and_resumed(cloud: Cloud) -> None:
     server = cloud.boot()
     boots = cloud.driver(cloud.show(server).compute_host).guest_read(server.id)
     for action, status, power_state in (
@@ -156,7 +156,7 @@ def test_rebuild_of_a_volume_backed_server_keeps_its_volume(cloud: Cloud) -> Non
     check_clean(cloud)
 
 
-def test_an_image_of_a_running_server(cloud: Cloud) -> None:
+def test_an_image_of_a_running_server_has_its_disk(cloud: Cloud) -> None:
     server = cloud.boot()
     write(cloud, server, "mine")
     answer = act(cloud, server, "createImage", {"name": "copy", "metadata": {"kept": "yes"}})
@@ -246,7 +246,7 @@ def test_shelved_but_not_offloaded_until_somebody_asks(cloud: Cloud) -> None:
     check_clean(cloud)
 
 
-def test_a_server_that_was_shelved_for_long_enough_leaves_its_host(cloud: Cloud) -> None:
+def test_a_server_that_was_shelved_for_long_enough_is_offloaded(cloud: Cloud) -> None:
     cloud.option("shelved_offload_time", 3600)
     server = cloud.boot()
     act(cloud, server, "shelve")
@@ -263,7 +263,7 @@ def test_a_server_that_was_shelved_for_long_enough_leaves_its_host(cloud: Cloud)
     check_clean(cloud)
 
 
-def test_unshelve_to_a_host_that_the_administrator_names(cloud: Cloud) -> None:
+def test_an_administrator_names_the_host_of_an_unshelve(cloud: Cloud) -> None:
     server = cloud.boot()
     act(cloud, server, "shelve")
     cloud.wait(server, "SHELVED_OFFLOADED")

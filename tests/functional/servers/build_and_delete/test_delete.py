@@ -75,7 +75,7 @@ def test_while_the_resize_waits_for_its_end(cloud: Cloud, flavor: str) -> None:
         "finish_snapshot_based_resize_at_dest",
     ],
 )
-def test_while_a_step_of_the_resize_hangs(cloud: Cloud, method: str) -> None:
+def test_a_server_is_deleted_while_a_step_of_its_resize_hangs(cloud: Cloud, method: str) -> None:
     server, volume = server_and_volume(cloud)
     gate = Gate(cloud, method)
     cloud.member.compute.resize_server(server.id, "gen2.small")
@@ -87,7 +87,7 @@ def test_while_a_step_of_the_resize_hangs(cloud: Cloud, method: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
-def test_while_the_resize_is_being_ended(cloud: Cloud, end: str) -> None:
+def test_a_server_is_deleted_while_its_resize_is_confirmed_or_reverted(cloud: Cloud, end: str) -> None:
     server, volume = server_and_volume(cloud)
     cloud.resized(server)
     method = {"confirm": "confirm_snapshot_based_resize_at_source", "revert": "restore_at_source"}[end]
@@ -103,7 +103,7 @@ def test_while_the_resize_is_being_ended(cloud: Cloud, end: str) -> None:
     assert cloud.events(server, "delete") == [("compute_terminate_instance", "Success")]
 
 
-def test_a_server_whose_move_failed(cloud: Cloud) -> None:
+def test_a_server_whose_move_failed_is_deleted(cloud: Cloud) -> None:
     server, volume = server_and_volume(cloud)
     cloud.without_rounds()
     cloud.fail("status", "/file$", service="image", method="PUT", status=413)

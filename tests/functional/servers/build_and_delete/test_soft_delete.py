@@ -138,7 +138,7 @@ def test_one_that_is_rescued_stays_so_if_it_is_not_deleted(cloud: Cloud) -> None
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
 
-def test_forced_while_it_is_put_off(cloud: Cloud) -> None:
+def test_a_delete_that_is_put_off_can_be_forced(cloud: Cloud) -> None:
     server = cloud.boot()
     with cloud.held("store_disk") as reached:
         cloud.member.compute.delete_server(server.id)

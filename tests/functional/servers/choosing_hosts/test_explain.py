@@ -83,7 +83,7 @@ def test_a_move_keeps_why_its_host_was_chosen_in_short(cloud: Cloud) -> None:
     assert explanation.summary().startswith("4 hosts: ")
 
 
-def test_what_would_be_moved_and_by_which_recipe(cloud: Cloud) -> None:
+def test_it_says_what_would_move_and_by_which_recipe(cloud: Cloud) -> None:
     server = cloud.boot(flavor="any.small")
     volume = cloud.volume()
     cloud.attach(server, volume)
@@ -139,7 +139,7 @@ def test_how_its_memory_would_come_to_hosts_of_another_cell(cloud: Cloud, monkey
     assert "[moves] direct is never" in checked[0][-1]["message"]
 
 
-def test_why_its_disks_would_travel_while_it_is_off(cloud: Cloud) -> None:
+def test_it_says_why_disks_would_travel_while_it_is_off(cloud: Cloud) -> None:
     server = cloud.boot(flavor="any.small")
     cloud.option("warm", "never", "moves")
     assert candidates(cloud, server)["moves"]["travel"].endswith(": [moves] warm is never")
@@ -191,7 +191,7 @@ def test_hosts_that_placement_left_out_have_a_reason(cloud: Cloud, huge: Any) ->
     assert "are full on MEMORY_MB (needs 99000000" in found["summary"] and "cell2-host1" in found["summary"]
 
 
-def test_a_host_that_lacks_a_trait(cloud: Cloud) -> None:
+def test_a_host_that_lacks_a_trait_is_refused_by_placement(cloud: Cloud) -> None:
     flavor = cloud.admin.compute.create_flavor(name="avx", ram=128, vcpus=1, disk=1)
     cloud.admin.compute.create_flavor_extra_specs(flavor, {"trait:HW_CPU_X86_AVX512F": "required"})
     server = cloud.boot()
@@ -202,7 +202,7 @@ def test_a_host_that_lacks_a_trait(cloud: Cloud) -> None:
     cloud.admin.compute.delete_flavor(flavor)
 
 
-def test_a_host_that_is_down(cloud: Cloud) -> None:
+def test_a_host_that_is_down_is_refused_by_the_compute_filter(cloud: Cloud) -> None:
     server = cloud.boot()
     with down(cloud, "cell2-host1"):
         found = by_host(candidates(cloud, server, "gen2.small"))
@@ -279,7 +279,7 @@ def test_members_may_not_ask(cloud: Cloud) -> None:
     ("query", "status"),
     [("flavor=nothing", 400), ("flavour=gen2.small", 400), ("flavor=a&flavor=b", 400)],
 )
-def test_bad_questions(cloud: Cloud, query: str, status: int) -> None:
+def test_bad_questions_are_refused(cloud: Cloud, query: str, status: int) -> None:
     server = cloud.boot()
     assert cloud.admin.compute.get(f"/servers/{server.id}/move-candidates?{query}").status_code == status
 
@@ -297,7 +297,7 @@ def run(cloud: Cloud, *arguments: str) -> Result:
     return CliRunner().invoke(cli, command, env={"COLUMNS": "200"})
 
 
-def test_the_table(cloud: Cloud) -> None:
+def test_the_command_prints_a_table_with_reasons(cloud: Cloud) -> None:
     cloud.boot(name="one-of-its-name")
     shown = run(cloud, "one-of-its-name", "--flavor", "gen2.small")
     assert shown.exit_code == 0, shown.output

@@ -112,7 +112,9 @@ def test_the_loser_is_restored_if_there_is_no_other_host(
 
 
 @pytest.mark.usefixtures("strangers")
-def test_as_many_as_the_rule_allows(cloud: Cloud, make_group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_gets_as_many_members_as_the_rule_allows(
+    cloud: Cloud, make_group: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     group = make_group("anti-affinity", max_server_per_host=2)
     servers = [boot(cloud, group) for _number in range(4)]
     both_choose_before_either_goes_on(monkeypatch, 4)
@@ -123,7 +125,7 @@ def test_as_many_as_the_rule_allows(cloud: Cloud, make_group: Any, monkeypatch: 
 
 
 @pytest.mark.usefixtures("strangers")
-def test_builds_that_race(cloud: Cloud, make_group: Any) -> None:
+def test_members_whose_builds_race_do_not_share_a_host(cloud: Cloud, make_group: Any) -> None:
     """Six servers and three hosts: three get one each, three get none, and nobody shares."""
     group = make_group("anti-affinity")
 
@@ -180,7 +182,7 @@ def test_a_member_that_waits_for_confirm_counts_on_both_hosts(cloud: Cloud, make
     assert cloud.show(mover).compute_host == left
 
 
-def test_an_affinity_group_lets_no_member_leave(cloud: Cloud, make_group: Any) -> None:
+def test_an_affinity_group_lets_no_member_move(cloud: Cloud, make_group: Any) -> None:
     group = make_group("affinity")
     one, other = boot(cloud, group, "any.small"), boot(cloud, group, "any.small")
     assert cloud.show(one).compute_host == cloud.show(other).compute_host

@@ -100,7 +100,7 @@ def test_the_option_gives_the_old_behaviour(cloud: Cloud) -> None:
     assert moved.availability_zone == "west"
 
 
-def test_revert_gives_the_zone_back(cloud: Cloud) -> None:
+def test_a_revert_restores_the_zone(cloud: Cloud) -> None:
     cloud.option("move_keeps_availability_zone", False, "scheduler")
     for host, target in (("cell1-host1", "cell1-host2"), ("cell1-host1", "cell2-host2")):
         server = boot(cloud, host)

@@ -35,7 +35,7 @@ def test_confirm_leaves_nothing_in_the_source_cell(cloud: Cloud) -> None:
     assert cloud.allocations(migration.uuid) == {}
 
 
-def test_revert_brings_the_server_back_as_it_was(cloud: Cloud) -> None:
+def test_a_revert_restores_the_server_as_it_was(cloud: Cloud) -> None:
     server = cloud.boot()
     before = cloud.show(server)
     cloud.driver(before.compute_host).guest_write(server.id, "kept")

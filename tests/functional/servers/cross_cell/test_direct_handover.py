@@ -207,7 +207,9 @@ def test_who_is_older_has_images(cloud: AuditedCloud, server: Any, older: Any, m
         "compute.finish_snapshot_based_resize_at_dest.after",
     ],
 )
-def test_somebody_dies(cloud: AuditedCloud, server: Any, dies_at: Any, point: str) -> None:
+def test_the_rest_goes_directly_though_somebody_dies(
+    cloud: AuditedCloud, server: Any, dies_at: Any, point: str
+) -> None:
     without_images(cloud)
     dies_at(point)
     cloud.resized(server)
@@ -219,7 +221,9 @@ def test_somebody_dies(cloud: AuditedCloud, server: Any, dies_at: Any, point: st
 @pytest.mark.parametrize(
     "point", ["compute.send_offered.before", "compute.send_offered.after", "disk.upload.in", "disk.download.in"]
 )
-def test_somebody_dies_while_it_goes_as_an_image(cloud: AuditedCloud, server: Any, dies_at: Any, point: str) -> None:
+def test_the_rest_goes_as_an_image_though_somebody_dies(
+    cloud: AuditedCloud, server: Any, dies_at: Any, point: str
+) -> None:
     cloud.cut_offers()
     dies_at(point)
     cloud.resized(server)

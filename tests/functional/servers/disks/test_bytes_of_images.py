@@ -125,14 +125,16 @@ def new_image(cloud: Cloud) -> Any:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_an_upload(cloud: Cloud, server: Any, reports: Reports, action: str) -> None:
+def test_an_upload_shows_its_bytes(cloud: Cloud, server: Any, reports: Reports, action: str) -> None:
     act(cloud, server, action, ACTIONS[action])
     size = check(cloud, server, reports, "StoreDisk" if action == "shelve" else "UploadDisk")
     found = image_of(cloud, server)
     assert (found.status, found.size) == ("active", size)
 
 
-def test_the_download_of_an_unshelve(cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_download_of_an_unshelve_shows_its_bytes(
+    cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     size = shelved(cloud, server).size
     reports = Reports(cloud, monkeypatch)
     act(cloud, server, "unshelve")
@@ -140,9 +142,7 @@ def test_the_download_of_an_unshelve(cloud: Cloud, server: Any, monkeypatch: pyt
     cloud.wait(server, "ACTIVE")
 
 
-def test_the_download_of_a_rebuild_and_none_if_the_host_has_the_image(
-    cloud: Cloud, server: Any, reports: Reports
-) -> None:
+def test_a_rebuild_shows_bytes_only_if_it_downloads_the_image(cloud: Cloud, server: Any, reports: Reports) -> None:
     found = new_image(cloud)
     act(cloud, server, "rebuild", {"imageRef": found.id})
     assert check(cloud, server, reports, "RebuildGuest") == 5 * CHUNK

@@ -20,7 +20,7 @@ def folder(cloud: Cloud, server: Any, suffix: str = "") -> Path:
 
 @REACHES
 @pytest.mark.parametrize("end", ["confirm", "revert"])
-def test_disks_that_an_earlier_move_forgot_are_not_in_the_way(cloud: Cloud, reach: str, end: str) -> None:
+def test_disks_that_an_earlier_move_did_not_delete_are_not_in_the_way(cloud: Cloud, reach: str, end: str) -> None:
     """Bug 1960230: every further resize failed, or an old disk would come back at a revert."""
     server = cloud.boot(flavor=FLAVORS[reach][0])
     host = cloud.show(server).compute_host

@@ -113,7 +113,7 @@ def test_every_disk_that_the_records_name_counts(cloud: Cloud, reach: str, disk:
 
 @REACHES
 @pytest.mark.parametrize("way", ["confirm", "revert"])
-def test_a_volume_that_is_not_attached_as_recorded(cloud: Cloud, reach: str, way: str) -> None:
+def test_nothing_is_destroyed_if_a_volume_is_not_attached_as_recorded(cloud: Cloud, reach: str, way: str) -> None:
     cloud.needs_devcloud("ends an attachment behind the server's back")
     server = cloud.boot(flavor=FLAVORS[reach][0])
     volume = cloud.volume()

@@ -127,7 +127,7 @@ def test_swap_goes_with_the_old_flavor(cloud: Cloud, flavors: Any, reach: str, e
 
 
 @REACHES
-def test_disks_that_the_user_asked_for(cloud: Cloud, flavors: Any, reach: str) -> None:
+def test_disks_that_the_user_asked_for_move_along(cloud: Cloud, flavors: Any, reach: str) -> None:
     blank = {"source_type": "blank", "destination_type": "local"}
     devices = [
         {"source_type": "image", "destination_type": "volume", "uuid": cloud.image_id, "volume_size": 1, "boot_index": 0,

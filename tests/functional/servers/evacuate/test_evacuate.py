@@ -76,7 +76,7 @@ def booted_on(cloud: Cloud, host: str, make: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["image", "volume"])
-def test_a_server_of_a_dead_host(cloud: AuditedCloud, kind: str) -> None:
+def test_a_server_of_a_dead_host_comes_up_elsewhere(cloud: AuditedCloud, kind: str) -> None:
     server = booted_on(cloud, DEAD, cloud.boot if kind == "image" else cloud.boot_from_volume)
     volume = cloud.volume()
     cloud.attach(server, volume)

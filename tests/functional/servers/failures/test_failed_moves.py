@@ -185,7 +185,7 @@ def cloud(module_cloud: Cloud) -> Any:
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_the_server_is_given_back(cloud: Cloud, one_server: Any, failure: str) -> None:
+def test_the_server_is_restored(cloud: Cloud, one_server: Any, failure: str) -> None:
     cloud.without_patience()
     breaks, event = FAILURES[failure]
     before = cloud.reality(one_server)
@@ -244,7 +244,7 @@ def test_an_image_whose_upload_its_service_did_not_survive_is_made_anew(
     cloud.reverted(one_server)
 
 
-def test_a_flavor_that_no_host_has_room_for(cloud: Cloud, one_server: Any) -> None:
+def test_a_flavor_that_no_host_has_room_for_changes_nothing(cloud: Cloud, one_server: Any) -> None:
     before = cloud.reality(one_server)
     huge = cloud.admin.compute.create_flavor(name="huge", ram=256, vcpus=1, disk=100000)
     cloud.member.compute.resize_server(one_server.id, huge.id)
@@ -258,7 +258,7 @@ def test_a_flavor_that_no_host_has_room_for(cloud: Cloud, one_server: Any) -> No
 @pytest.mark.parametrize(
     "failure", ["the guest can't be powered off", "the upload is refused", "the guest can't be made"]
 )
-def test_a_stopped_server_is_given_back_stopped(cloud: Cloud, failure: str) -> None:
+def test_a_stopped_server_is_restored_stopped(cloud: Cloud, failure: str) -> None:
     cloud.without_patience()
     server = cloud.boot()
     cloud.member.compute.stop_server(server.id)

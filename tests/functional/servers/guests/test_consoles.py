@@ -197,7 +197,7 @@ def test_a_proxy_of_somebody_else_gets_where_the_console_is(cloud: Cloud, server
     assert (moved.status_code, "has moved" in moved.text) == (404, True)
 
 
-def test_the_ways_of_before(cloud: Cloud, server: Any, opened: Any) -> None:
+def test_the_actions_of_before_2_6_open_consoles(cloud: Cloud, server: Any, opened: Any) -> None:
     def act(name: str, kind: str, version: str = "2.5") -> Any:
         return cloud.member.compute.post(
             f"/servers/{server.id}/action", json={name: {"type": kind}}, microversion=version
@@ -235,7 +235,7 @@ def test_what_a_simulated_host_has_not(cloud: Cloud, server: Any, protocol: str,
     assert (answer.status_code, f"Unavailable console type {kind}" in answer.text) == (400, True)
 
 
-def test_its_pages(cloud: Cloud) -> None:
+def test_the_proxy_serves_its_pages_and_nothing_else(cloud: Cloud) -> None:
     port = cloud.embedded.console_proxy.port
     here = f"http://127.0.0.1:{port}"
     page = requests.get(f"{here}/serial.html?token=secret", timeout=30)

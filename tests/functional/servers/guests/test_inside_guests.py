@@ -123,7 +123,7 @@ def test_without_an_agent_no_password_is_set(cloud: Cloud, server: Any, caplog: 
 
 
 @pytest.mark.parametrize("body", [None, {}, {"adminPass": 1}, {"adminPass": "x", "user": "y"}])
-def test_bad_bodies(cloud: Cloud, server: Any, body: Any) -> None:
+def test_bad_passwords_are_refused(cloud: Cloud, server: Any, body: Any) -> None:
     assert act(cloud.member, server, "changePassword", body).status_code == 400
 
 

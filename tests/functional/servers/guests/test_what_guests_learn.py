@@ -103,7 +103,7 @@ def test_a_new_guest_reads_what_its_drive_has(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
-def test_after_a_resize_to_the_other_cell(cloud: Cloud, end: str) -> None:
+def test_metadata_follows_a_resize_to_the_other_cell(cloud: Cloud, end: str) -> None:
     server = boot(cloud)
     before = meta_data(cloud, server)
     old, new = (cloud.admin.compute.find_flavor(name).name for name in ("gen1.small", "gen2.small"))
@@ -125,7 +125,7 @@ def test_after_a_resize_to_the_other_cell(cloud: Cloud, end: str) -> None:
     assert_drive_has_the_same(cloud, server)
 
 
-def test_devices_that_are_attached_later_and_moved(cloud: Cloud) -> None:
+def test_metadata_follows_devices_that_are_attached_and_moved(cloud: Cloud) -> None:
     server = boot(cloud)
     nics = meta_data(cloud, server)["devices"]
     volume = cloud.volume()
@@ -172,7 +172,7 @@ def test_a_posted_password_moves_with_its_server(cloud: Cloud) -> None:
     assert read(cloud, server, "/openstack/latest/password") == ""
 
 
-def test_directly_by_its_address(cloud: Cloud) -> None:
+def test_a_guest_that_asks_directly_is_known_by_its_address(cloud: Cloud) -> None:
     server = boot(cloud)
     port = next(iter(cloud.member.network.ports(device_id=server.id)))
     cloud.option("service_metadata_proxy", False, "neutron")

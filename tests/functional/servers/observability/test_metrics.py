@@ -84,7 +84,7 @@ def test_requests_that_are_refused(cloud: Cloud) -> None:
     assert measured.more(count, method="other", status="404") == 1
 
 
-def test_no_host(cloud: Cloud) -> None:
+def test_refusals_of_the_scheduler_are_counted(cloud: Cloud) -> None:
     measured = Measured(cloud)
     flavor = cloud.flavor("huge", gen=2, disk=1 << 20)
     server = cloud.member.compute.create_server(

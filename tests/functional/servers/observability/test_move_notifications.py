@@ -53,7 +53,7 @@ def consumer(module_cloud: Cloud) -> Iterator[Consumer]:
         yield consumer
 
 
-def test_a_resize_and_its_confirm(cloud: Cloud, consumer: Consumer) -> None:
+def test_a_resize_and_its_confirm_are_notified_in_order(cloud: Cloud, consumer: Consumer) -> None:
     server = cloud.boot()
     start = len(consumer.heard)
     before, after = cloud.show(server).compute_host, cloud.resized(server).compute_host
@@ -87,7 +87,7 @@ def test_a_resize_and_its_confirm(cloud: Cloud, consumer: Consumer) -> None:
     assert consumer.types(start) == ["instance.resize_confirm.start", "instance.resize_confirm.end"]
 
 
-def test_a_revert(cloud: Cloud, consumer: Consumer) -> None:
+def test_a_revert_is_notified_in_order(cloud: Cloud, consumer: Consumer) -> None:
     server = cloud.boot()
     cloud.resized(server)
     cloud.settle()
@@ -99,7 +99,7 @@ def test_a_revert(cloud: Cloud, consumer: Consumer) -> None:
     assert data["flavor"]["nova_object.data"]["flavorid"] == "gen1.small"
 
 
-def test_a_resize_that_fails(cloud: Cloud, consumer: Consumer) -> None:
+def test_a_resize_that_fails_is_notified_with_its_reason(cloud: Cloud, consumer: Consumer) -> None:
     server = cloud.boot()
     start = len(consumer.heard)
     cloud.without_patience()
@@ -148,7 +148,7 @@ def flavor_of(data: dict[str, Any]) -> str:
 
 @ROUTES
 @pytest.mark.parametrize("kind", ["resize", "migrate"])
-def test_payloads_on_the_way(cloud: Cloud, consumer: Consumer, flavor: str, kind: str) -> None:
+def test_payloads_show_the_server_on_its_way(cloud: Cloud, consumer: Consumer, flavor: str, kind: str) -> None:
     old = "gen1.small" if kind == "resize" else "any.medium"
     server, volume = cloud.boot(flavor=old), cloud.volume()
     cloud.attach(server, volume, tag="data")
@@ -196,7 +196,7 @@ def test_payloads_on_the_way(cloud: Cloud, consumer: Consumer, flavor: str, kind
 
 
 @ROUTES
-def test_publishers_and_payloads_of_a_confirm(cloud: Cloud, consumer: Consumer, flavor: str) -> None:
+def test_a_confirm_is_notified_by_the_fields_publishers(cloud: Cloud, consumer: Consumer, flavor: str) -> None:
     server = cloud.boot()
     source = cloud.show(server).compute_host
     cloud.resized(server, flavor)
@@ -213,7 +213,7 @@ def test_publishers_and_payloads_of_a_confirm(cloud: Cloud, consumer: Consumer, 
 
 
 @ROUTES
-def test_publishers_and_payloads_of_a_revert(cloud: Cloud, consumer: Consumer, flavor: str) -> None:
+def test_a_revert_is_notified_by_the_fields_publishers(cloud: Cloud, consumer: Consumer, flavor: str) -> None:
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
     source = cloud.show(server).compute_host
@@ -280,7 +280,7 @@ def test_a_failure_behind_the_preparation_is_the_hosts_exception(cloud: Cloud, c
     assert "did not plug port" in data["exception_message"]
 
 
-def test_a_delete_of_a_server_that_waits_for_confirm(cloud: Cloud, consumer: Consumer) -> None:
+def test_a_delete_before_the_confirm_is_notified_as_any_other(cloud: Cloud, consumer: Consumer) -> None:
     """It is told as any other delete: begun, its guest shut down, ended."""
     server = cloud.resized(cloud.boot())
     start = len(consumer.heard)

@@ -107,7 +107,7 @@ def test_what_is_refused_is_said(cloud: Cloud) -> None:
 # --- moves
 
 
-def test_where_a_server_could_go(cloud: Cloud) -> None:
+def test_a_command_explains_where_a_server_could_go(cloud: Cloud) -> None:
     server = cloud.boot(name="traveller")
     done = listed(cloud, "server", "move", "explain", "traveller", "--flavor", "gen2.small")
     known = api(cloud, f"/servers/{server.id}/move-candidates?flavor=gen2.small")["move_candidates"]
@@ -131,7 +131,7 @@ def test_no_host_fits(cloud: Cloud) -> None:
 # --- cells
 
 
-def test_cells_with_what_is_in_them(cloud: Cloud) -> None:
+def test_cells_are_listed_with_what_is_in_them(cloud: Cloud) -> None:
     cloud.boot()
     found = {each["Name"]: each for each in listed(cloud, "cell", "list")}
     known = {each["name"]: each for each in api(cloud, "/os-causeway/cells")["cells"]}

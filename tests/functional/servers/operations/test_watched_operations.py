@@ -160,7 +160,7 @@ def test_a_move_is_an_operation_with_bytes(cloud: Cloud) -> None:
     ]
 
 
-def test_pages_of_a_server(cloud: Cloud) -> None:
+def test_operations_of_a_server_are_listed_in_pages(cloud: Cloud) -> None:
     server = cloud.confirmed(cloud.resized(cloud.boot()))
     seen, path = [], f"/servers/{server.id}/operations?all=1&limit=1"
     while path:
@@ -195,7 +195,7 @@ def test_list_and_show_have_every_operation_and_move_has_moves_only(cloud: Cloud
     cloud.admin.image.delete_image(image_id)
 
 
-def test_a_server_with_which_nothing_was_done(cloud: Cloud) -> None:
+def test_a_server_without_operations_has_exit_status_1(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.settle()
     shown = run(cloud, "move", "show", server.id)
@@ -206,7 +206,7 @@ def test_a_server_with_which_nothing_was_done(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("by", ["name", "id"])
-def test_cancel_by_the_command(cloud: Cloud, by: str) -> None:
+def test_the_command_cancels_an_operation(cloud: Cloud, by: str) -> None:
     server, image_id, _shown = held_at_the_upload(cloud)
     table = run(cloud, "operation", "list").output
     assert "create_image" in table and "UploadDisk" in table
@@ -229,7 +229,7 @@ def test_cancel_says_that_it_is_too_late(cloud: Cloud) -> None:
     assert cloud.wait(server, "ACTIVE").status == "ACTIVE"
 
 
-def test_another_cloud_by_its_name(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_cloud_is_chosen_by_its_name(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.boot(name="known-by-its-name")
     monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(cloud.parts.state.clouds))
     words = ["operation", "show", "known-by-its-name", "--json", "--os-cloud", "causeway-admin"]
@@ -237,7 +237,7 @@ def test_another_cloud_by_its_name(cloud: Cloud, monkeypatch: pytest.MonkeyPatch
     assert [(each["recipe"], each["instance_uuid"]) for each in shown] == [("build", server.id)]
 
 
-def test_what_is_left_on_hosts(cloud: Cloud) -> None:
+def test_the_command_lists_what_hosts_are_still_to_clean(cloud: Cloud) -> None:
     assert json.loads(run(cloud, "move", "leftovers", "--json").output) == []
     uuid = str(uuids.uuid4())
     missed = MissedOrder("1", Missed.DESTROY, Instance(uuid, "project", "user", "left", FLAVOR))

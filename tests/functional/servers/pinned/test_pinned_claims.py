@@ -156,7 +156,7 @@ def test_what_an_earlier_try_of_a_move_left_waits_for_the_end_of_the_present_one
     assert guest_topology(cloud, server)[0] is not None
 
 
-def test_two_that_race_for_the_last_cpus_of_a_host(cloud: Cloud) -> None:
+def test_those_that_race_for_the_last_cpus_get_cpus_of_their_own(cloud: Cloud) -> None:
     """Each gets CPUs of its own, one of them on the next host."""
     small, large = pinned(cloud, "pinned.2", gen="1"), pinned(cloud, "pinned.4.2", 4, gen="2")
     # Four CPUs are left on either host: two servers of four on two hosts, in two cells each.
@@ -218,9 +218,7 @@ def tear_claim(cloud: Cloud, server: Any, host: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["chosen", "alternate"])
-def test_a_claim_that_is_torn_between_the_promise_and_the_guest(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, turned: bool
-) -> None:
+def test_a_promised_device_is_kept_for_its_guest(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, turned: bool) -> None:
     """The target's cell knows what was promised: nobody else gets it, and the guest has it."""
     server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
     before = held(cloud, cloud.show(server).compute_host)
@@ -373,7 +371,7 @@ def test_several_at_once_are_counted_together(cloud: Cloud) -> None:
     assert nothing_held(cloud)
 
 
-def test_the_topology_that_users_and_administrators_see(cloud: Cloud) -> None:
+def test_users_see_the_topology_and_administrators_the_pinning(cloud: Cloud) -> None:
     flavor = pinned(cloud, "topology", 2, hw__numa_nodes="2", hw__mem_page_size="2048")
     server = cloud.boot(flavor=flavor)
 

@@ -35,7 +35,7 @@ def booted(cloud: Cloud) -> Any:
     return server
 
 
-def test_one_that_is_rescued_and_unrescued(cloud: Cloud) -> None:
+def test_a_rescued_server_keeps_what_it_holds(cloud: Cloud) -> None:
     server = booted(cloud)
     before = held_by(cloud, server)
     rescued(cloud, server)
@@ -45,7 +45,7 @@ def test_one_that_is_rescued_and_unrescued(cloud: Cloud) -> None:
     deleted(cloud, server)
 
 
-def test_one_that_was_deleted_for_a_while(cloud: Cloud) -> None:
+def test_a_restored_server_keeps_what_it_holds(cloud: Cloud) -> None:
     server = booted(cloud)
     before = held_by(cloud, server)
     cloud.member.compute.delete_server(server.id)

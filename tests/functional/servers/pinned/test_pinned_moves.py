@@ -130,7 +130,7 @@ def test_a_move_from_a_pinned_flavor_to_a_plain_one_and_back(cloud: Cloud) -> No
     assert held(cloud, moved.compute_host)["cpus"] == [4, 5]
 
 
-def test_where_nothing_fits_the_server_stays_and_is_told_why(cloud: Cloud) -> None:
+def test_where_nothing_fits_the_server_stays_and_its_fault_says_why(cloud: Cloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     before = (cloud.reality(server), cloud.record(server, "cell1").numa_topology)
     cloud.member.compute.resize_server(server.id, pinned(cloud, "pinned.6", 6, gen="2"))
@@ -141,7 +141,7 @@ def test_where_nothing_fits_the_server_stays_and_is_told_why(cloud: Cloud) -> No
     assert claims_of(cloud, server) == [cloud.show(server).compute_host]
 
 
-def test_a_failure_after_the_claim_gives_it_up(cloud: Cloud) -> None:
+def test_a_failure_after_the_claim_releases_it(cloud: Cloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     source = cloud.show(server).compute_host
     cloud.without_patience()

@@ -148,7 +148,7 @@ def test_where_there_is_not_enough_no_server_is_placed(cloud: Cloud, policy: Any
 @ENDS
 @WAYS
 @KINDS
-def test_a_move_claims_at_the_target_and_tells_the_network_service(
+def test_a_move_claims_at_the_target_and_notifies_the_network_service(
     cloud: Cloud, policy: Any, end: str, flavor: str, groups: bool, boot: str
 ) -> None:
     cloud.parts.devcloud.port_resource_request_groups = groups
@@ -176,7 +176,7 @@ def test_a_move_claims_at_the_target_and_tells_the_network_service(
 
 
 @WAYS
-def test_several_ports_with_bandwidth_and_packet_rate(cloud: Cloud, packets: Any, flavor: str) -> None:
+def test_several_ports_have_bandwidth_and_packet_rate(cloud: Cloud, packets: Any, flavor: str) -> None:
     ports = [make_port(cloud, packets), make_port(cloud, None), make_port(cloud, packets)]
     server = cloud.boot(networks=[{"port": port.id} for port in ports])
     both = {EGRESS: 2000, INGRESS: 1000}
@@ -210,7 +210,7 @@ def test_a_move_goes_where_the_bandwidth_is(cloud: Cloud, policy: Any, agents: d
 
 
 @WAYS
-def test_a_failed_move_gives_allocations_and_mapping_back(cloud: Cloud, policy: Any, flavor: str) -> None:
+def test_a_failed_move_restores_allocations_and_mapping(cloud: Cloud, policy: Any, flavor: str) -> None:
     port = make_port(cloud, policy)
     server = cloud.boot(networks=[{"port": port.id}])
     host = cloud.show(server).compute_host

@@ -49,7 +49,7 @@ def test_an_event_that_nobody_heard_holds_up_no_guest(cloud: Cloud, monkeypatch:
     assert port[:2] == ("ACTIVE", moved.compute_host)
 
 
-def test_a_port_that_is_never_plugged_gives_the_server_back(cloud: Cloud) -> None:
+def test_a_port_that_is_never_plugged_rolls_the_move_back(cloud: Cloud) -> None:
     server = cloud.boot()
     before = cloud.reality(server)
     cloud.option("vif_plugging_timeout", 1)

@@ -49,7 +49,7 @@ def moves_left(cloud: Cloud, server: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("end", ["confirmed", "reverted"])
-def test_a_server_in_verify_resize_and_afterwards(cloud: Cloud, end: str) -> None:
+def test_a_server_in_verify_resize_is_not_archived(cloud: Cloud, end: str) -> None:
     archive_all(cloud)
     server = cloud.boot()
     cloud.resized(server)
@@ -64,7 +64,7 @@ def test_a_server_in_verify_resize_and_afterwards(cloud: Cloud, end: str) -> Non
         assert cloud.confirmed(cloud.resized(server)).status == "ACTIVE"
 
 
-def test_a_server_that_moved_and_was_deleted(cloud: Cloud) -> None:
+def test_a_deleted_server_is_archived_with_its_moves(cloud: Cloud) -> None:
     archive_all(cloud)
     archive.purge_moves(cloud.parts.api_database)
     server = cloud.boot()

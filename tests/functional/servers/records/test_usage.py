@@ -89,7 +89,9 @@ def watcher(cloud: Cloud) -> Iterator[Watcher]:
 @WAYS
 @ENDS
 @KINDS
-def test_allocations_and_usage_at_every_step(cloud: Cloud, watcher: Watcher, flavor: str, end: str, boot: str) -> None:
+def test_allocations_and_usage_agree_at_every_step(
+    cloud: Cloud, watcher: Watcher, flavor: str, end: str, boot: str
+) -> None:
     server = cloud.boot() if boot == "image" else cloud.boot_from_volume()
     source, at_source = cloud.show(server).compute_host, cloud.allocations(server.id)
     assert shown_usage(cloud) == placement_usage(cloud)
@@ -158,7 +160,7 @@ def shared_disk(cloud: Cloud) -> Iterator[str]:
     placement.delete_provider(storage)
 
 
-def test_a_host_does_not_tell_placement_of_a_disk_that_is_shared(cloud: Cloud, shared_disk: str) -> None:
+def test_a_host_does_not_report_a_shared_disk_to_placement(cloud: Cloud, shared_disk: str) -> None:
     placement, compute = cloud.parts.around.placement, cloud.parts.computes["cell1-host1"]
     node = next(one.uuid for one in placement.list_providers() if one.name == "cell1-host1")
     assert shared_disk

@@ -148,7 +148,7 @@ class TestStableRescue:
         has_its_own(cloud, server)
         cloud.detach(server, volume)
 
-    def test_a_server_on_a_volume(self, cloud: AuditedCloud) -> None:
+    def test_a_server_on_a_volume_is_rescued(self, cloud: AuditedCloud) -> None:
         server = cloud.boot_from_volume()
         driver_of(cloud, server).guest_write(server.id, MARK)
         image = make_image(cloud, **STABLE)
@@ -195,7 +195,7 @@ class TestStableRescue:
 
 class TestImages:
     @pytest.mark.parametrize("body", ["", {"adminPass": 1}, {"rescue_image_ref": "no uuid"}, {"colour": "red"}])
-    def test_bad_bodies(self, cloud: Cloud, server: Any, body: Any) -> None:
+    def test_bad_bodies_are_refused(self, cloud: Cloud, server: Any, body: Any) -> None:
         assert ask(cloud.member, server, "rescue", body).status_code == 400
 
     def test_one_that_is_not_there(self, cloud: Cloud, server: Any) -> None:
@@ -205,14 +205,14 @@ class TestImages:
             f"Requested rescue image '{UNKNOWN}' is not supported",
         )
 
-    def test_one_without_data(self, cloud: Cloud, server: Any) -> None:
+    def test_an_image_without_data_is_refused(self, cloud: Cloud, server: Any) -> None:
         image = cloud.admin.image.create_image(
             name="empty", disk_format="raw", container_format="bare", visibility="public"
         )
         answer = ask(cloud.member, server, "rescue", {"rescue_image_ref": image.id})
         assert (answer.status_code, image.id in message(answer)) == (400, True)
 
-    def test_one_of_a_server_on_volumes(self, cloud: Cloud, server: Any) -> None:
+    def test_an_image_of_a_server_on_volumes_is_refused(self, cloud: Cloud, server: Any) -> None:
         image = make_image(cloud, block_device_mapping='[{"boot_index": 0}]', bdm_v2="true")
         answer = ask(cloud.member, server, "rescue", {"rescue_image_ref": image.id})
         assert (answer.status_code, image.id in message(answer)) == (400, True)
@@ -225,12 +225,14 @@ class TestImages:
             {"hw_rescue_device": "cdrom", "hw_rescue_bus": "virtio"},
         ],
     )
-    def test_one_that_wants_what_there_is_not(self, cloud: Cloud, server: Any, properties: dict[str, str]) -> None:
+    def test_an_image_that_wants_what_there_is_not_is_refused(
+        self, cloud: Cloud, server: Any, properties: dict[str, str]
+    ) -> None:
         image = make_image(cloud, **properties)
         answer = ask(cloud.member, server, "rescue", {"rescue_image_ref": image.id})
         assert (answer.status_code, image.id in message(answer)) == (400, True)
 
-    def test_the_configured_one_where_none_is_known(self, cloud: Cloud) -> None:
+    def test_the_configured_image_is_used_where_none_is_known(self, cloud: Cloud) -> None:
         volume = cloud.volume(image_id=cloud.image_id)
         server = cloud.boot_from_volume(
             block_device_mapping=[
@@ -300,7 +302,7 @@ class TestStates:
         assert (answer.status_code, what in message(answer), action in message(answer)) == (409, True, True)
         instances.update(database, server.id, vm_state=VmState.ACTIVE, task_state=None)
 
-    def test_locked_servers(self, cloud: Cloud, server: Any) -> None:
+    def test_only_administrators_rescue_locked_servers(self, cloud: Cloud, server: Any) -> None:
         assert ask(cloud.member, server, "lock").status_code == 202
         assert ask(cloud.member, server, "rescue").status_code == 409
         assert ask(cloud.admin, server, "rescue").status_code == 200
@@ -315,7 +317,7 @@ class TestStates:
         assert (answer.status_code, "vTPM" in message(answer)) == (400, True)
         instances.update(cloud.cell("cell1"), server.id, vm_state=VmState.ACTIVE)
 
-    def test_a_compute_of_the_former_release(self, cloud: Cloud, server: Any) -> None:
+    def test_a_compute_of_the_former_release_refuses(self, cloud: Cloud, server: Any) -> None:
         host = cloud.show(server).compute_host
         (service,) = hosts.list_services(cloud.cell("cell1"), host=host, binary="nova-compute")
         hosts.update_service(cloud.cell("cell1"), service.uuid, version=versions.RESCUE.service - 1)

@@ -103,7 +103,7 @@ def test_what_is_refused_before_costs_the_guest_nothing(cloud: AuditedCloud, ser
     assert boots(cloud, server) == before and cloud.audit().disagreements == []
 
 
-def test_an_image_that_went_meanwhile(cloud: AuditedCloud, server: Any) -> None:
+def test_an_image_that_went_meanwhile_costs_the_server_nothing(cloud: AuditedCloud, server: Any) -> None:
     image, before = make_image(cloud), boots(cloud, server)
     with cloud.held("rescue_guest") as reached:
         assert ask(cloud.member, server, "rescue", {"rescue_image_ref": image.id}).status_code == 200
@@ -154,7 +154,7 @@ def test_one_that_can_not_be_unrescued_stays_rescued(cloud: AuditedCloud, server
 
 
 @pytest.mark.parametrize("point", RESCUE_POINTS)
-def test_who_rescues_dies(cloud: AuditedCloud, server: Any, dies_at: Any, point: str) -> None:
+def test_a_rescue_ends_though_its_owner_dies(cloud: AuditedCloud, server: Any, dies_at: Any, point: str) -> None:
     dies_at(point)
     rescued(cloud, server)
     is_rescued(cloud, server)
@@ -164,7 +164,7 @@ def test_who_rescues_dies(cloud: AuditedCloud, server: Any, dies_at: Any, point:
 
 
 @pytest.mark.parametrize("point", UNRESCUE_POINTS)
-def test_who_unrescues_dies(cloud: AuditedCloud, server: Any, dies_at: Any, point: str) -> None:
+def test_an_unrescue_ends_though_its_owner_dies(cloud: AuditedCloud, server: Any, dies_at: Any, point: str) -> None:
     rescued(cloud, server)
     dies_at(point)
     unrescued(cloud, server)
@@ -175,7 +175,9 @@ def test_who_unrescues_dies(cloud: AuditedCloud, server: Any, dies_at: Any, poin
 @pytest.mark.parametrize(
     "point", ["driver.prepare_rescue.after", "driver.power_off.after", "driver.delete_rescue_disk.after"]
 )
-def test_who_undoes_it_dies(cloud: AuditedCloud, server: Any, dies_at: Any, point: str) -> None:
+def test_an_undone_rescue_ends_though_its_owner_dies(
+    cloud: AuditedCloud, server: Any, dies_at: Any, point: str
+) -> None:
     cloud.without_patience()
     cloud.break_driver([cloud.show(server).compute_host], "power_on", times=1)
     dies_at(point)
@@ -203,7 +205,7 @@ def test_messages_are_lost(cloud: AuditedCloud, server: Any, verdict: Verdict) -
     assert cloud.audit().disagreements == []
 
 
-def test_an_order_that_comes_after_it_was_undone(cloud: AuditedCloud, server: Any) -> None:
+def test_an_order_that_comes_after_it_was_undone_does_nothing(cloud: AuditedCloud, server: Any) -> None:
     cloud.without_patience()
     late = cloud.delay("rescue_guest")
     assert ask(cloud.member, server, "rescue").status_code == 200
@@ -214,7 +216,7 @@ def test_an_order_that_comes_after_it_was_undone(cloud: AuditedCloud, server: An
     assert cloud.audit().disagreements == []
 
 
-def test_an_order_to_unrescue_that_comes_after_it_was_undone(cloud: AuditedCloud, server: Any) -> None:
+def test_a_late_order_to_unrescue_does_nothing(cloud: AuditedCloud, server: Any) -> None:
     rescued(cloud, server)
     cloud.without_patience()
     late = cloud.delay("unrescue_guest")
@@ -258,7 +260,7 @@ def test_the_server_is_deleted_meanwhile(cloud: AuditedCloud, server: Any, actio
     assert cloud.audit().disagreements == []
 
 
-def test_a_second_rescue_at_the_same_time(cloud: AuditedCloud, server: Any) -> None:
+def test_requests_during_a_rescue_are_refused(cloud: AuditedCloud, server: Any) -> None:
     with cloud.held("rescue_guest") as reached:
         assert ask(cloud.member, server, "rescue").status_code == 200
         assert reached.wait(30)
@@ -268,7 +270,9 @@ def test_a_second_rescue_at_the_same_time(cloud: AuditedCloud, server: Any) -> N
     cloud.wait(server, "RESCUE")
 
 
-def test_a_host_that_turns_out_to_be_too_old(cloud: AuditedCloud, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rescue_on_a_host_that_is_too_old_is_undone(
+    cloud: AuditedCloud, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_given: Any, **_more: Any) -> Any:
         raise errors.HostTooOld("The host can't rescue servers yet.")
 
@@ -280,7 +284,7 @@ def test_a_host_that_turns_out_to_be_too_old(cloud: AuditedCloud, server: Any, m
 
 
 @pytest.mark.parametrize("fenced", [True, False])
-def test_its_host_dies_when_it_was_unrescued(
+def test_an_unrescue_does_not_wait_for_a_disk_that_nobody_needs(
     cloud: AuditedCloud, server: Any, dead: Callable[..., None], at_point: Any, fenced: bool
 ) -> None:
     """Nobody waits for the end of a disk that nobody needs."""
@@ -291,7 +295,7 @@ def test_its_host_dies_when_it_was_unrescued(
     assert cloud.driver(host).has_rescue_disk(server.id)
 
 
-def test_an_orphaned_rescue_disk(cloud: AuditedCloud, server: Any) -> None:
+def test_the_audit_finds_missing_and_orphaned_rescue_disks(cloud: AuditedCloud, server: Any) -> None:
     rescued(cloud, server)
     driver = driver_of(cloud, server)
     path = driver.files.disks(server.id) / RESCUE_DISK
@@ -312,7 +316,9 @@ def test_an_orphaned_rescue_disk(cloud: AuditedCloud, server: Any) -> None:
     assert not path.exists()
 
 
-def test_a_host_that_is_down(cloud: AuditedCloud, server: Any, dead: Callable[..., None]) -> None:
+def test_a_server_of_a_host_that_is_down_is_not_rescued(
+    cloud: AuditedCloud, server: Any, dead: Callable[..., None]
+) -> None:
     dead(cloud.show(server).compute_host)
     answer = ask(cloud.member, server, "rescue")
     assert (answer.status_code, "is down" in message(answer)) == (409, True)

@@ -20,7 +20,7 @@ def gen(reach: str, number: int) -> int | None:
 
 @REACHES
 @pytest.mark.parametrize("end", ["confirm", "revert"])
-def test_flavors_that_were_deleted_since(cloud: Cloud, reach: str, end: str) -> None:
+def test_a_move_survives_the_delete_of_its_flavors(cloud: Cloud, reach: str, end: str) -> None:
     """The server keeps what its flavor was, and both flavors for the time of a resize."""
     old = cloud.flavor("old", gen=gen(reach, 1), ram=144)
     new = cloud.flavor("new", gen=gen(reach, 2), ram=160)

@@ -95,7 +95,7 @@ def test_what_is_offloaded_holds_nothing_and_has_to_fit_again(cloud: Cloud, limi
     cloud.wait(server, "ACTIVE")
 
 
-def test_limits_that_are_kept_here_with_usage_of_placement(cloud: Cloud) -> None:
+def test_local_limits_count_usage_from_placement_during_moves(cloud: Cloud) -> None:
     conf = cloud.embedded.conf
     small, large = flavor_of(cloud, "gen1.small"), flavor_of(cloud, "gen2.small")
     options = {"driver": DB, "count_usage_from_placement": True, "cores": small[0] + large[0]}

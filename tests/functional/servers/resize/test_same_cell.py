@@ -21,7 +21,7 @@ def finish(cloud: Cloud, server: Any, end: str) -> Any:
 
 @ENDS
 @pytest.mark.parametrize("power", ["ACTIVE", "SHUTOFF"])
-def test_a_resize_inside_a_cell(cloud: Cloud, end: str, power: str) -> None:
+def test_a_resize_inside_a_cell_keeps_data_and_power_state(cloud: Cloud, end: str, power: str) -> None:
     server = cloud.boot(flavor="any.small", tags=["blue"])
     first = cloud.show(server)
     cloud.driver(first.compute_host).guest_write(server.id, "precious")
@@ -76,7 +76,7 @@ def test_a_cold_migration_keeps_the_flavor(cloud: Cloud, end: str) -> None:
 
 
 @ENDS
-def test_a_cold_migration_to_a_host_of_another_cell(cloud: Cloud, end: str) -> None:
+def test_a_cold_migration_reaches_a_host_of_another_cell(cloud: Cloud, end: str) -> None:
     server = cloud.boot(flavor="any.small")
     before = cloud.show(server)
     elsewhere = "cell2-host2" if before.compute_host.startswith("cell1") else "cell1-host2"

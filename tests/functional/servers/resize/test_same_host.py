@@ -40,7 +40,9 @@ def boot(cloud: Cloud, backing: str = "image", power: str = "ACTIVE", **fields: 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
 @pytest.mark.parametrize("power", ["ACTIVE", "SHUTOFF"])
 @pytest.mark.parametrize("backing", ["image", "volume"])
-def test_a_resize_on_the_same_host(cloud: AuditedCloud, backing: str, power: str, end: str) -> None:
+def test_a_resize_on_the_same_host_keeps_the_old_disks_until_its_end(
+    cloud: AuditedCloud, backing: str, power: str, end: str
+) -> None:
     server = boot(cloud, backing, power)
     before = cloud.reality(server)
     moved = cloud.resized(server, "gen1.medium")

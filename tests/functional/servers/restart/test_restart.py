@@ -100,7 +100,7 @@ def test_a_resize_that_waits_for_its_end_waits_on(restartable: Restartable, end:
         "finish_snapshot_based_resize_at_dest",
     ],
 )
-def test_a_resize_that_was_broken_off_gives_the_server_back_or_ends(restartable: Restartable, method: str) -> None:
+def test_a_resize_that_was_broken_off_is_rolled_back_or_ends(restartable: Restartable, method: str) -> None:
     cloud = restartable.cloud
     server, before = server_with_volume(cloud)
     died = die_at(cloud, method)

@@ -24,7 +24,7 @@ def test_a_second_cloud_on_a_directory_in_use_is_refused(tmp_path: Path) -> None
     StateDirLock(tmp_path).release()
 
 
-def test_two_locks_of_one_process(tmp_path: Path) -> None:
+def test_one_process_can_not_lock_a_directory_twice(tmp_path: Path) -> None:
     first = StateDirLock(tmp_path)
     with pytest.raises(errors.Misconfigured):
         StateDirLock(tmp_path)

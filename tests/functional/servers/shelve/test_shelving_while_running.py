@@ -150,7 +150,7 @@ def test_what_can_not_be_done_beside_the_guest_is_done_when_it_is_off(
 
 
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_guest_that_goes_off_by_itself(
+def test_what_a_guest_wrote_before_it_went_off_is_in_the_image(
     cloud: AuditedCloud, server: Any, monkeypatch: pytest.MonkeyPatch, forgets: bool
 ) -> None:
     """Perhaps its hypervisor was killed, and it is not known what changed."""
@@ -203,7 +203,7 @@ def test_an_order_or_answer_that_is_lost(cloud: AuditedCloud, server: Any, verdi
 
 
 @pytest.mark.parametrize("point", ["disk.stream.in", "disk.stream.off", "compute.upload_disk.after"])
-def test_a_host_that_dies(cloud: AuditedCloud, server: Any, dies_at: Any, point: str) -> None:
+def test_a_shelve_ends_whole_though_its_host_dies(cloud: AuditedCloud, server: Any, dies_at: Any, point: str) -> None:
     dies_at(point)
     shelved(cloud, server)
     assert rounds_of(cloud, server) == []
@@ -256,7 +256,7 @@ def test_an_operator_may_have_guests_off_first(cloud: AuditedCloud, server: Any)
     assert unshelved(cloud, server) == ["before"]
 
 
-def test_a_paused_server(cloud: AuditedCloud, server: Any) -> None:
+def test_a_paused_server_is_shelved_without_rounds(cloud: AuditedCloud, server: Any) -> None:
     cloud.admin.compute.pause_server(server)
     cloud.wait(server, "PAUSED")
     cloud.break_driver(list(cloud.parts.computes), "begin_round")

@@ -75,7 +75,7 @@ def test_the_function_is_of_the_card_that_gives_the_bandwidth(
 
 
 @FORMS
-def test_attached_and_moved(cloud: Cloud, ports: Any, policy: Any, groups: bool) -> None:
+def test_a_port_that_is_attached_moves_along(cloud: Cloud, ports: Any, policy: Any, groups: bool) -> None:
     cloud.parts.devcloud.port_resource_request_groups = groups
     server, port = cloud.boot(), ports(qos_policy_id=policy.id)
     cloud.member.compute.create_server_interface(server.id, port_id=port.id)

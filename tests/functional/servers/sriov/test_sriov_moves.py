@@ -95,7 +95,7 @@ def test_the_target_gives_another_device(cloud: Cloud, ports: Any, flavor: str, 
 
 
 @ENDS
-def test_on_the_same_host(cloud: Cloud, ports: Any, end: str) -> None:
+def test_a_resize_on_the_same_host_takes_another_function(cloud: Cloud, ports: Any, end: str) -> None:
     cloud.option("allow_resize_to_same_host", True)
     port = ports()
     server = boot(cloud, port)
@@ -201,7 +201,9 @@ def test_the_next_alternate_is_bound_with_its_own_device(cloud: Cloud, ports: An
     until(lambda: devices_on(cloud, other), lambda held: held == expected, "the first choice to release its claim")
 
 
-def test_evacuated(cloud: Cloud, ports: Any, dead: Callable[..., None]) -> None:
+def test_an_evacuated_server_gets_a_function_of_its_new_host(
+    cloud: Cloud, ports: Any, dead: Callable[..., None]
+) -> None:
     port = ports(binding_profile={"trusted": "true"})
     server = boot(cloud, port)
     host = cloud.show(server).compute_host
@@ -216,7 +218,7 @@ def test_evacuated(cloud: Cloud, ports: Any, dead: Callable[..., None]) -> None:
     assert devices_on(cloud, cloud.show(server).compute_host) == FUNCTIONS[:1]
 
 
-def test_attached_after_a_move_and_moved_again(cloud: Cloud, ports: Any) -> None:
+def test_a_port_that_was_attached_after_a_move_moves_along(cloud: Cloud, ports: Any) -> None:
     """The claim is the former move's then; what was attached goes along, what was detached does not."""
     first, second = ports(), ports("physnet2")
     server = boot(cloud, first)

@@ -137,7 +137,7 @@ def test_a_ports_numa_policy_says_how_near_its_device_is(
     until(lambda: cloud.show(server), lambda found: found.status == "ERROR", "no host to be found")
 
 
-def test_attached_and_detached(cloud: Cloud, ports: Any) -> None:
+def test_an_attached_port_has_a_function_until_it_is_detached(cloud: Cloud, ports: Any) -> None:
     server = cloud.boot()
     host = cloud.show(server).compute_host
     first, second = ports("physnet1"), ports("physnet2", "macvtap")
@@ -221,7 +221,7 @@ def test_it_keeps_its_device_when_it_is_rebuilt_and_rebooted(cloud: Cloud, ports
     assert check_agrees(cloud, server, port) == devices
 
 
-def test_shelved_and_unshelved(cloud: Cloud, ports: Any) -> None:
+def test_an_unshelved_server_gets_a_function_again(cloud: Cloud, ports: Any) -> None:
     port = ports(binding_profile={"trusted": "true"})
     server = boot(cloud, port)
     host = cloud.show(server).compute_host

@@ -187,7 +187,7 @@ def test_databases_that_stay_unreachable_refuse(
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("step", WRITES)
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_process_that_dies(
+def test_a_request_whose_process_dies_runs_whole_or_not_at_all(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, recipe: str, step: str, before: bool
 ) -> None:
     """Nobody was told anything: it runs whole, or not at all."""

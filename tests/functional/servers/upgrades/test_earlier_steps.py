@@ -38,7 +38,7 @@ def rows(cloud: Cloud, move_id: str) -> int:
         return int(connection.execute(query).scalar_one())
 
 
-def test_one_that_succeeds(cloud: Cloud, server: Any) -> None:
+def test_a_move_with_rows_of_steps_succeeds(cloud: Cloud, server: Any) -> None:
     cloud.resized(server)
     (move,) = cloud.moves(server)
     steps = journal.steps(cloud.parts.api_database, move.id)
@@ -57,7 +57,7 @@ def test_one_that_succeeds(cloud: Cloud, server: Any) -> None:
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
 
-def test_one_that_fails(cloud: Cloud, server: Any) -> None:
+def test_a_move_with_rows_of_steps_is_rolled_back(cloud: Cloud, server: Any) -> None:
     cloud.without_rounds()
     cloud.fail("status", "/file$", service="image", method="PUT", status=413)
     cloud.option("direct", "never", "moves")

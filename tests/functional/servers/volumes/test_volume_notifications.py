@@ -51,7 +51,7 @@ def consumer(module_cloud: Cloud) -> Iterator[Consumer]:
 
 
 @pytest.mark.parametrize("end", ["end", "error"])
-def test_a_swap(cloud: Cloud, consumer: Consumer, monkeypatch: Any, end: str) -> None:
+def test_a_swap_is_notified_with_both_volumes(cloud: Cloud, consumer: Consumer, monkeypatch: Any, end: str) -> None:
     server, old = cloud.boot(), cloud.volume(name="old")
     cloud.attach(server, old)
     host = cloud.show(server).compute_host
@@ -72,7 +72,7 @@ def test_a_swap(cloud: Cloud, consumer: Consumer, monkeypatch: Any, end: str) ->
     assert (reported[-1][2]["fault"] is None) is (end == "end")
 
 
-def test_images_that_are_cached(cloud: Cloud, consumer: Consumer) -> None:
+def test_cached_images_are_notified_for_each_host(cloud: Cloud, consumer: Consumer) -> None:
     aggregate = cloud.admin.compute.create_aggregate(name="to-be-cached")
     hosts = ("cell1-host1", "cell2-host1")
     for host in hosts:

@@ -74,7 +74,7 @@ def test_the_volume_gets_the_image_and_stays_the_server_s(cloud: Cloud, image: A
     assert events == [("reimage_root_volume", "Success"), ("compute_rebuild_instance", "Success")]
 
 
-def test_also_the_same_image_again_and_before_2_93_nothing_is_written(cloud: Cloud) -> None:
+def test_a_rebuild_writes_the_volume_from_2_93_on_only(cloud: Cloud) -> None:
     server = cloud.boot_from_volume()
     write(cloud, server, "mine")
     assert rebuild(cloud, server, cloud.image_id, "2.92").status_code == 202

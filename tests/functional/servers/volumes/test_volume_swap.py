@@ -76,7 +76,7 @@ def test_a_guest_continues_on_the_new_volume(cloud: Cloud, server: Any, old: Any
     check_in_use(cloud, server, old)
 
 
-def test_the_root_volume_of_a_paused_server_and_a_larger_one(cloud: Cloud) -> None:
+def test_a_paused_server_gets_a_larger_root_volume(cloud: Cloud) -> None:
     server = cloud.boot_from_volume()
     (root,) = cloud.show(server).attached_volumes
     write(cloud, server, "on the root volume", "vda")
@@ -138,7 +138,7 @@ def other_attached(cloud: Cloud, server: Any) -> Any:
     return volume
 
 
-def test_what_a_request_may_change_beside(cloud: Cloud, server: Any, old: Any) -> None:
+def test_a_swap_may_change_delete_on_termination(cloud: Cloud, server: Any, old: Any) -> None:
     answer = ask(cloud, server, old, moving(cloud, old), version="2.85", delete_on_termination=True)
     assert answer.status_code == 202
     cloud.wait(server, "ACTIVE")

@@ -40,7 +40,7 @@ def check_attached_once(cloud: Cloud, server: Any, volumes: list[Any]) -> None:
 @ENDS
 @WAYS
 @pytest.mark.parametrize("power", ["ACTIVE", "SHUTOFF"])
-def test_a_server_that_boots_from_a_volume(cloud: Cloud, end: str, flavor: str, power: str) -> None:
+def test_a_server_on_a_volume_moves_with_its_data(cloud: Cloud, end: str, flavor: str, power: str) -> None:
     server = cloud.boot_from_volume()
     write(cloud, server, "on the root volume")
     if power == "SHUTOFF":
@@ -65,7 +65,7 @@ def test_a_server_that_boots_from_a_volume(cloud: Cloud, end: str, flavor: str, 
 
 @ENDS
 @WAYS
-def test_several_volumes_with_their_flags(cloud: Cloud, end: str, flavor: str) -> None:
+def test_several_volumes_keep_their_flags_in_a_move(cloud: Cloud, end: str, flavor: str) -> None:
     server = cloud.boot()
     kept, doomed = cloud.volume(name="kept"), cloud.volume(name="doomed")
     cloud.attach(server, kept, tag="database")

@@ -198,7 +198,7 @@ def test_hosts_that_do_not_reach_one_another_use_the_image_service(
     assert cloud.temporary_images() == []
 
 
-def test_an_address_that_is_another_hosts_in_the_targets_cell(
+def test_an_address_of_another_host_is_not_mistaken_for_the_sources(
     cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It answers that it does not have the disk."""
