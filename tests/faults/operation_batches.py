@@ -63,7 +63,7 @@ def run_batch(site: Site, cases: list[OperationCase]) -> bool:
                 case.complain([Complaint(LOST, each) for each in disagreements])
     with ThreadPoolExecutor(USERS, thread_name_prefix="users") as users:
         list(users.map(lambda pair: _use(site, *pair), pairs))
-    return _leftovers(site, pairs, at_first, makers)
+    return _check_world(site, pairs, at_first, makers)
 
 
 def _remember(site: Site, pairs: list[Pair]) -> None:
@@ -91,7 +91,7 @@ def _break(site: Site, pairs: list[Pair], action: str) -> dict[str, Subject]:
             asked.append(users.submit(_ask, site, case, subject))
             if isinstance(site, RolesSite):
                 asked[-1].result()
-                paused.tell(site, [subject.uuid] if subject.uuid is not None else [])
+                paused.pass_on(site, [subject.uuid] if subject.uuid is not None else [])
             case.reached = _comes_to_point(site, case, subject, asked[-1])
             if action not in HOLDING:
                 _gets_over_it(site, subject, asked[-1])
@@ -321,7 +321,7 @@ def _delete_images(site: Site, case: OperationCase, subject: Subject) -> None:
                 until(lambda each=snapshot_id: member.block_storage.find_snapshot(each), lambda left: left is None)
 
 
-def _leftovers(site: Site, pairs: list[Pair], at_first: World, makers: dict[str, Subject]) -> bool:
+def _check_world(site: Site, pairs: list[Pair], at_first: World, makers: dict[str, Subject]) -> bool:
     """What is there now, and was not before the servers were made."""
     attributed = True
     world = see(site)

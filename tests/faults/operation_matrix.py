@@ -50,7 +50,7 @@ BACKGROUND = (
     "call.network GET /v2.0/extensions",
 )
 MESSAGES = (".external_events.request", ".external_instance_events.request")
-# Longer than a batch takes: whoever waits for somebody who stands at a point does not give up before the crash.
+# Longer than a batch takes: whoever waits for somebody who stands at a point waits longer than the crash takes to come.
 NO_TIMEOUT = 120
 
 
@@ -144,14 +144,14 @@ def points_for(action: str, found: dict[str, bool]) -> list[str]:
     return [point for point, of_conductor in found.items() if of_conductor or action not in TAKEOVERS]
 
 
-def run(points: dict[Operation, list[str]], action: str, tell: Callable[[OperationCase], None]) -> None:
+def run(points: dict[Operation, list[str]], action: str, report: Callable[[OperationCase], None]) -> None:
     """All cases of an action. Each operation has a cloud of its own: what is orphaned of one is in no other's way."""
     for operation, wanted in points.items():
         if not wanted:
             continue
         with temporary_site(action, offloads=operation.offloads) as site:
             for case in run_on(site, [Case(operation, action, point) for point in wanted]):
-                tell(case)
+                report(case)
 
 
 def run_on(site: Site, cases: list[OperationCase]) -> Iterator[OperationCase]:
@@ -195,7 +195,7 @@ def _spread(cases: list[OperationCase]) -> list[list[OperationCase]]:
     return batches
 
 
-def run_and_tell(
+def run_and_report(
     console: Console,
     actions: Sequence[str],
     wanted_operation: str,
@@ -212,7 +212,7 @@ def run_and_tell(
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def tell(case: OperationCase) -> None:
+    def report(case: OperationCase) -> None:
         cases.append(case)
         if file is not None:
             # A run takes long: what is known is there if it is broken off.
@@ -231,7 +231,7 @@ def run_and_tell(
         if count is not None:
             points = {operation: of_it[:: max(1, len(of_it) // count)][:count] for operation, of_it in points.items()}
         began = time.monotonic()
-        run(points, action, tell)
+        run(points, action, report)
         seconds[action] = time.monotonic() - began
     console.print(table(cases, seconds))
     say(summary(cases))

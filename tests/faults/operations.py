@@ -249,7 +249,7 @@ def status_of(site: Site, subject: Subject) -> tuple[str | None, str | None]:
     answer = call(site, "GET", f"/servers/{subject.uuid}")
     if answer.status == 404:
         return None, None
-    assert answer.is_accepted, f"its user is told {answer.status} {answer.text[:200]}"
+    assert answer.is_accepted, f"its user is answered {answer.status} {answer.text[:200]}"
     server = json.loads(answer.text)["server"]
     return server["status"], server["OS-EXT-STS:task_state"]
 

@@ -68,7 +68,7 @@ class RolesSite(Site):
         self._rabbit.__exit__(None, None, None)
 
     def run_move(self, conductor: str, move: Operation) -> None:
-        """Tells this conductor of a move, and no other."""
+        """Sends this conductor a move, and no other one."""
         self._conductors.cast(context_of(move), "run_move", server=conductor, move_id=move.id)
 
     def rearm(self, rules: dict[str, Any]) -> None:

@@ -171,7 +171,7 @@ class Site:
         raise NotImplementedError
 
     def revive_host(self, host: str) -> None:
-        """It is on again, and its operator takes their word back."""
+        """It is on again, and its operator enables it."""
         raise NotImplementedError
 
     def guests_on(self, host: str) -> list[Path]:
@@ -263,7 +263,7 @@ class LocalSite(Site):
         self.force_down(host, False)
 
     def is_idle(self) -> bool:
-        """Whether nobody hangs, and no conductor has anything in hand."""
+        """Whether nobody hangs, and no conductor works on anything."""
         conductors = [self.cloud.conductor, *self._others]
         hanging = injector._active is not None and injector._active._hanging
         return not hanging and not any(conductor._keeper.is_busy for conductor in conductors)

@@ -216,7 +216,7 @@ class Users(RuleBasedStateMachine):
         )
         assert len(listed) == len(self.ids)
         cloud.settle()
-        # Who hung has taken back what came too late.
+        # Who hung has undone what came too late.
         until(lambda: any(each._keeper.is_busy for each in conductors), lambda busy: not busy, "conductors to rest")
         assert audit_embedded(cloud.parts).disagreements == []
         cloud.clean()

@@ -45,7 +45,7 @@ LATEST = "2.104"
 
 
 class Recorder:
-    """Stands where a service is asked nothing of interest: notes every call and answers None, or what it was told to."""
+    """Stands where a service is asked nothing of interest: notes every call and answers None, or what it was set to."""
 
     def __init__(self, name: str) -> None:
         self.name = name

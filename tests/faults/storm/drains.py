@@ -1,6 +1,6 @@
 """The operator of a storm: cells and hosts are drained in the middle of it, and that is paused, cancelled or rolled back.
 
-One drain is there at a time. What an administrator asks for may be lost as what users ask for; the drain's state tells what came
+One drain is there at a time. What an administrator asks for may be lost as what users ask for; the drain's state says what came
 of it. In the end none is left at work, and `judge` holds each against what is there.
 """
 
@@ -102,7 +102,7 @@ class Operator:
         self.asked[f"{name} {answer.kind}"] += 1
 
     def _look_at_end(self, drain: Drain) -> None:
-        """Its hosts are used again, or repaired; one that is done has left no server on them that it did not tell of."""
+        """Its hosts are used again, or repaired; one that is done has left no server on them that it did not report."""
         if drain.state is DrainState.DONE:
             self.complaints += list(_left_on_hosts(self._site, drain))
             for host in drain.closed:

@@ -32,7 +32,7 @@ LONG_AGO = utcnow() - timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
-def forgotten(cloud: AuditedCloud) -> Iterator[None]:
+def without_drains_afterwards(cloud: AuditedCloud) -> Iterator[None]:
     yield
     with cloud.parts.api_database.write() as connection:
         connection.execute(store.SERVERS.delete())
@@ -84,7 +84,7 @@ def test_a_drain_whose_lease_is_long_over_is_found(cloud: AuditedCloud, state: D
 
 def test_one_that_was_started_and_never_looked_at(cloud: AuditedCloud) -> None:
     make(cloud, DrainState.RUNNING, lease_until=None, owner=None)
-    cloud.leaves("drain.without_owner")
+    cloud.only_reports("drain.without_owner")
 
 
 def test_one_that_was_released_just_now_is_fine(cloud: AuditedCloud) -> None:
@@ -112,7 +112,7 @@ def test_a_host_that_an_unknown_drain_closed_is_found(cloud: AuditedCloud) -> No
     close(cloud, str(uuids.uuid4()))
     found = cloud.only("host.closed_by_unknown_drain")
     assert "--enable" in found.left
-    cloud.leaves("host.closed_by_unknown_drain")
+    cloud.only_reports("host.closed_by_unknown_drain")
     enable(cloud)
 
 
@@ -126,7 +126,7 @@ def test_a_request_that_no_operation_knows_is_found(cloud: AuditedCloud) -> None
     make(cloud, DrainState.RUNNING, row(server.id, DrainServerState.ASKED))
     found = cloud.only("drain.request_unknown")
     assert found.server == server.id and "req-unknown" in found.message
-    cloud.leaves("drain.request_unknown")
+    cloud.only_reports("drain.request_unknown")
 
 
 def test_one_that_was_asked_just_now_is_fine(cloud: AuditedCloud) -> None:

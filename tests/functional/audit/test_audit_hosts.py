@@ -47,7 +47,7 @@ def test_a_guest_at_the_source_of_a_finished_move_is_orphaned(cloud: AuditedClou
 
     found = cloud.only("guest.orphaned")
     assert found.resource == f"guest on {source}"
-    cloud.leaves("guest.orphaned")
+    cloud.only_reports("guest.orphaned")
     destroy(cloud, server.id, source)
 
 
@@ -66,7 +66,7 @@ def test_a_server_whose_guest_is_missing_is_critical(cloud: AuditedCloud) -> Non
     driver.destroy(server.id, [], [], destroy_disks=False)
 
     assert cloud.only("guest.missing").severity == "critical"
-    cloud.leaves("guest.missing")
+    cloud.only_reports("guest.missing")
 
 
 def test_a_guest_that_does_not_run_as_its_server_does(cloud: AuditedCloud) -> None:
@@ -74,7 +74,7 @@ def test_a_guest_that_does_not_run_as_its_server_does(cloud: AuditedCloud) -> No
     cloud.driver(cloud.show(server).compute_host).power_off(server.id, 0)
 
     assert "shutdown" in cloud.only("guest.power_state").message
-    cloud.leaves("guest.power_state")
+    cloud.only_reports("guest.power_state")
 
 
 # disks
@@ -142,7 +142,7 @@ def test_the_disks_kept_for_a_revert_must_be_there(cloud: AuditedCloud) -> None:
     cloud.resized(server)
     cloud.driver(source).delete_stashed_disks(server.id)
     assert f"put aside on {source}" in cloud.only("disk.missing").resource
-    cloud.leaves("disk.missing")
+    cloud.only_reports("disk.missing")
 
 
 # image caches

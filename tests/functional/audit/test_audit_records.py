@@ -48,7 +48,7 @@ def test_a_hidden_copy_that_no_move_explains_goes(cloud: AuditedCloud) -> None:
 def test_a_copy_that_is_not_hidden_is_left(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     copy_to_cell2(cloud, server, hidden=False)
-    cloud.leaves("record.second_copy")
+    cloud.only_reports("record.second_copy")
     copies.hard_delete(cloud.cell("cell2"), server.id)
 
 
@@ -69,7 +69,7 @@ def test_a_record_without_a_mapping_is_found(cloud: AuditedCloud) -> None:
     with cloud.parts.api_database.write() as connection:
         connection.execute(mappings.TABLE.delete().where(mappings.TABLE.c.instance_uuid == server.id))
 
-    cloud.leaves("record.without_mapping")
+    cloud.only_reports("record.without_mapping")
     with cloud.parts.api_database.write() as connection:
         mappings.insert_in(connection, mapping)
 
@@ -79,7 +79,7 @@ def test_a_mapping_without_a_record_is_found(cloud: AuditedCloud) -> None:
     with api.write() as connection:
         mappings.insert_in(connection, mappings.InstanceMapping(uuid, "p", "u", utcnow()))
 
-    cloud.leaves("record.missing")
+    cloud.only_reports("record.missing")
     with api.write() as connection:
         connection.execute(mappings.TABLE.delete().where(mappings.TABLE.c.instance_uuid == uuid))
 
@@ -128,7 +128,7 @@ def test_lists_of_servers_are_made_of_what_mappings_say(cloud: AuditedCloud, fac
 def test_a_delete_that_did_not_come_to_its_end(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     mappings.queue_for_delete(cloud.parts.api_database, server.id)
-    cloud.leaves("record.delete_unfinished")
+    cloud.only_reports("record.delete_unfinished")
     mappings.queue_for_delete(cloud.parts.api_database, server.id, queued=False)
 
 
@@ -168,7 +168,7 @@ def test_a_server_that_is_half_deleted_is_left(cloud: AuditedCloud) -> None:
 def test_a_resized_server_without_a_migration_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     instances.update(cloud.cell("cell1"), server.id, vm_state=VmState.RESIZED)
-    cloud.leaves("state.resized")
+    cloud.only_reports("state.resized")
     instances.update(cloud.cell("cell1"), server.id, vm_state=VmState.ACTIVE)
 
 
@@ -176,7 +176,7 @@ def test_a_migration_that_waits_for_a_server_that_does_not(cloud: AuditedCloud) 
     server = cloud.boot()
     cloud.resized(server)
     instances.update(cloud.cell("cell2"), server.id, vm_state=VmState.ACTIVE)
-    cloud.leaves("migration.not_resized")
+    cloud.only_reports("migration.not_resized")
     instances.update(cloud.cell("cell2"), server.id, vm_state=VmState.RESIZED)
 
 
@@ -191,7 +191,7 @@ def test_a_migration_that_no_move_works_on_is_found(cloud: AuditedCloud) -> None
     cloud.reverted(cloud.resized(server))
     migration = cloud.migration(server).uuid
     set_status(cloud, migration, "migrating")
-    cloud.leaves("migration.without_move")
+    cloud.only_reports("migration.without_move")
     set_status(cloud, migration, "reverted")
 
 
@@ -218,18 +218,18 @@ def test_a_move_without_a_server(cloud: AuditedCloud) -> None:
     server, api = cloud.boot(), cloud.parts.api_database
     cloud.confirmed(cloud.resized(server))
     move = cloud.moves(server)[0]
-    stray = dataclasses.replace(
+    unknown = dataclasses.replace(
         move, id=str(uuids.uuid4()), instance_uuid=str(uuids.uuid4()), migration_uuid=str(uuids.uuid4()), ended_at=None
     )
     with api.write() as connection:
-        journal.insert_in(connection, stray)
+        journal.insert_in(connection, unknown)
         # Owned by somebody whose lease holds, so that no conductor takes it.
         held = {"state": "running", "owner": "elsewhere", "lease_until": utcnow().replace(year=2999)}
-        connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == stray.id).values(held))
+        connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == unknown.id).values(held))
 
-    cloud.leaves("move.without_server")
+    cloud.only_reports("move.without_server")
     with api.write() as connection:
-        connection.execute(sa.delete(journal.MOVES).where(journal.MOVES.c.id == stray.id))
+        connection.execute(sa.delete(journal.MOVES).where(journal.MOVES.c.id == unknown.id))
 
 
 def test_an_event_of_a_move_that_never_ended(cloud: AuditedCloud) -> None:

@@ -23,7 +23,7 @@ def module_cloud(embedded: Any) -> DrainsCloud:
 def cloud(module_cloud: DrainsCloud) -> Iterator[DrainsCloud]:
     yield module_cloud
     module_cloud.heal()
-    module_cloud.let_go()
+    module_cloud.end_what_hangs()
     module_cloud.end_drains()
     module_cloud.settle()
     module_cloud.clean()

@@ -28,7 +28,7 @@ CLOUD: dict[str, Any] = {
         "quota": {"ram": -1},
     }
 }
-pytestmark = pytest.mark.embedded("takes databases and hosts away from a process")
+pytestmark = pytest.mark.embedded("makes databases and hosts of a process unreachable")
 
 
 def test_a_drain_waits_while_the_api_database_is_unavailable(cloud: DrainsCloud) -> None:

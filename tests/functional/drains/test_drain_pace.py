@@ -89,7 +89,7 @@ def test_it_is_noted_what_each_move_took_and_for_how_long_its_guest_stood_still(
     assert all(row["took"] > 0 for row in rows.values())
     for server in (warm, near_live):
         assert 0 < rows[server.id]["stood_still"] < rows[server.id]["took"]
-    # Its hypervisor tells nobody; and whose guest was off has lost nothing.
+    # Its hypervisor does not say; and whose guest was off has lost nothing.
     assert (rows[live.id]["stood_still"], rows[off.id]["stood_still"]) == (None, 0.0)
 
 

@@ -41,7 +41,7 @@ def test_a_cell_is_emptied(cloud: DrainsCloud) -> None:
             off.id: (THERE, How.COLD),
             nearby.id: (None, None),
         },
-        reason="The cell is given back.",
+        reason="The cell is returned.",
     )
     shown = cloud.becomes_drain(drain, "done")
     assert shown["progress"]["servers"] == {"done": 4}
@@ -57,7 +57,7 @@ def test_a_cell_is_emptied(cloud: DrainsCloud) -> None:
     # What was closed stays closed, and says why.
     assert cloud.closed() == dict.fromkeys((ONE, TWO), f"Drain {drain} empties it.")
     assert shown["closed"] == [ONE, TWO]
-    assert {move.reason for move in cloud.moves(warm)} == {"The cell is given back.", None}
+    assert {move.reason for move in cloud.moves(warm)} == {"The cell is returned.", None}
     assert cloud.audit().disagreements == []
 
 

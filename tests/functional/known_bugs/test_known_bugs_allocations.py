@@ -44,7 +44,7 @@ def test_a_server_without_allocations_can_be_moved(cloud: KnownBugsCloud, outcom
     assert cloud.allocations(cloud.migration(server).uuid) == {}
 
 
-def test_a_revert_that_meets_another_writer_gives_the_allocations_back_all_the_same(cloud: KnownBugsCloud) -> None:
+def test_a_revert_that_meets_another_writer_returns_the_allocations_all_the_same(cloud: KnownBugsCloud) -> None:
     """Reading: a conflict that is only logged leaves the server with the target's resources."""
     server = cloud.boot()
     home = cloud.show(server).compute_host

@@ -61,7 +61,7 @@ def test_no_late_write_of_a_conductor_covers_what_happened_meanwhile(cloud: Know
 def test_a_server_that_was_set_to_error_meanwhile_can_be_deleted_when_its_move_has_failed(
     cloud: KnownBugsCloud, monkeypatch: pytest.MonkeyPatch, reach: str
 ) -> None:
-    """2019: whatever the failure's handler writes, the server is usable: given back, and told why."""
+    """2019: whatever the failure's handler writes, the server is usable: restored, with a fault that says why."""
     server = cloud.boot()
     home = cloud.show(server).compute_host
 

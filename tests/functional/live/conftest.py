@@ -23,6 +23,6 @@ def module_cloud(embedded: Any) -> LiveCloud:
 def cloud(module_cloud: LiveCloud) -> Iterator[LiveCloud]:
     yield module_cloud
     module_cloud.heal()
-    module_cloud.let_go()
+    module_cloud.end_what_hangs()
     module_cloud.settle()
     module_cloud.clean()

@@ -77,7 +77,7 @@ class LiveCloud(AuditedCloud):
                 return server
         raise AssertionError(f"no server on {host}")
 
-    def let_go(self) -> None:
+    def end_what_hangs(self) -> None:
         """Ends what hangs, so that the next test begins with nothing under way."""
         for service in self.parts.computes.values():
             driver = service.host.driver

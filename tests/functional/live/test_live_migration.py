@@ -102,7 +102,7 @@ def test_progress_is_shown_and_a_busy_guest_is_aborted(cloud: LiveCloud) -> None
     path = f"/servers/{server.id}/migrations"
     shown = until_counted(cloud, f"{path}/{migration.id}")
     assert shown["memory_total_bytes"] == 128 * 1024**2 and shown["memory_remaining_bytes"] == 64 * 1024**2
-    # It is told with the next report.
+    # It is sent with the next report.
     until(lambda: cloud.show(server).progress, lambda progress: progress == 50, "the server's progress")
     listed = cloud.admin.compute.get("/os-migrations", params={"instance_uuid": server.id}, microversion="2.96").json()
     assert [each["rel"] for each in listed["migrations"][0]["links"]] == ["self", "bookmark"]

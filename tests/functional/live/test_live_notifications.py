@@ -54,7 +54,7 @@ def consumer(module_cloud: LiveCloud) -> Iterator[Consumer]:
 
 def heard(consumer: Consumer, last: str) -> list[tuple[str, str]]:
     found = until(
-        lambda: list(consumer.heard), lambda found: last in [event for event, _ in found], f"{last} to be told"
+        lambda: list(consumer.heard), lambda found: last in [event for event, _ in found], f"{last} to be notified"
     )
     consumer.heard.clear()
     return found

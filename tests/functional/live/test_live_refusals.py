@@ -90,7 +90,7 @@ def test_no_host_is_left(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> N
     assert cloud.memory(server) == memory
     cloud.check_left_nothing(server, source)
     assert "No valid host" in cloud.action(server, "live-migration").message
-    # Before 2.34 its client is told.
+    # Before 2.34 its client gets an answer.
     answer = cloud.migrate_live(server, version="2.33")
     assert answer.status_code == 400 and "No valid host" in message(answer)[1]
     cloud.settle()

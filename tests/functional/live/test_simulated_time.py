@@ -85,7 +85,7 @@ def migrated_cold(cloud: LiveCloud, server: Any) -> Any:
 
 
 def while_reporting(cloud: LiveCloud, look: Callable[[], None]) -> None:
-    """``look`` is called in the middle of transfers, when hosts tell how far they are."""
+    """``look`` is called in the middle of transfers, when hosts report how far they are."""
 
     def on_send(message: Outgoing) -> Verdict:
         if message.method in ("report_progress", "report_live_progress"):

@@ -67,7 +67,7 @@ def test_who_may_not_post(cloud: Cloud, guests: Guests) -> None:
 def test_records_that_a_move_has_closed_are_waited_for(
     cloud: Cloud, guests: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The move that closed them has died: the guest is told to try again, and nothing is written behind the move's back."""
+    """The move that closed them has died: the guest is asked to try again, and nothing is written behind the move's back."""
     monkeypatch.setattr("causeway.store.servers.PATIENCE", 0.0)
     monkeypatch.setattr("causeway.store.servers._has_ended", lambda *_: False)
     server = cloud.server()

@@ -108,7 +108,7 @@ def test_a_load_balancer_signs_its_own_name(cloud: Cloud, guests: Guests, networ
 def test_a_direct_caller_is_known_by_its_address(cloud: Cloud, directly: Guests, network: Recorder) -> None:
     server = cloud.server()
     network.answers["ports_with_address"] = [port_of(server)]
-    # What everybody can write is not heeded.
+    # What everybody can write is not trusted.
     claims = {**signed(cloud.server()), "X-Forwarded-For": "10.0.0.66"}
     answer = directly.ask("GET", META_DATA, headers=claims, remote_addr="10.0.0.5")
     assert answer.json["uuid"] == server.uuid

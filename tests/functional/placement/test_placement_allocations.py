@@ -214,7 +214,7 @@ def test_a_server_that_another_writer_took_elsewhere_is_not_moved_from_memory(
 def test_moving_again_with_the_same_migration_keeps_the_sources(
     client: PlacementClient, placement: LocalPlacement, make_host: MakeHost
 ) -> None:
-    """One process moves, another gives back, the first one moves again: the source's must not get lost."""
+    """One process moves, another returns them, the first one moves again: the source's must not get lost."""
     source, target = make_host(), make_host()
     server, migration = moved(client, source, target)
     placement.client().return_allocations(server, migration)

@@ -199,7 +199,7 @@ def test_a_group_is_kept_apart_and_together(conf: ConfigOpts, client: PlacementC
 
 
 def test_resources_below_a_node_are_asked_for(conf: ConfigOpts, client: PlacementClient, cloud: Cloud) -> None:
-    """What a host has in providers below it is not told from memory."""
+    """What a host has in providers below it is not known from memory."""
     below = str(uuid.uuid4())
     client.ensure_provider(below, f"host2-gpu-{below}", parent_uuid=cloud.node("host2"))
     try:
@@ -257,7 +257,7 @@ def test_a_claim_that_fails_releases_the_room(conf: ConfigOpts, client: Placemen
     scheduler = Scheduler(conf, client, cloud)
 
     def fails(*_anything: Any, **_options: Any) -> None:
-        raise errors.ServiceFailed("Placement is away")
+        raise errors.ServiceFailed("Placement is unreachable")
 
     claim, client.claim = client.claim, fails  # type: ignore[method-assign,assignment]
     with pytest.raises(errors.ServiceFailed):

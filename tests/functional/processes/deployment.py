@@ -150,7 +150,7 @@ class Deployment:
         names = ("api", "scheduler", *CONDUCTORS, *self.cell_conductors, *self.hosts)
         api_port, *others = free_ports(1 + len(names))
         self.api_url = f"http://127.0.0.1:{api_port}"
-        #: where each process tells its metrics
+        #: where each process serves its metrics
         self.metrics = {name: f"127.0.0.1:{port}" for name, port in zip(names, others, strict=True)}
 
     def start(self) -> None:
@@ -204,7 +204,7 @@ class Deployment:
         return self._start(name, role, *options, *arguments)
 
     def files_of(self, name: str) -> list[Path]:
-        """The configuration of a process. Neither computes nor conductors of cells are told of the API database."""
+        """The configuration of a process. Neither computes nor conductors of cells know the API database."""
         if name in self.cell_conductors:
             return [self.directory / "common.conf", self.directory / f"{name}.conf"]
         own = [self.directory / file for file in ("services.conf", "common.conf", f"{name}.conf")]

@@ -1,7 +1,7 @@
 """A host that can be cut off from the network: a process in a network namespace of its own.
 
 It keeps its addresses: whatever it reaches on 127.0.0.1 goes through pairs of forwarders, one in the namespace, one outside,
-joined by a socket in the file system. Cut off, nothing passes and nobody is told, as when a cable is pulled: connections stay
+joined by a socket in the file system. Cut off, nothing passes and nobody is notified, as when a cable is pulled: connections stay
 open, and what was on its way arrives later, if anybody still waits for it.
 
 ``python network_cut.py DIRECTORY PORT...`` runs the forwarders of one side (see `Cable`).

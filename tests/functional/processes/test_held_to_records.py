@@ -295,7 +295,7 @@ class TestPlacementAudit:
         assert site.manage("placement", "audit", "--resource_provider", str(uuid4())).exit_code == 127
 
     def test_what_a_server_may_need_is_kept(self, site: Site, placement: PlacementClient) -> None:
-        """A revert that died before it gave the allocation back: the server holds nothing itself."""
+        """A revert that died before it returned the allocation: the server holds nothing itself."""
         old = self.hold(placement, migration_of(site, site.server(), MigrationStatus.REVERTED), site.node)
         kept = site.manage("placement", "audit", "--delete")
         assert kept.exit_code == 3 and "causeway audit --fix" in kept.stdout

@@ -22,7 +22,7 @@ from tests.functional.processes.rabbit import rabbit, why_not
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 CELLS = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
-# Seconds. So long that no move is ever taken over because of it: whoever continues was told to.
+# Seconds. So long that no move is ever taken over because of it: whoever continues was notified.
 LEASE = 120
 DATABASES = {"api_database", "database"}
 

@@ -1,4 +1,4 @@
-"""A worker of `causeway api` that is told to end answers the requests that wait, and does not wait for their time to be over."""
+"""A worker of `causeway api` that has to end answers the requests that wait, and does not wait for their time to be over."""
 
 from __future__ import annotations
 

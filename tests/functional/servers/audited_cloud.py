@@ -26,7 +26,7 @@ class AuditedCloud(Cloud):
         assert kind in [found.kind for found in report.mended], report
         assert report.disagreements == [] and self.audit().is_clean
 
-    def leaves(self, kind: str) -> None:
+    def only_reports(self, kind: str) -> None:
         """``--fix`` does nothing about the one disagreement that there is, and says why."""
         report = self.audit(fix=True)
         assert report.mended == []

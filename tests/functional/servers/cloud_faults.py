@@ -182,7 +182,7 @@ class Faults(Reality):
         self.option("whole_tries", 1, "moves")
 
     def heal(self) -> None:
-        """Takes back every fault and option."""
+        """Undoes every fault and option."""
         self._patches.undo()
         if self.by_url:
             self.parts.heal()

@@ -52,7 +52,7 @@ def away(name: str) -> Iterator[None]:
     def refuse(work: Any) -> Any:
         def ask(database: Database) -> Any:
             if database.name == name:
-                raise errors.DatabaseFailed(f"The database of {name} is away.")
+                raise errors.DatabaseFailed(f"The database of {name} is unreachable.")
             return work(database)
 
         return ask
@@ -82,7 +82,7 @@ def left_on(cloud: Cloud, host: str) -> list[str]:
 
 
 def fault_of(cloud: Cloud, server: Any, ask: Callable[[str], None]) -> Any:
-    """Asks for something that ends with the server in VERIFY_RESIZE as before; the fault that tells why."""
+    """Asks for something that ends with the server in VERIFY_RESIZE as before; the fault that says why."""
     cell = cloud.show(server).compute_host[:5]
     known = len(cloud.faults(server, cell))
     ask(server.id)

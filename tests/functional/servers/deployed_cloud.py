@@ -42,7 +42,7 @@ from causeway.virt.simulated.guest import Guest
 from causeway.virt.simulated.host_files import HostFiles
 
 DOUBLE_START = re.compile(r"Guest (\S+) is started on \S+ while another host runs it")
-# What a network service does if it is told nothing else; devcloud's besides.
+# What a network service does if it is configured for nothing else; devcloud's besides.
 NETWORK = {"plug_delay": 0.0}
 DEVCLOUD = {**NETWORK, "port_resource_request_groups": True}
 SIDES = {Verdict.LOSE_REQUEST: "request", Verdict.LOSE_REPLY: "reply"}
@@ -154,7 +154,7 @@ class DeployedCloud:
         return self._devcloud_faults is not None
 
     def heal(self) -> None:
-        """Takes back every fault."""
+        """Undoes every fault."""
         self._fault_rules.clear()
         self._devcloud_rules.clear()
         for path in (self._faults, self._devcloud_faults):

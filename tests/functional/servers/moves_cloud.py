@@ -6,7 +6,7 @@ that look behind the API use it for what both have, and are skipped by URL if th
 - ``cloud``: `Cloud`, one for each test module: two cells with two simulated hosts each, real Placement, devcloud around it.
 - ``cloud.member``, ``cloud.admin``: openstacksdk connections. ``cloud.boot(...)`` makes an ACTIVE server on gen1 (cell1).
 - ``cloud.wait(server, "VERIFY_RESIZE")`` waits for a status and fails on any other end state.
-- ``cloud.settle()`` waits until no move is under way. ``cloud.leftovers(server)`` lists what a cell still holds of a server.
+- ``cloud.settle()`` waits until no move is under way. ``cloud.cleanups(server, cell)``: what a cell still holds of one.
 - ``cloud.reality(server)``: what is really there of a server, everywhere: compare two of them.
 - ``cloud.fail(...)``: a rule for devcloud's fault injection; ``cloud.lose(...)``: an RPC that never arrives, or whose answer
   does not. Faults, and options set with ``cloud.option``, are undone after each test.
@@ -114,7 +114,7 @@ class Cloud(Faults):
         return found
 
     def failed(self, server: Any, status: str = "ACTIVE") -> Any:
-        """The server when its newest migration has failed and it was given back."""
+        """The server when its newest migration has failed and it was restored."""
         until(lambda: self.migration(server), lambda found: found.status == "error", "the migration to fail")
         return self.wait(server, status)
 

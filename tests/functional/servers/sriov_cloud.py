@@ -88,7 +88,7 @@ def profile_on(cloud: Cloud, port: Any, host: str) -> dict[str, Any]:
 
 
 def profile_of(cloud: Cloud, port: Any) -> dict[str, Any]:
-    """What the network service was told of the port's device."""
+    """What the network service knows of the port's device."""
     found: dict[str, Any] = cloud.admin.network.get_port(port.id).binding_profile
     return found
 

@@ -25,7 +25,7 @@ def database(new_database: Callable[[str], str]) -> Iterator[Database]:
 @pytest.mark.parametrize(
     "check",
     [
-        lease_checks.the_database_tells_the_time,
+        lease_checks.the_database_gives_the_time,
         lease_checks.a_lease_is_as_long_as_it_says,
         lease_checks.moves_of_former_lives_are_free_at_once,
         lease_checks.what_must_wait_is_not_abandoned,
@@ -39,4 +39,4 @@ def test_leases_hold_on_database_servers(database: Database, check: Callable[[Da
 def test_the_database_decides_whose_lease_is_over(
     database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    lease_checks.whose_lease_is_over_is_told_by_the_database(database, monkeypatch, seconds)
+    lease_checks.the_database_decides_whose_lease_is_over(database, monkeypatch, seconds)

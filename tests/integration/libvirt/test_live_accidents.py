@@ -1,4 +1,4 @@
-"""What is left of a live migration when something dies or goes away in the middle of it."""
+"""What is left of a live migration when something dies or is unreachable in the middle of it."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_an_emulated_guest_stands_still_while_its_memory_travels_and_not_while_i
     assert after["id"] == before["id"] and guest.console().boots == 0
 
 
-class GivenUp(Exception):
+class Abandoned(Exception):
     """What a caller's progress raises."""
 
 
@@ -117,13 +117,13 @@ def test_a_migration_that_its_caller_abandons_leaves_the_guest_running_and_may_b
     guest.spawn()
     guest.wait(lambda said: "TICK id=" in said.text)
 
-    def give_up(progress: LiveProgress) -> None:
+    def abandon(progress: LiveProgress) -> None:
         if progress.memory_processed:
             assert progress.memory_remaining and progress.memory_total
-            raise GivenUp
+            raise Abandoned
 
-    with pytest.raises(GivenUp), runs_on(source):
-        source.live_migrate(guest.spec(), prepared(guest, target), SLOW, give_up)
+    with pytest.raises(Abandoned), runs_on(source):
+        source.live_migrate(guest.spec(), prepared(guest, target), SLOW, abandon)
     assert_runs_on_at_the_source(guest)
     assert target.presence(guest.uuid) is Presence.ABSENT
 

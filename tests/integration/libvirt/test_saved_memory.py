@@ -44,7 +44,7 @@ def ticks_on(guest: Guest, before: dict[str, str]) -> None:
 
     said = guest.wait(next_ones)
     lines = [line.strip() for line in said.text.splitlines() if line.startswith("TICK id=")]
-    # What the guest said while its console was taken away is nowhere; the counts that are there follow one another.
+    # What the guest said while its console was closed is nowhere; the counts that are there follow one another.
     counts = [int(line.split("n=")[1]) for line in lines[1:]]
     assert counts == list(range(counts[0], counts[0] + len(counts)))
     assert {line.split()[1] for line in lines[1:]} == {f"id={before['id']}"}

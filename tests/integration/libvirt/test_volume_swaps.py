@@ -132,7 +132,7 @@ def test_qemu_is_killed(cloud: Cloud, switched: bool) -> None:
 
 
 def test_a_switch_whose_new_definition_was_lost_is_found_again(cloud: Cloud) -> None:
-    """The host died between QEMU's switch and the definition: what was noted before it tells."""
+    """The host died between QEMU's switch and the definition: what was noted before it decides."""
     guest, old, new = with_volumes(cloud)
     driver, definition = guest.driver, domain(guest).XMLDesc(2)
     driver.copy_volume(guest.uuid, old, new, nothing)

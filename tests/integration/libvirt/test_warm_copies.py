@@ -257,7 +257,7 @@ def test_the_agent_keeps_the_file_systems_still_when_a_later_round_begins(warm: 
     warm.receive(second)
     guest.wait(lambda _said: frozen(guest) == ["frozen", "thawed"])
     assert not list(guest.driver._disks.directory.glob("frozen-*"))
-    # It lives on, and goes off when it is told to.
+    # It lives on, and goes off when it is asked to.
     warm.rounds.end(warm.token.move_id)
     guest.driver.power_off(guest.uuid, 30)
     assert "CAUSEWAY-SHUTDOWN" in guest.console().text

@@ -96,7 +96,7 @@ class IntegrationCloud:
             client.run("aggregate", "add", "host", f"gen{generation}", host, cloud=ADMIN)
 
 
-def tell(cloud: GuestCloud, screen: Screen) -> None:
+def run_story(cloud: GuestCloud, screen: Screen) -> None:
     """The story, and what `causeway audit` says after it."""
     integration = IntegrationCloud(cloud)
     integration.make_flavors(Client(screen, integration.state.clouds))
@@ -122,7 +122,7 @@ def main() -> None:
             for service in NAMES:
                 screen.note(f"{service}: {cloud.services.addresses.url(service)}")
             try:
-                tell(cloud, screen)
+                run_story(cloud, screen)
             except FAILURES as failure:
                 screen.check("the story came to its end", False, f"{type(failure).__name__}: {failure}")
             screen.heading("The end")

@@ -21,7 +21,7 @@ from tests.integration.real_services.machines import PROVIDER, Machines, run
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 PLACE = Path("/run/openvswitch")
-# where os-vif and the agent are told to look for it
+# where os-vif and the agent look for it
 CONNECTION = f"unix:{PLACE}/db.sock"
 
 
@@ -96,7 +96,7 @@ class Switches:
         """From a host, which is given a port of its own on the network for that.
 
         A guest that moved has said nothing to the provider network yet: its answer to the question for its address, which goes to
-        everybody, tells the switches where it is now.
+        everybody, shows the switches where it is now.
         """
         self.address(host, admin, network, stranger=stranger)
         inside, probe = self._machines.inside(host), _probe(network, stranger)

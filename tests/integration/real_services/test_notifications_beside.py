@@ -1,4 +1,4 @@
-"""Notifications of a move beside the real services, and what the processes of that deployment are told of databases."""
+"""Notifications of a move beside the real services, and what the processes of that deployment know of databases."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.watch import guest_report
 from tests.functional.processes.deployment import until
 from tests.integration.real_services.audits import audit
-from tests.integration.real_services.demo import tell
+from tests.integration.real_services.demo import run_story
 from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
 from tests.integration.real_services.test_main_job import bindings, volume_is
 
@@ -172,7 +172,7 @@ def test_every_check_of_the_demonstration_holds_beside_the_real_services(cloud: 
     reported = io.StringIO()
     screen = Screen(Console(file=reported, highlight=False, soft_wrap=True))
 
-    tell(cloud, screen)
+    run_story(cloud, screen)
 
     assert screen.failed == [], reported.getvalue()
     assert reported.getvalue().count("it answers ping on") == 7

@@ -1,4 +1,4 @@
-"""What `make bench-scale` tells of what it measured; that it measures, only a run of it shows."""
+"""What `make bench-scale` reports of what it measured; that it measures, only a run of it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are told of bytes, seconds and operations."""
+"""How people read bytes, seconds and operations."""
 
 from __future__ import annotations
 

@@ -99,11 +99,11 @@ def test_it_starts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure:
 
 
 def test_a_claim_is_made_though_it_can_not_be_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is on the disk by then, and the next report tells of it."""
+    """It is on the disk by then, and the next report has it."""
     made, _conductor = reporter(tmp_path, FAILURES[0])
 
     def fail() -> None:
-        raise OSError("the hypervisor is away")
+        raise OSError("the hypervisor is unreachable")
 
     monkeypatch.setattr(made, "report_alive", fail)
     made._host.claims.on_change()

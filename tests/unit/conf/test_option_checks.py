@@ -1,4 +1,4 @@
-"""Options that can't be end a process; those that do nothing are told."""
+"""Options that can't be end a process; those that do nothing are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What guests are told of their links and networks."""
+"""What guests learn of their links and networks."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_network_without_a_dhcp_server_has_addresses_and_routes() -> None:
         (v6(dhcp=True), "ipv6_dhcp"),
         (v6(dhcp=True, ipv6_address_mode="slaac"), "ipv6_slaac"),
         (v6(dhcp=True, ipv6_address_mode="dhcpv6-stateful"), "ipv6_dhcpv6-stateful"),
-        # Seen by a release that did not look: as that one told it.
+        # Seen by a release that did not look: as that one wrote it.
         (v6(), "ipv6_dhcp"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What ports ask of hosts, which devices answer, and what the network service is told of them."""
+"""What ports ask of hosts, which devices answer, and what the network service gets of them."""
 
 from __future__ import annotations
 

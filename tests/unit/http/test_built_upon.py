@@ -1,4 +1,4 @@
-"""What is no part of the libraries' interfaces, and is built upon: a release without it is told by name."""
+"""What is no part of the libraries' interfaces, and is built upon: a release without it is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our servers' threads get requests that have arrived: slow clients keep nobody waiting, malformed ones are told."""
+"""Our servers' threads get requests that have arrived: slow clients keep nobody waiting, malformed ones are answered."""
 
 from __future__ import annotations
 

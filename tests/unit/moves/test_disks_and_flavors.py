@@ -1,4 +1,4 @@
-"""What a resize makes of ephemeral disks and swap, whatever the flavors are, and that a revert takes it back."""
+"""What a resize makes of ephemeral disks and swap, whatever the flavors are, and that a revert undoes it."""
 
 from __future__ import annotations
 

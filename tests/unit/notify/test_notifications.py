@@ -1,4 +1,4 @@
-"""What is told, to whom, in whose name: the field's events, publishers and payload objects."""
+"""What is notified, to whom, in whose name: the field's events, publishers and payload objects."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ instance_group image numa_topology pci_requests num_instances requested_destinat
 DRAIN = Drain(id="d", request=DrainRequest("empty cell1", Scope(cells=["cell1"])))
 
 
-def reported(listening: Any, tell: Any, **options: Any) -> Any:
-    """The one message that comes of ``tell(notifier)``."""
+def reported(listening: Any, notify: Any, **options: Any) -> Any:
+    """The one message that comes of ``notify(notifier)``."""
     notifier, ear = listening(**options)
-    tell(notifier)
+    notify(notifier)
     (heard,) = ear.all(1)
     return heard
 
@@ -260,7 +260,7 @@ def test_the_scheduler_notifies_of_what_was_asked(listening: Any, context: Reque
 
 
 @pytest.mark.parametrize(
-    ("tell", "event", "name", "fields"),
+    ("notify", "event", "name", "fields"),
     [
         (
             lambda n, c: n.flavor(c, Flavor("1", "f", 1, 1, 1), "create", projects=["p"]),
@@ -309,9 +309,9 @@ def test_the_scheduler_notifies_of_what_was_asked(listening: Any, context: Reque
     ],
 )
 def test_each_resource_is_notified_with_its_fields(
-    listening: Any, context: RequestContext, tell: Any, event: str, name: Any, fields: str
+    listening: Any, context: RequestContext, notify: Any, event: str, name: Any, fields: str
 ) -> None:
-    heard = reported(listening, lambda notifier: tell(notifier, context))
+    heard = reported(listening, lambda notifier: notify(notifier, context))
     assert (heard.event_type, heard.name) == (event, name)
     assert set(heard.data) == set(fields.split())
     expected = "nova-compute:host1" if event == "service.update" else "nova-api:controller"

@@ -70,7 +70,7 @@ def test_the_target_is_cleared_only_if_nothing_there_can_come_alive(
     decision = owner(source, target, has_job=has_job)
     if decision in (Decision.STAYED, Decision.STOPPED, Decision.LOST):
         assert target not in ALIVE and not has_job
-        # What is coming in can only come alive if the source let it go.
+        # What is coming in can only come alive if the source released it.
         assert target not in COMING or source in (*ALIVE, Presence.CRASHED)
     if decision is Decision.ARRIVED:
         assert target in ALIVE and not has_job

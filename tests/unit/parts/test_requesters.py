@@ -1,4 +1,4 @@
-"""Who asked for a server is kept with its build request; the token can be read by who has the key, and by nobody else."""
+"""Who asked for a server is kept with its build request; the token can be read with the key, and by nobody else."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_a_server_of_an_earlier_release_answers_when_it_is_done(scene: Scene, mo
 def test_who_waits_gets_an_error_when_the_transports_are_closed(scene: Scene) -> None:
     answer = scene.call("hold", int, number=3)
     scene.has_begun()
-    # It has been told that the answer comes late.
+    # It has learned that the answer comes late.
     assert scene.call("quick", str).result(PATIENCE) == "here"
     scene.transport.awaited.close()
     with pytest.raises(errors.RpcTimeout):

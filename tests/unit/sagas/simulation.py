@@ -151,7 +151,7 @@ class AccidentProne(Journal[Any]):
 
 
 class World:
-    """What steps make. ``kept``: thing -> the step that made it. ``epoch``: the highest that fenced parts were told."""
+    """What steps make. ``kept``: thing -> the step that made it. ``epoch``: the highest that fenced parts were given."""
 
     def __init__(self) -> None:
         self.kept: dict[str, str] = {}
@@ -268,7 +268,7 @@ class Simulation:
         self.world = World()
         self.complaints: list[str] = []
         self.cancelled = False
-        #: what who asked was told, if the saga was attended and they got an answer
+        #: the answer to whoever asked, if the saga was attended and they got an answer
         self.answer: Saga | None = None
         self._processes = 0
         self._crashed = self._froze = False
@@ -320,7 +320,7 @@ class Simulation:
         """Whoever is at work stands still; its lease expires, and another process continues for a while."""
         self._froze = True
         self.clock.seconds += LEASE + 1
-        self._go_on()
+        self._continue()
 
     # processes
 
@@ -350,7 +350,7 @@ class Simulation:
 
         return Engine(environment, Knowledge({"simulated": self.recipe}), begin)
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         """A new process does what it can with the saga."""
         engine = self._process()
         self._at_work.append(engine)
@@ -387,7 +387,7 @@ class Simulation:
         for _life in range(60):
             if self.journal.states([ID]).get(ID) in ENDED:
                 break
-            self._go_on()
+            self._continue()
             if not self.journal.states([ID]):
                 assert not self.world.kept
                 self.world.restored += 1

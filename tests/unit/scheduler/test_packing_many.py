@@ -1,4 +1,4 @@
-"""Many servers find hosts together: nobody gets what another one of them has, and who gets nothing is told why."""
+"""Many servers find hosts together: nobody gets what another one of them has, and who gets nothing learns why."""
 
 from __future__ import annotations
 

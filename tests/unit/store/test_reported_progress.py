@@ -44,7 +44,7 @@ def steps(request: pytest.FixtureRequest) -> list[StepRecord] | None:
 
 
 class Later:
-    """Time that passes when it is told to."""
+    """Time that passes when the test lets it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -246,7 +246,7 @@ def test_many_that_report_at_once_are_written_down_together(
 
 
 class Turn:
-    """A lock that tells who comes to it."""
+    """A lock that notes who comes to it."""
 
     def __init__(self) -> None:
         self.come = threading.Semaphore(0)
@@ -293,7 +293,7 @@ def test_a_database_that_does_not_answer_fails_all_who_ask(database: Database, m
     transfers = Transfers(database)
 
     def fail(_move_ids: set[str]) -> Any:
-        raise errors.DatabaseFailed("It is away.")
+        raise errors.DatabaseFailed("It is unreachable.")
 
     with monkeypatch.context() as patched:
         patched.setattr(transfers._moves, "_ask", fail)

@@ -1,4 +1,4 @@
-"""NUMA cells, pinned CPUs, pages and PCI devices: as libvirt describes hosts, and as it is told to make guests."""
+"""NUMA cells, pinned CPUs, pages and PCI devices: as libvirt describes hosts, and as it is ordered to make guests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What libvirt shows of guests on their way, what they are told to be at the target, and what is asked of libvirt for it."""
+"""What libvirt shows of guests on their way, what they are to be at the target, and what is asked of libvirt for it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ UUID = "11111111-2222-3333-4444-555555555555"
 Break = Callable[[str], None]
 
 
-def go_away(cloud: Any, name: str) -> None:
+def become_unreachable(cloud: Any, name: str) -> None:
     """The cell's database can't be reached any more."""
     uuid = cloud.cell_uuids[name]
     cell_records.save_cell(cloud.services.api, CellMapping(uuid, name, "none:///", "sqlite:////nowhere/at/all.sqlite"))
@@ -64,7 +64,7 @@ def hang(cloud: Any) -> Iterator[Hangs]:
 
 @pytest.fixture(params=["fails", "hangs"])
 def breaks(request: pytest.FixtureRequest, cloud: Any, hang: Hangs) -> Break:
-    return hang if request.param == "hangs" else lambda name: go_away(cloud, name)
+    return hang if request.param == "hangs" else lambda name: become_unreachable(cloud, name)
 
 
 def test_the_listing_continues_and_names_what_it_can_not_show(api: Any, cloud: Any, breaks: Break) -> None:
@@ -123,7 +123,7 @@ def test_it_is_shown_with_what_was_asked_for(api: Any, cloud: Any) -> None:
     flavor = replace(server.flavor, extra_specs={"hw:cpu_policy": "shared"})
     spec = RequestSpec(server.uuid, "project", "user", flavor, image=image)
     mappings.save_spec(cloud.services.api, server.uuid, spec.to_persist())
-    go_away(cloud, "cell2")
+    become_unreachable(cloud, "cell2")
     shown = api.get(f"/servers/{server.uuid}", version="2.71").json["server"]
     assert (shown["status"], shown["server_groups"], shown["OS-EXT-AZ:availability_zone"]) == ("UNKNOWN", [], "UNKNOWN")
     (link,) = shown["image"]["links"]

@@ -196,7 +196,7 @@ def test_members_are_refused(api: Any, server: Instance, written: list[Operation
     ):
         answer = api.call(method, path)
         assert answer.status == 403 and "causeway:" in answer.message
-        # Others are not even told that there is such a server.
+        # Others do not even learn that there is such a server.
         assert api.by("other:elsewhere").call(method, path).status == 404
     assert not written[1].cancel_requested
 

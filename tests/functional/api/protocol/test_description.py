@@ -123,7 +123,7 @@ class Tried:
             try:
                 assert answer.status_code != 500
                 case.validate_response(answer, checks=checks)
-            except (AssertionError, Exception) as failure:  # noqa: BLE001 - all are told of, not the first one
+            except (AssertionError, Exception) as failure:  # noqa: BLE001 - all are reported, not the first one
                 self.wrong.append((case.method, case.path, case.headers, case.body, answer.text, str(failure)))
 
         answered()

@@ -166,7 +166,7 @@ def test_versions_are_shown_by_their_ids(api: Any) -> None:
     for name, document in documents.items():
         assert api.get(f"/versions/{name}").json == document
     assert api.get("/project/versions/v2.1").json == documents["v2.1"]
-    # The legacy endpoint tells of itself only.
+    # The legacy endpoint describes itself only.
     assert api.get("/versions/v2.1", root="/v2").json == documents["v2.0"]
     assert api.get("/versions/v3").status == 404
     assert api.get("/versions/v2.1", headers={"X-Auth-Token": ""}).status == 401

@@ -1,4 +1,4 @@
-"""What other services tell about servers."""
+"""What other services report about servers."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ class TestList:
             ("locked=true", "2.73", ["db"]),
             ("locked=false", "2.73", ["web"]),
             ("vm_state=stopped", "2.83", ["db"]),
-            # not for everybody yet: dropped
+            # not for everybody yet: ignored
             ("vm_state=stopped", "2.82", ["db", "web"]),
             ("host=host1", "2.83", ["db", "web"]),
             ("sort_key=display_name&sort_dir=asc", "2.1", ["db", "web"]),

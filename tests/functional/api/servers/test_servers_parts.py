@@ -252,7 +252,7 @@ class TestVolumes:
     def test_an_attach_answers_what_its_version_has(
         self, api: Any, conductor: Any, server: Instance, version: str, more: Any, device: str | None
     ) -> None:
-        """Not what is listed: the id stays when 2.89 takes it from there, and the device is told even if there is none."""
+        """Not what is listed: the id stays when 2.89 takes it from there, and the device is named even if there is none."""
         conductor.answers["add_volume"] = lambda *_, **given: BlockDevice(
             str(uuids.uuid4()), server.uuid, "volume", "volume", volume_id=given["volume_id"], device_name=device
         )
@@ -288,7 +288,7 @@ class TestVolumes:
     def test_a_volume_is_attached_to_an_offloaded_server_from_2_20(
         self, api: Any, cloud: Any, server: Instance
     ) -> None:
-        """There is no host to tell of it: the volume is reserved until the server is restored."""
+        """There is no host to send it to: the volume is reserved until the server is restored."""
         instances.update(cloud.cell("cell1"), server.uuid, vm_state=VmState.SHELVED_OFFLOADED, host=None)
         path, wanted = f"/servers/{server.uuid}/os-volume_attachments", {"volumeAttachment": {"volumeId": VOLUME}}
         assert api.post(path, wanted, version="2.20").status == 200

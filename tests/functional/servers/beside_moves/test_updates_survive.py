@@ -1,4 +1,4 @@
-"""What users change while their server moves is there afterwards, if they were told so (200)."""
+"""What users change while their server moves is there afterwards, if the answer was 200."""
 
 from __future__ import annotations
 

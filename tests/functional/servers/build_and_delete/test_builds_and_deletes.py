@@ -211,7 +211,7 @@ def test_a_delete_whose_api_died_when_it_was_accepted_gives_the_server_its_task(
 
 
 def test_a_port_that_outlived_the_record_of_its_server_goes_with_it(cloud: Cloud, at_point: Any) -> None:
-    """The server is deleted when its conductor has died with the port's answer in its hands."""
+    """The server is deleted when its conductor has died after the port's answer came."""
     ports, died = ports_of_network(cloud), threading.Event()
 
     def die() -> None:
@@ -362,7 +362,7 @@ def test_a_conductor_that_was_only_slow_does_no_harm(
     deleted(cloud, server)
 
 
-def forget_operations(cloud: Cloud, server: Any) -> None:
+def delete_operations(cloud: Cloud, server: Any) -> None:
     """As if a former release had been asked."""
     with cloud.parts.api_database.write() as connection:
         connection.execute(journal.MOVES.delete().where(journal.MOVES.c.instance_uuid == server.id))
@@ -388,7 +388,7 @@ def test_a_build_that_a_former_release_was_asked_for_is_taken_up(cloud: Cloud, m
         table = build_requests.TABLE
         row = table.update().where(table.c.instance_uuid == server.id)
         connection.execute(row.values(requester=kept.requester, sealed_token=kept.sealed_token))
-    forget_operations(cloud, server)
+    delete_operations(cloud, server)
     check_built(cloud, server)
     deleted(cloud, server)
 
@@ -400,7 +400,7 @@ def test_a_delete_that_a_former_release_was_asked_for_is_taken_up(
     with monkeypatch.context() as patched:
         patched.setattr("causeway.operations.requests.notify_conductor", lambda *_: None)
         cloud.member.compute.delete_server(server.id)
-    forget_operations(cloud, server)
+    delete_operations(cloud, server)
     is_gone(cloud, server)
     assert cloud.events(server, "delete") == [("compute_terminate_instance", "Success")]
 
@@ -415,13 +415,13 @@ def test_what_an_api_of_a_former_release_asks_for_is_done(cloud: Cloud, monkeypa
         server = cloud.member.compute.create_server(
             name="server", flavor_id="any.small", image_id=cloud.image_id, networks=[{"uuid": cloud.network_id}]
         )
-        forget_operations(cloud, server)
+        delete_operations(cloud, server)
         context = admin_context(project_id=cloud.member.current_project_id)
         services.conductor._rpc.cast(context, "build_instance", instance_uuid=server.id)
         cloud.wait(server, "ACTIVE")
         cloud.settle()
         cloud.member.compute.delete_server(server.id)
-        forget_operations(cloud, server)
+        delete_operations(cloud, server)
         services.conductor._rpc.cast(context, "delete_instance", instance_uuid=server.id)
         is_gone(cloud, server)
     assert mappings.get(cloud.parts.api_database, server.id).queued_for_delete

@@ -178,7 +178,7 @@ def test_what_was_made_though_the_answer_was_lost_is_taken(cloud: Cloud, path: s
 
 @pytest.mark.parametrize("service", ["network", "volume"])
 def test_a_build_that_fails_because_a_service_is_unavailable_says_so(cloud: Cloud, at_point: Any, service: str) -> None:
-    """What can't be given back then goes when the server is deleted."""
+    """What can't be deleted then goes when the server is deleted."""
     ports, volumes = ports_of_network(cloud), volumes_of_all(cloud)
     at_point("rpc.scheduler.select_destinations.reply", lambda: cloud.fail("status", "", service=service))
     server = ask_for(cloud, from_image(cloud))
@@ -205,7 +205,7 @@ def test_a_server_runs_once_though_the_host_that_made_its_guest_gave_no_answer(c
     is_deleted(cloud, server)
 
 
-@pytest.mark.parametrize("hears_of_it", [True, False], ids=["told at once", "told later"])
+@pytest.mark.parametrize("hears_of_it", [True, False], ids=["undone at once", "undone later"])
 def test_no_guest_is_left_on_hosts_that_gave_no_answer(cloud: Cloud, hears_of_it: bool) -> None:
     def on_send(message: Outgoing) -> Verdict:
         if message.method == "build_guest" and message.topic == "compute":

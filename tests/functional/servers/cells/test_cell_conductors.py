@@ -23,7 +23,7 @@ from causeway.store.database import Database
 from tests.functional.servers.moves_cloud import Cloud, until
 
 CLOUD: dict[str, Any] = {
-    # The cloud is told again of a host after `service_down_time`.
+    # The cloud is notified again of a host after `service_down_time`.
     "overrides": {"DEFAULT": {"report_interval": 1, "service_down_time": 6}, "conductor": {"role": "super"}}
 }
 

@@ -1,7 +1,7 @@
 """Servers of groups that move: members in every cell count, also while two moves race for the same host.
 
-Two schedulers that know nothing of each other are played by one that forgets what it picked: what it chooses then is what the
-databases say, and the late check of the conductor is all that keeps members apart.
+Two schedulers that know nothing of each other are played by one that does not remember what it picked: what it chooses then is
+what the databases say, and the late check of the conductor is all that keeps members apart.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def boot(cloud: Cloud, group: str, flavor: str = "gen1.small", **fields: Any) ->
     return cloud.boot(flavor=flavor, scheduler_hints={"group": group}, **fields)
 
 
-def both_choose_before_either_goes_on(monkeypatch: pytest.MonkeyPatch, count: int = 2) -> None:
+def both_choose_before_either_continues(monkeypatch: pytest.MonkeyPatch, count: int = 2) -> None:
     """Moves that have chosen their host wait for each other."""
     chosen, choose = threading.Barrier(count, timeout=20), SelectDestination.do
 
@@ -76,7 +76,7 @@ def test_members_that_race_to_one_host_of_another_cell_end_on_two(
 ) -> None:
     group = make_group("anti-affinity")
     servers = [boot(cloud, group), boot(cloud, group)]
-    both_choose_before_either_goes_on(monkeypatch)
+    both_choose_before_either_continues(monkeypatch)
     for server in servers:
         cloud.member.compute.resize_server(server.id, "gen2.small")
     hosts = [cloud.wait(server, "VERIFY_RESIZE").compute_host for server in servers]
@@ -99,7 +99,7 @@ def test_the_loser_is_restored_if_there_is_no_other_host(
     servers = [boot(cloud, group, "any.small"), boot(cloud, group, "any.small")]
     free = next(h for h in cloud.parts.computes if h not in {cloud.show(each).compute_host for each in servers})
     before = {server.id: cloud.reality(server) for server in servers}
-    both_choose_before_either_goes_on(monkeypatch)
+    both_choose_before_either_continues(monkeypatch)
     for server in servers:
         cloud.admin.compute.migrate_server(server.id, host=free)
     cloud.settle()
@@ -117,7 +117,7 @@ def test_a_host_gets_as_many_members_as_the_rule_allows(
 ) -> None:
     group = make_group("anti-affinity", max_server_per_host=2)
     servers = [boot(cloud, group) for _number in range(4)]
-    both_choose_before_either_goes_on(monkeypatch, 4)
+    both_choose_before_either_continues(monkeypatch, 4)
     for server in servers:
         cloud.member.compute.resize_server(server.id, "gen2.small")
     hosts = Counter(cloud.wait(server, "VERIFY_RESIZE").compute_host for server in servers)
@@ -225,7 +225,7 @@ def test_a_refused_retry_is_not_counted_against_itself(cloud: Cloud, make_group:
 
 
 def test_a_server_may_take_the_place_of_one_that_was_deleted(cloud: Cloud, make_group: Any) -> None:
-    """At once: three hosts, three members, and nobody waits until the scheduler has forgotten what it picked."""
+    """At once: three hosts, three members, and nobody waits until the scheduler no longer remembers what it picked."""
     group = make_group("anti-affinity")
     servers = [boot(cloud, group) for _number in range(3)]
     place = cloud.show(servers[0]).compute_host

@@ -30,13 +30,13 @@ ACTIONS: dict[str, Any] = {
 
 
 class Reports:
-    """A transfer reports after every chunk, and waits before its second report until `let_go`."""
+    """A transfer reports after every chunk, and waits before its second report until `let_continue`."""
 
     def __init__(self, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reported: list[int] = []
         self.verdict = Verdict.DELIVER
         self.held, self._opened = threading.Event(), threading.Event()
-        self.let_go = self._opened.set
+        self.let_continue = self._opened.set
         monkeypatch.setattr(transfer_progress, "REPORT_INTERVAL", 0.0)
         monkeypatch.setattr(image, "UPLOAD_CHUNK_BYTES", CHUNK)
         monkeypatch.setattr(image, "DOWNLOAD_CHUNK_BYTES", CHUNK)
@@ -101,7 +101,7 @@ def check(cloud: Cloud, server: Any, reports: Reports, step: str) -> int:
     assert size > 2 * CHUNK
     assert (shown["step"], bytes_of(shown)) == (step, (CHUNK, size, 100 * CHUNK // size))
     assert bytes_of(step_of(shown, step)) == bytes_of(shown)
-    reports.let_go()
+    reports.let_continue()
     cloud.settle()
     ended = newest(cloud, server)
     assert (ended["state"], bytes_of(ended)) == ("done", (None, None, None))
@@ -187,7 +187,7 @@ def test_an_upload_under_way_stops_when_it_is_cancelled(
     act(cloud, server, action, ACTIONS[action])
     assert reports.held.wait(30)
     cloud.admin.compute.delete(f"/operations/{newest(cloud, server)['id']}")
-    reports.let_go()
+    reports.let_continue()
     cloud.settle()
     ended = newest(cloud, server)
     assert (ended["state"], ended["error"]["code"]) == ("failed", "move_cancelled")
@@ -286,7 +286,7 @@ def test_whoever_takes_a_shelve_over_joins_its_upload(
 
         until(taken_over, bool, "the takeover")
         until(lambda: step_of(newest(cloud, server), "StoreDisk")["attempt"], lambda tries: tries == 2, "its order")
-        reports.let_go()
+        reports.let_continue()
         cloud.wait(server, "SHELVED_OFFLOADED")
         cloud.settle()
     found = image_of(cloud, server)

@@ -77,7 +77,7 @@ def test_the_guest_sees_the_larger_root_disk(cloud: Cloud, reach: str, disk_conf
     assert cloud.driver(moved.compute_host).guest_disks(server.id) == {"vda": 2048}
     after = cloud.reverted(server)
     assert cloud.driver(after.compute_host).guest_disks(server.id) == {"vda": 1024}
-    # as in the field, a revert does not take back what was asked for beside the flavor
+    # as in the field, a revert does not undo what was asked for beside the flavor
     assert after.disk_config == disk_config
 
 

@@ -26,7 +26,7 @@ def moved(cloud: Cloud, reach: str, **fields: Any) -> tuple[Any, str, str]:
 
 
 def refused(cloud: Cloud, server: Any, way: str) -> str:
-    """Asks for a confirm or revert that ends where it began; returns what its user is told."""
+    """Asks for a confirm or revert that ends where it began; returns the message for its user."""
     faults = len(all_faults(cloud, server))
     getattr(cloud.member.compute, f"{way}_server_resize")(server.id)
     until(lambda: all_faults(cloud, server), lambda found: len(found) > faults, "a fault")
@@ -143,16 +143,16 @@ def test_a_delete_needs_no_copy(cloud: Cloud, reach: str) -> None:
 
 
 def test_orphaned_disks_are_kept_while_the_servers_own_are_damaged(cloud: Cloud) -> None:
-    """Bug 1960230 deletes what an earlier move forgot; not if it may be better than what is there."""
+    """Bug 1960230 deletes what an earlier move did not delete; not if it may be better than what is there."""
     server = cloud.boot()
     host = cloud.show(server).compute_host
-    forgotten = disks_of(state_of(cloud, host), server.id, stashed=True)
-    forgotten.mkdir()
-    (forgotten / "disk").write_bytes((disks_of(state_of(cloud, host), server.id) / "disk").read_bytes())
+    orphaned = disks_of(state_of(cloud, host), server.id, stashed=True)
+    orphaned.mkdir()
+    (orphaned / "disk").write_bytes((disks_of(state_of(cloud, host), server.id) / "disk").read_bytes())
     tear_disk(state_of(cloud, host), server.id)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)
-    assert forgotten.is_dir()
+    assert orphaned.is_dir()
 
 
 def test_a_shelved_server_keeps_its_disks_while_its_image_is_not_complete(cloud: Cloud) -> None:

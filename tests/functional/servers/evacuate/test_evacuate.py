@@ -225,7 +225,7 @@ def test_a_host_that_could_not_be_cleaned_when_it_came_back_is_cleaned_later(
     cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
-        raise errors.DatabaseFailed("The API's database is away.")
+        raise errors.DatabaseFailed("The API's database is unreachable.")
 
     server = evacuated(cloud)
     monkeypatch.setattr(CloudEndpoint, "host_is_back", fails)

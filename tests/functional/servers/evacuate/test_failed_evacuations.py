@@ -66,7 +66,7 @@ def cancel(cloud: Cloud, server: Any, migration: Any) -> int:
 def test_a_guest_that_can_not_be_made_keeps_its_volumes(
     cloud: Cloud, dead: Callable[..., None], kind: str, method: str
 ) -> None:
-    """The new host has told the volume service of itself when it fails."""
+    """The new host has named itself to the volume service when it fails."""
     server, host = with_volume(cloud, kind)
     dead(host)
     cloud.without_patience()

@@ -18,7 +18,7 @@ from causeway.sagas.run import LONGEST_TRACEBACK
 from causeway.store.api import journal
 from tests.functional.servers.moves_cloud import Cloud, until
 
-pytestmark = pytest.mark.embedded("its queue fails with errors that are told apart")
+pytestmark = pytest.mark.embedded("its queue fails with errors that are distinguished")
 CLOUD = {"overrides": {"moves": {"lease": 1.0, "attempts": 2, "first_pause": 0.01, "stuck_retry_interval": 0.1}}}
 METHOD, EVENT = "confirm_snapshot_based_resize_at_source", "compute_confirm_snapshot_based_resize_at_source"
 

@@ -95,7 +95,7 @@ FAILURES: dict[str, tuple[Break, str]] = {
         lambda cloud, _server: fail_second_attachment(cloud),
         CONDUCTOR,
     ),
-    "the source's volume is not let go": (
+    "the source's volume is not released": (
         service("status", "/attachments/", service="volume", method="DELETE", status=400, times=1),
         CONDUCTOR,
     ),

@@ -129,7 +129,7 @@ def test_evacuating_a_server_cancels_what_needs_its_dead_host(cloud: Cloud, dead
     force_down(cloud.embedded, host, True)
     refused = cloud.admin.compute.post(f"/servers/{server.id}/action", json={"evacuate": {}}, microversion="2.79")
     assert refused.status_code == 409 and "was cancelled. Try again" in refused.text
-    until(lambda: newest(cloud, server).state, lambda state: state == "failed", "the image to be given up")
+    until(lambda: newest(cloud, server).state, lambda state: state == "failed", "the image to be abandoned")
     assert cloud.admin.image.find_image(image) is None
     act(cloud, server, "evacuate", {})
     assert cloud.wait(server, "ACTIVE").compute_host != host

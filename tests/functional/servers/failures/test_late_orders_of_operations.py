@@ -1,4 +1,4 @@
-"""An order to a host is under way for so long that its sender gave up: what it does then is not wanted any more.
+"""An order to a host is under way for so long that its sender abandoned it: what it does then is not wanted any more.
 
 Attaches, detaches, builds and deletes: an order that was undone meanwhile, was repeated, or is of a conductor that lost the
 operation does nothing when it arrives.
@@ -208,7 +208,7 @@ def test_a_host_with_a_newer_order_makes_no_guest_that_was_ordered_before(cloud:
     host = late.message.server
     assert cleanups.listed(cloud.parts.api_database, host) != []
     cloud.parts.around.transports.on_send = None
-    until(lambda: cleanups.listed(cloud.parts.api_database, host), lambda left: not left, "the host to be told")
+    until(lambda: cleanups.listed(cloud.parts.api_database, host), lambda left: not left, "the host to be notified")
     with pytest.raises(errors.ClaimRefused):
         late.arrives()
     assert cloud.hosts_of(server) == {}

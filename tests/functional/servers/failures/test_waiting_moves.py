@@ -30,7 +30,7 @@ def wait_for_long(cloud: Cloud) -> Any:
     cloud.fail("status", "/bindings$", service="network", method="POST", status=503)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     (move,) = until(
-        lambda: moves_of(cloud, server), lambda moves: moves[0].waits_until is not None, "the move to be let go"
+        lambda: moves_of(cloud, server), lambda moves: moves[0].waits_until is not None, "the move to be released"
     )
     assert move.owner is None and move.error is not None and "network service" in move.error["message"]
     assert cloud.show(server).status == "RESIZE"
@@ -46,7 +46,7 @@ def test_a_move_that_waits_is_cancelled_at_once(cloud: Cloud) -> None:
     # The server is restored first.
     cloud.settle()
     assert [move.state for move in moves_of(cloud, server)] == [SagaState.FAILED]
-    # It is told where the resize is, not the cancel.
+    # It stands with the resize, not with the cancel.
     assert "cancelled" in cloud.action(server, "resize").message
 
 

@@ -72,7 +72,7 @@ def test_a_move_that_waits_for_its_source_holds_no_worker_and_asks_nobody(
     cloud.member.compute.resize_server(server.id, FLAVORS[reach][1])
     until(lambda: asked, bool, "the source to be asked")
     keeper = cloud.embedded.conductor._keeper
-    until(lambda: keeper.is_busy, lambda busy: not busy, "the move to be let go")
+    until(lambda: keeper.is_busy, lambda busy: not busy, "the move to be released")
     move = journal.of_server(cloud.parts.api_database, server.id)[-1]
     assert (move.state, move.owner) == (SagaState.RUNNING, None)
     tries = attempts(cloud, server)

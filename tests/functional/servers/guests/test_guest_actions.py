@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notified import heard_by
+from tests.functional.servers.notified import heard_by
 
 from causeway import errors
 from causeway.model import server_actions

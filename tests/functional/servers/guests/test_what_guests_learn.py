@@ -186,4 +186,4 @@ def test_a_guest_that_asks_directly_is_known_by_its_address(cloud: Cloud) -> Non
     assert by(address).json()["uuid"] == server.id
     assert by("203.0.113.1").status_code == 404
     cloud.member.compute.delete_server(server.id)
-    until(lambda: by(address).status_code, lambda status: status == 404, "the deleted server to be told nothing")
+    until(lambda: by(address).status_code, lambda status: status == 404, "the deleted server to get nothing")

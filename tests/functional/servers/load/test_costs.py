@@ -49,7 +49,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
     },
     "confirm": {
         # the host that keeps the server shows it first: a step, the server with its host's service, the other host's, an RPC;
-        # before the source is told to delete, and as the target of a revert, it is looked whether it is fenced
+        # before the source is ordered to delete, and as the target of a revert, it is looked whether it is fenced
         "sql": {"API": 15, "cell1": 7, "cell2": 7},
         "rpc": {
             "cast conductor.run_move": 1,
@@ -169,7 +169,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
             "compute POST /v2.1/os-server-external-events": 1,
         },
     },
-    # with what the network service tells of the deleted port, when all else is done
+    # with what the network service reports of the deleted port, when all else is done
     "detach port": {
         "sql": {"API": 8, "cell1": 11},
         "rpc": {
@@ -213,7 +213,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
             "compute POST /v2.1/os-server-external-events": 1,
         },
     },
-    # the network service tells of the deleted port when its server is gone: two of the statements look for that in vain
+    # the network service reports the deleted port when its server is gone: two of the statements look for that in vain
     "delete": {
         "sql": {"API": 10, "cell1": 12},
         "rpc": {"cast conductor.run_move": 1, "call compute.remove_guest": 1},

@@ -20,7 +20,7 @@ CONFIGURATION.write_text(
 )
 CLOUD = {"config_files": [str(CONFIGURATION)]}
 
-TOLD_OF_RESIZES = ("instance.resize", "instance.exists", "compute", "scheduler")
+EVENTS_OF_RESIZES = ("instance.resize", "instance.exists", "compute", "scheduler")
 
 
 class Consumer:
@@ -41,7 +41,7 @@ class Consumer:
         self._note(publisher_id, event_type, payload)
 
     def types(self, start: int = 0) -> list[str]:
-        found = [event for event, _publisher, _data in self.heard[start:] if event.startswith(TOLD_OF_RESIZES)]
+        found = [event for event, _publisher, _data in self.heard[start:] if event.startswith(EVENTS_OF_RESIZES)]
         # What different publishers say comes in no order.
         return sorted(found, key=lambda event: not event.startswith("scheduler."))
 
@@ -58,7 +58,9 @@ def test_a_resize_and_its_confirm_are_notified_in_order(cloud: Cloud, consumer: 
     start = len(consumer.heard)
     before, after = cloud.show(server).compute_host, cloud.resized(server).compute_host
     cloud.settle()
-    until(lambda: consumer.types(start), lambda heard: "instance.resize_finish.end" in heard, "the resize to be told")
+    until(
+        lambda: consumer.types(start), lambda heard: "instance.resize_finish.end" in heard, "the resize to be notified"
+    )
     assert consumer.types(start) == [
         "scheduler.select_destinations.start",
         "scheduler.select_destinations.end",
@@ -83,7 +85,7 @@ def test_a_resize_and_its_confirm_are_notified_in_order(cloud: Cloud, consumer: 
 
     start = len(consumer.heard)
     cloud.confirmed(server)
-    until(lambda: consumer.types(start), lambda heard: len(heard) >= 2, "the confirm to be told")
+    until(lambda: consumer.types(start), lambda heard: len(heard) >= 2, "the confirm to be notified")
     assert consumer.types(start) == ["instance.resize_confirm.start", "instance.resize_confirm.end"]
 
 
@@ -93,7 +95,7 @@ def test_a_revert_is_notified_in_order(cloud: Cloud, consumer: Consumer) -> None
     cloud.settle()
     start = len(consumer.heard)
     cloud.reverted(server)
-    until(lambda: consumer.types(start), lambda heard: len(heard) >= 3, "the revert to be told")
+    until(lambda: consumer.types(start), lambda heard: len(heard) >= 3, "the revert to be notified")
     assert consumer.types(start) == ["instance.resize_revert.start", "instance.exists", "instance.resize_revert.end"]
     _event, _publisher, data = consumer.heard[-1]
     assert data["flavor"]["nova_object.data"]["flavorid"] == "gen1.small"
@@ -111,7 +113,7 @@ def test_a_resize_that_fails_is_notified_with_its_reason(cloud: Cloud, consumer:
     until(
         lambda: consumer.types(start),
         lambda heard: "compute_task.migrate_server.error" in heard,
-        "the failure to be told",
+        "the failure to be notified",
     )
     reported = {event: data for event, _publisher, data in consumer.heard[start:]}
     failure = reported["compute_task.migrate_server.error"]
@@ -128,7 +130,7 @@ MOVED = [
 ROUTES = pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
 
 
-def told_since(consumer: Consumer, start: int, count: int) -> dict[str, tuple[str, dict[str, Any]]]:
+def heard_since(consumer: Consumer, start: int, count: int) -> dict[str, tuple[str, dict[str, Any]]]:
     """event -> (publisher, payload) of what was heard of moves; waits for that many."""
     until(
         lambda: consumer.types(start),
@@ -138,7 +140,7 @@ def told_since(consumer: Consumer, start: int, count: int) -> dict[str, tuple[st
     return {
         event: (publisher, data)
         for event, publisher, data in consumer.heard[start:]
-        if event.startswith(TOLD_OF_RESIZES)
+        if event.startswith(EVENTS_OF_RESIZES)
     }
 
 
@@ -163,7 +165,7 @@ def test_payloads_show_the_server_on_its_way(cloud: Cloud, consumer: Consumer, f
         target, flavor = cloud.wait(server, "VERIFY_RESIZE").compute_host, old
     cross = target[:5] != source[:5]
     cloud.settle()
-    reported = told_since(consumer, start, len(MOVED))
+    reported = heard_since(consumer, start, len(MOVED))
     assert consumer.types(start) == MOVED
 
     for event, publisher, where, states, shown in (
@@ -204,7 +206,7 @@ def test_a_confirm_is_notified_by_the_fields_publishers(cloud: Cloud, consumer: 
     start = len(consumer.heard)
     target = cloud.confirmed(server).compute_host
     conductor = socket.gethostname() if source[:5] != target[:5] else source
-    reported = told_since(consumer, start, 2)
+    reported = heard_since(consumer, start, 2)
     assert consumer.types(start) == ["instance.resize_confirm.start", "instance.resize_confirm.end"]
     assert {publisher for publisher, _data in reported.values()} == {f"nova-compute:{conductor}"}
     data = reported["instance.resize_confirm.end"][1]
@@ -222,7 +224,7 @@ def test_a_revert_is_notified_by_the_fields_publishers(cloud: Cloud, consumer: C
     cloud.settle()
     start = len(consumer.heard)
     cloud.reverted(server)
-    reported = told_since(consumer, start, 3)
+    reported = heard_since(consumer, start, 3)
     begun = ["instance.resize_revert.start", "instance.exists"]
     assert consumer.types(start) == [*(begun if cross else begun[::-1]), "instance.resize_revert.end"]
     publisher = socket.gethostname() if cross else source
@@ -251,13 +253,13 @@ def test_a_host_that_refuses_is_reported(cloud: Cloud, consumer: Consumer, flavo
     until(
         lambda: consumer.types(start),
         lambda heard: "compute_task.migrate_server.error" in heard,
-        "the failure to be told",
+        "the failure to be notified",
     )
     heard = consumer.types(start)
     tried = ["instance.exists", "instance.resize_prep.start", "instance.resize.error", "instance.resize_prep.end"]
     hosts = heard.count("instance.resize.error")
     assert heard == [*PREPARED[:2], *tried * hosts, "compute_task.migrate_server.error"]
-    reported = told_since(consumer, start, 1)
+    reported = heard_since(consumer, start, 1)
     publisher, data = reported["instance.resize.error"]
     assert publisher == f"nova-compute:{cloud.migration(server).dest_compute}"
     assert data["fault"]["nova_object.data"]["exception"] == "ServiceRefused"
@@ -273,7 +275,7 @@ def test_a_failure_behind_the_preparation_is_the_hosts_exception(cloud: Cloud, c
     cloud.member.compute.resize_server(server.id, flavor)
     cloud.failed(server)
     cloud.settle()
-    reported = told_since(consumer, start, len(MOVED) + 1)
+    reported = heard_since(consumer, start, len(MOVED) + 1)
     assert consumer.types(start) == [*MOVED[:-1], "compute.exception", "compute_task.migrate_server.error"]
     publisher, data = reported["compute.exception"]
     assert publisher == f"nova-compute:{cloud.migration(server).dest_compute}"
@@ -281,7 +283,7 @@ def test_a_failure_behind_the_preparation_is_the_hosts_exception(cloud: Cloud, c
 
 
 def test_a_delete_before_the_confirm_is_notified_as_any_other(cloud: Cloud, consumer: Consumer) -> None:
-    """It is told as any other delete: begun, its guest shut down, ended."""
+    """It is notified as any other delete: begun, its guest shut down, ended."""
     server = cloud.resized(cloud.boot())
     start = len(consumer.heard)
     cloud.member.compute.delete_server(server.id)
@@ -290,7 +292,7 @@ def test_a_delete_before_the_confirm_is_notified_as_any_other(cloud: Cloud, cons
         wanted = ("instance.delete.", "instance.shutdown.")
         return [event for event, _publisher, _data in consumer.heard[start:] if event.startswith(wanted)]
 
-    until(reported, lambda events: "instance.delete.end" in events, "the delete to be told")
+    until(reported, lambda events: "instance.delete.end" in events, "the delete to be notified")
     assert reported() == [
         "instance.delete.start",
         "instance.shutdown.start",

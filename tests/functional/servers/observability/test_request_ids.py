@@ -13,7 +13,7 @@ from tests.functional.servers.moves_cloud import Cloud
 
 @pytest.fixture
 def reported(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
-    """Request id -> the services that were told it."""
+    """Request id -> the services that got it."""
     found: dict[str, set[str]] = defaultdict(set)
 
     def record(prefix: str, application: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""The plug-in of the ``openstack`` client: what it tells of operations, moves and cells is what the API answers."""
+"""The plug-in of the ``openstack`` client: what it shows of operations, moves and cells is what the API answers."""
 
 from __future__ import annotations
 

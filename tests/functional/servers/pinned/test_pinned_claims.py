@@ -1,4 +1,4 @@
-"""Claims of NUMA cells, pinned CPUs and PCI devices: who races, who comes late, who dies; and what users are told."""
+"""Claims of NUMA cells, pinned CPUs and PCI devices: who races, who comes late, who dies; and what users learn."""
 
 from __future__ import annotations
 

@@ -86,12 +86,12 @@ def make_port(cloud: Cloud, policy: Any | None) -> Any:
 
 
 def profile(cloud: Cloud, port: Any, host: str) -> Any:
-    """The providers that the network service was told of for a host: the "allocation" of that binding."""
+    """The providers that the network service got for a host: the "allocation" of that binding."""
     answer = cloud.admin.network.get(f"/ports/{port.id}/bindings/{host}").json()
     return answer["binding"]["profile"].get("allocation")
 
 
-def providers_told(cloud: Cloud, port: Any, host: str) -> set[str]:
+def providers_bound(cloud: Cloud, port: Any, host: str) -> set[str]:
     reported = profile(cloud, port, host)
     names = {one.uuid: one.name for one in cloud.parts.around.placement.list_providers()}
     return {names[reported]} if isinstance(reported, str) else {names[each] for each in reported.values()}
@@ -121,7 +121,7 @@ def test_a_server_is_placed_where_its_port_gets_what_it_asks_for(cloud: Cloud, p
     host = cloud.show(server).compute_host
     check_holds(cloud, server.id, host, {bridge(host): PROMISED})
     assert isinstance(profile(cloud, port, host), dict if groups else str)
-    assert providers_told(cloud, port, host) == {bridge(host)}
+    assert providers_bound(cloud, port, host) == {bridge(host)}
     assert profile(cloud, plain, host) is None
 
     cloud.clean()
@@ -162,7 +162,7 @@ def test_a_move_claims_at_the_target_and_notifies_the_network_service(
     migration = cloud.migration(server)
     check_holds(cloud, server.id, target, {bridge(target): PROMISED})
     check_holds(cloud, migration.uuid, source, {bridge(source): PROMISED})
-    assert providers_told(cloud, port, target) == {bridge(target)}
+    assert providers_bound(cloud, port, target) == {bridge(target)}
     assert profile(cloud, port, source) == reported
 
     (cloud.confirmed if end == "confirm" else cloud.reverted)(server)
@@ -170,7 +170,7 @@ def test_a_move_claims_at_the_target_and_notifies_the_network_service(
     check_holds(cloud, server.id, stays, {bridge(stays): PROMISED})
     assert cloud.allocations(migration.uuid) == {}
     assert list(cloud.ports(server).values()) == [("ACTIVE", stays, {stays: "ACTIVE"})]
-    assert providers_told(cloud, port, stays) == {bridge(stays)}
+    assert providers_bound(cloud, port, stays) == {bridge(stays)}
     (vif,) = cloud.record(server, stays[:5]).network_info
     assert vif.profile["allocation"] == profile(cloud, port, stays)
 
@@ -184,10 +184,10 @@ def test_several_ports_have_bandwidth_and_packet_rate(cloud: Cloud, packets: Any
     check_holds(cloud, server.id, source, {bridge(source): both, agent(source): {PACKETS: 20}})
     target = cloud.resized(server, flavor).compute_host
     check_holds(cloud, server.id, target, {bridge(target): both, agent(target): {PACKETS: 20}})
-    assert providers_told(cloud, ports[0], target) == {bridge(target), agent(target)}
+    assert providers_bound(cloud, ports[0], target) == {bridge(target), agent(target)}
     cloud.reverted(server)
     check_holds(cloud, server.id, source, {bridge(source): both, agent(source): {PACKETS: 20}})
-    assert providers_told(cloud, ports[2], source) == {bridge(source), agent(source)}
+    assert providers_bound(cloud, ports[2], source) == {bridge(source), agent(source)}
 
 
 def test_a_move_goes_where_the_bandwidth_is(cloud: Cloud, policy: Any, agents: dict[str, str]) -> None:
@@ -231,7 +231,7 @@ def test_an_alternate_host_has_providers_of_its_own(cloud: Cloud, policy: Any) -
     cloud.option("long_rpc_timeout", 2)
     cloud.option("rpc_response_timeout", 1)
     target = cloud.resized(server).compute_host
-    assert providers_told(cloud, port, target) == {bridge(target)}
+    assert providers_bound(cloud, port, target) == {bridge(target)}
     check_holds(cloud, server.id, target, {bridge(target): PROMISED})
 
 
@@ -243,7 +243,7 @@ def test_an_attached_port_is_held_until_it_is_detached(cloud: Cloud, policy: Any
     host = cloud.show(server).compute_host
     cloud.member.compute.create_server_interface(server.id, port_id=second.id)
     check_holds(cloud, server.id, host, {bridge(host): {EGRESS: 2000, INGRESS: 1000}})
-    assert providers_told(cloud, second, host) == {bridge(host)}
+    assert providers_bound(cloud, second, host) == {bridge(host)}
     cloud.member.compute.delete_server_interface(second.id, server=server.id)
     until(lambda: len(cloud.ports(server)), lambda left: left == 1, "the port to be detached")
     until(

@@ -117,7 +117,7 @@ def test_external_events_reach_both_hosts_of_a_move(cloud: Cloud) -> None:
 
         cloud.parts.around.transports.on_send = on_send
         act()
-        until(lambda: set(found), lambda seen: len(seen) >= hosts, f"{hosts} hosts to be told")
+        until(lambda: set(found), lambda seen: len(seen) >= hosts, f"{hosts} hosts to be notified")
         return set(found)
 
     def post() -> None:

@@ -34,7 +34,7 @@ def test_a_hard_reboot_keeps_what_is_plugged_meanwhile(cloud: Cloud, change: str
     opened = {name: threading.Event() for name in reached}
 
     def on_send(message: Outgoing) -> Verdict:
-        # The conductor is told under the same name.
+        # The conductor is notified under the same name.
         if message.server is not None and message.method in reached:
             reached[message.method].set()
             assert opened[message.method].wait(20)

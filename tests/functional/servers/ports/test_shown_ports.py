@@ -127,7 +127,7 @@ def test_a_new_address_is_shown(cloud: Cloud) -> None:
 
 
 def test_looking_asks_the_network_service_nothing(cloud: Cloud) -> None:
-    """The service may be away: what was last seen is shown."""
+    """The service may be unreachable: what was last seen is shown."""
     cloud.needs_devcloud("has the network service fail")
     server = cloud.boot()
     cloud.fail("status", "", service="network", status=503)

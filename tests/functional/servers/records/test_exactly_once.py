@@ -148,12 +148,12 @@ def test_a_resize_that_loses_the_race_is_never_seen(cloud: Cloud, monkeypatch: p
 def test_what_an_api_that_died_had_not_accepted_never_runs(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, dead: tuple[Any, str]
 ) -> None:
-    """It died before it made the request count, or before it changed the server: the user was not told that it was taken."""
+    """It died before it made the request count, or before it changed the server: the user got no answer that it was taken."""
     server = cloud.boot()
     with monkeypatch.context() as patched:
         patched.setattr(*dead, lambda *_, **__: _die())
         assert action(cloud, server, {"resize": {"flavorRef": "gen2.small"}})().status_code == 500
-    # So long ago that no API can be about to tell of it.
+    # So long ago that no API can be about to send it.
     with cloud.parts.api_database.write() as connection:
         connection.execute(
             journal.MOVES.update()

@@ -16,7 +16,7 @@ CLOUD = {"overrides": {"fault_injection": {"enabled": True}}}
 WAYS = pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
 ENDS = pytest.mark.parametrize("end", ["confirm", "revert"])
 KINDS = pytest.mark.parametrize("boot", ["image", "volume"])
-# From where the target is prepared until confirm or revert begins to give back.
+# From where the target is prepared until confirm or revert begins to release.
 COMPARED = (
     "PrepResizeAtDest",
     "PrepResizeAtSource",
@@ -111,7 +111,7 @@ def test_allocations_and_usage_agree_at_every_step(
     (cloud.confirmed if end == "confirm" else cloud.reverted)(server)
     ending, kept = list(watcher.seen), (at_target if end == "confirm" else at_source)
     watcher.server = None
-    # Until it is given back, the migration holds it; after that nobody but the server holds anything.
+    # Until it is returned, the migration holds it; after that nobody but the server holds anything.
     assert [
         (each[1], each[2]) for each in ending if (each[1], each[2]) not in ((at_target, at_source), (kept, {}))
     ] == []
@@ -195,5 +195,5 @@ def test_disks_that_hosts_share_are_held_at_their_provider(
     until(
         lambda: placement.get_usages(storage)["DISK_GB"],
         lambda used: used == disks[0 if end == "confirm" else 1],
-        "the other disk to be given back",
+        "the other disk to be released",
     )

@@ -83,7 +83,7 @@ def boots(cloud: Cloud, server: Any) -> int:
 
 
 def ended(cloud: Cloud, server: Any, action: str, status: str) -> None:
-    """The operation failed, and its user is told why."""
+    """The operation failed, and its user learns why."""
     until(lambda: cloud.events(server, action), bool, f"the event of {action}")
     cloud.settle()
     assert cloud.events(server, action)[0][1] == "Error"
@@ -301,12 +301,12 @@ def test_the_audit_finds_missing_and_orphaned_rescue_disks(cloud: AuditedCloud, 
     path = driver.files.disks(server.id) / RESCUE_DISK
     content = path.read_bytes()
     path.unlink()
-    cloud.leaves("disk.rescue_missing")
+    cloud.only_reports("disk.rescue_missing")
     path.write_bytes(content)
     assert cloud.audit().is_clean
     # Its state was reset, and its guest has the disk: it stays.
     assert ask(cloud.admin, server, "os-resetState", {"state": "active"}).status_code == 202
-    cloud.leaves("disk.rescue_leftover")
+    cloud.only_reports("disk.rescue_leftover")
     assert path.exists()
     assert ask(cloud.member, server, "reboot", {"type": "HARD"}).status_code == 202
     cloud.wait(server, "ACTIVE")

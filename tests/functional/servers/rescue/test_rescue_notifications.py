@@ -19,7 +19,7 @@ CONFIGURATION.write_text(
     "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
 )
 CLOUD = {"config_files": [str(CONFIGURATION)]}
-pytestmark = pytest.mark.embedded("listens to what this process tells")
+pytestmark = pytest.mark.embedded("listens to what this process notifies")
 
 
 class Consumer:
@@ -37,7 +37,7 @@ class Consumer:
     error = info
 
     def heard(self, last: str) -> list[tuple[str, str, dict[str, Any]]]:
-        until(lambda: [event for event, _, _ in self._heard], lambda events: last in events, f"{last} to be told")
+        until(lambda: [event for event, _, _ in self._heard], lambda events: last in events, f"{last} to be notified")
         with self._lock:
             found, self._heard = self._heard, []
         return found

@@ -1,4 +1,4 @@
-"""The API database, in which the journal of moves is, or the cloud's queue goes away in the middle of a move, and comes back."""
+"""The API database, in which the journal of moves is, or the cloud's queue is unreachable in the middle of a move."""
 
 from __future__ import annotations
 

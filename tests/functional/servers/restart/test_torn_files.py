@@ -1,4 +1,4 @@
-"""The machine lost its power and files of hosts are torn: every host starts, tells which, and continues from what others know."""
+"""The machine lost its power and files of hosts are torn: every host starts, says which, and continues from what others know."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_hosts_start_and_continue(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         try:
             if damage != "missing":
                 # Records of moves are read when an order comes; half a number is a number.
-                untold = {"moves", "disk-server-port"} if damage == "truncated" else {"moves"}
-                reported = [path for path in torn if not {path.parent.name, path.name} & untold]
+                unreported = {"moves", "disk-server-port"} if damage == "truncated" else {"moves"}
+                reported = [path for path in torn if not {path.parent.name, path.name} & unreported]
                 assert [path for path in reported if f"{path} is torn" not in caplog.text] == []
                 assert [path for path in reported if not path.with_name(f"{path.name}.torn").exists()] == []
             assert identities(cloud) == before

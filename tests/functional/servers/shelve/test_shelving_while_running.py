@@ -149,9 +149,9 @@ def test_what_can_not_be_done_beside_the_guest_is_done_when_it_is_off(
     assert unshelved(cloud, server) == ["before"]
 
 
-@pytest.mark.parametrize("forgets", [False, True])
+@pytest.mark.parametrize("is_unknown", [False, True])
 def test_what_a_guest_wrote_before_it_went_off_is_in_the_image(
-    cloud: AuditedCloud, server: Any, monkeypatch: pytest.MonkeyPatch, forgets: bool
+    cloud: AuditedCloud, server: Any, monkeypatch: pytest.MonkeyPatch, is_unknown: bool
 ) -> None:
     """Perhaps its hypervisor was killed, and it is not known what changed."""
     host = driver(cloud, server)
@@ -159,7 +159,7 @@ def test_what_a_guest_wrote_before_it_went_off_is_in_the_image(
     def off() -> None:
         host.guest_write(server.id, "meanwhile")
         host.power_off(server.id, 0)
-        if forgets:
+        if is_unknown:
             host.end_rounds(server.id)
             raise GuestFailed("The hypervisor was killed.")
 

@@ -1,4 +1,4 @@
-"""Ports that need a device of the host: placed where there is one, told to the network service, released with their server."""
+"""Ports that need a device of the host: placed where there is one, named to the network service, released with their server."""
 
 from __future__ import annotations
 

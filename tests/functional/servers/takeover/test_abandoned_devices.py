@@ -1,6 +1,6 @@
 """A conductor or a host dies in the middle of an attach or detach: another conductor takes it over.
 
-An attach, of which nobody was told that it has ended, is undone; a detach, which was accepted, is carried out. Then guest,
+An attach that nobody was notified of at its end is undone; a detach, which was accepted, is carried out. Then guest,
 records and services agree, and the user can do it again. Two conductors share the work. Who dies is a thread that ends where it
 stands: nobody hears of it.
 """
@@ -240,7 +240,7 @@ def test_an_unavailable_service_is_waited_for(cloud: Cloud) -> None:
     assert devices.attach() == 200
     cloud.fail("status", "/attachments/", method="DELETE", service="volume", times=8)
     assert devices.detach() == 202
-    until(devices.of_guest, lambda found: found[0] == set(), "the guest to let go")
+    until(devices.of_guest, lambda found: found[0] == set(), "the guest to release it")
     assert devices.under_way() != []
     devices.settled()
     devices.check()

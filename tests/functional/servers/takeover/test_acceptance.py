@@ -86,7 +86,7 @@ class Asker:
         assert self.cloud.migration(self.server).status == status
 
     def check_never_ran(self) -> None:
-        until(lambda: journal.unfinished(self.api), lambda found: not found, "the journal to forget the request")
+        until(lambda: journal.unfinished(self.api), lambda found: not found, "the request to be gone from the journal")
         assert self.seen() == self.before
         migrations = [found.status for found in self.cloud.admin.compute.migrations(instance_uuid=self.server.id)]
         assert migrations == ([] if self.recipe == "resize" else ["finished"])
@@ -190,7 +190,7 @@ def test_databases_that_stay_unreachable_refuse(
 def test_a_request_whose_process_dies_runs_whole_or_not_at_all(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, recipe: str, step: str, before: bool
 ) -> None:
-    """Nobody was told anything: it runs whole, or not at all."""
+    """Nobody got an answer: it runs whole, or not at all."""
     asker = Asker(cloud, cloud.boot(), recipe)
     with monkeypatch.context() as patched:
         break_write(patched, step, before=before, failure=ProcessDiedError(), lasts=True)
@@ -236,7 +236,7 @@ def test_an_api_that_is_slow_is_taken_for_dead_and_begins_again(
 def test_a_conductor_that_refused_and_undoes_late_does_no_harm(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, recipe: str, when: str
 ) -> None:
-    """It refuses before the swap's acceptance; what it takes back comes while the request begins again."""
+    """It refuses before the swap's acceptance; what it undoes comes while the request begins again."""
     asker = Asker(cloud, cloud.boot(), recipe)
     old: list[Any] = []
 
@@ -253,14 +253,14 @@ def test_a_conductor_that_refused_and_undoes_late_does_no_harm(
 
 
 def test_a_move_that_is_only_proposed_is_run_by_nobody(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even if it is told to: a message may be late, or wrong."""
+    """Not even if it is ordered to: a message may be late, or wrong."""
     asker = Asker(cloud, cloud.boot(), "resize")
 
-    def tell() -> None:
+    def notify() -> None:
         [move] = journal.unfinished(asker.api)
         assert journal.acquire(asker.api, move.id, "somebody", 1.0) is None
 
-    between(monkeypatch, "_accept", tell)
+    between(monkeypatch, "_accept", notify)
     asker.ask()
     asker.check_ran()
 
@@ -280,7 +280,7 @@ def test_a_delete_that_saw_a_request_which_came_to_nothing_is_done(
 def test_an_image_of_a_request_that_was_refused_is_deleted_as_soon_as_that_can_be_done(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The image service is unavailable when the API gives up: the request stays in the journal until its image is gone."""
+    """The image service is unavailable when the API abandons it: the request stays in the journal until its image is gone."""
     server = cloud.boot()
 
     def refuse(_api: Database, _request: acceptance.Request) -> bool:

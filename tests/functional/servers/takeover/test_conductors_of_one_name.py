@@ -51,7 +51,7 @@ def test_a_move_stays_with_who_has_it(
 
 
 def test_neither_takes_up_what_the_other_one_may_have_in_hand(cloud: Cloud, namesake: ConductorService) -> None:
-    """Who asks one of them what it works on is told of neither: a task of the other one would be taken for abandoned."""
+    """Who asks one of them what it works on learns of neither: a task of the other one would be taken for abandoned."""
     server = cloud.boot()
     database = cloud.cell("cell1")
     long_ago = utcnow() - timedelta(hours=1)

@@ -25,7 +25,7 @@ TIMES = 60
 
 
 def away() -> errors.CausewayError:
-    return errors.DatabaseFailed("The database is away.")
+    return errors.DatabaseFailed("The database is unreachable.")
 
 
 def followed(work: Callable[..., Any], act: Callable[[], Any], when: Callable[..., bool] = lambda *_: True) -> Any:

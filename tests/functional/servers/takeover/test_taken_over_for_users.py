@@ -131,7 +131,7 @@ def test_a_volume_that_the_user_may_not_delete_stays_when_their_server_is_delete
 
 
 def test_without_the_users_token_nothing_is_made_for_the_service(cloud: Cloud, at_point: Any) -> None:
-    """Who logs out takes the token along; the user is told what to do."""
+    """Who logs out takes the token along; the fault says what to do."""
     user = cloud.connection("demo")
     token = user.authorize()
     left = [True]

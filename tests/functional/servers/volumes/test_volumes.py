@@ -253,7 +253,7 @@ def test_servers_are_made_with_a_multiattach_volume(cloud: Cloud, multiattach: s
 
 @pytest.mark.parametrize("source", ["image", "volume", "snapshot", "blank"])
 def test_a_server_with_an_image_boots_from_a_volume_and_moves(cloud: Cloud, source: str) -> None:
-    """The image tells what the guest needs; what is on its root disk is up to the volume."""
+    """The image says what the guest needs; what is on its root disk is up to the volume."""
     storage = cloud.member.block_storage
     made = [cloud.volume()] if source in ("volume", "snapshot") else []
     snapshot = storage.create_snapshot(volume_id=made[0].id) if source == "snapshot" else None
