@@ -140,7 +140,7 @@ def _measure(
         names = ("cloud", *(f"cell{n}" for n in range(1, plan.cells + 1)))
         queue = stack.enter_context(rabbit(directory / "rabbit", hosts=names))
         new_database = stack.enter_context(database_server("postgresql"))
-        options = {
+        options: dict[str, dict[str, object]] = {
             "filter_scheduler": {"host_subset_size": plan.host_subset_size},
             "simulated": plan.simulated(directory),
         }

@@ -24,7 +24,7 @@ from causeway.embedded.content import GENERATION
 from causeway.model.flavor import Flavor
 from causeway.store.api import aggregates, flavors
 from causeway.store.database import Database
-from tests.functional.processes.rabbit import free_ports
+from tests.ports import free_ports
 
 BIN = Path(sys.executable).parent
 PATIENCE = 180.0

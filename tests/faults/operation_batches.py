@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from . import look, paused
@@ -318,7 +319,7 @@ def _delete_images(site: Site, case: OperationCase, subject: Subject) -> None:
             member.image.delete_image(image["id"])
             for snapshot_id in named_snapshots(image):
                 member.block_storage.delete_snapshot(snapshot_id)
-                until(lambda each=snapshot_id: member.block_storage.find_snapshot(each), lambda left: left is None)
+                until(partial(member.block_storage.find_snapshot, snapshot_id), lambda left: left is None)
 
 
 def _check_world(site: Site, pairs: list[Pair], at_first: World, makers: dict[str, Subject]) -> bool:

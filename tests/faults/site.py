@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import openstack
@@ -105,7 +105,7 @@ class Site:
         self.hosts: list[str] = [f"cell{cell}-host{host}" for cell in (1, 2) for host in range(1, hosts_per_cell + 1)]
         self.guests: Guests = SimulatedGuests({host: self.state.host(host) for host in self.hosts})
 
-    def __enter__(self) -> Site:
+    def __enter__(self) -> Self:
         # Users are threads, which read records as the services do.
         decoding.learn()
         self.start()

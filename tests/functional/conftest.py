@@ -226,7 +226,7 @@ def empty_databases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("databases")
     for kind in ("api", "cell"):
         database = Database(f"sqlite:///{directory}/{kind}.sqlite", kind)
-        schema.sync(database, kind)  # type: ignore[arg-type]
+        schema.sync(database, kind)
         # Closing the last connection writes everything into the one file.
         database.close()
     return directory

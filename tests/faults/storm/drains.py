@@ -95,8 +95,8 @@ class Operator:
             body = {"drain": {"limits": {"total": self._dice.choice([1, 3, 10])}}}
             self._note(name, call(self._site, "PUT", path, body, by=admin))
             return
-        body = {"cancel": {"undo": True}} if name == "undo" else {name: None}
-        self._note(name, call(self._site, "POST", f"{path}/action", body, by=admin))
+        action = {"cancel": {"undo": True}} if name == "undo" else {name: None}
+        self._note(name, call(self._site, "POST", f"{path}/action", action, by=admin))
 
     def _note(self, name: str, answer: Answer) -> None:
         self.asked[f"{name} {answer.kind}"] += 1

@@ -117,8 +117,8 @@ def test_a_host_that_an_unknown_drain_closed_is_found(cloud: AuditedCloud) -> No
 
 
 def row(uuid: str, state: DrainServerState, **fields: Any) -> DrainServer:
-    values = {"request_id": "req-unknown", "began_at": LONG_AGO} | fields
-    return DrainServer(drain_id="", instance_uuid=uuid, state=state, **values)
+    values: dict[str, Any] = {"request_id": "req-unknown", "began_at": LONG_AGO}
+    return DrainServer(drain_id="", instance_uuid=uuid, state=state, **values | fields)
 
 
 def test_a_request_that_no_operation_knows_is_found(cloud: AuditedCloud) -> None:

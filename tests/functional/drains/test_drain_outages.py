@@ -10,6 +10,7 @@ import pytest
 from causeway import errors
 from causeway.drains import asking
 from causeway.model.drains import Afterwards, How, Limits, Scope, Targets
+from causeway.moves import requests
 from causeway.parts import acceptance
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts
@@ -89,7 +90,7 @@ def test_the_acceptance_of_a_move_is_not_answered(
 ) -> None:
     """Whether it was accepted nobody knows at first; it is asked for once more only if it was not."""
     server = cloud.on(ONE)
-    works, failed = asking.request_resize, []
+    works, failed = requests.request_resize, list[Any]()
 
     def request_resize(*args: Any, **kwargs: Any) -> Any:
         if not failed:
@@ -109,7 +110,7 @@ def test_the_acceptance_of_a_move_is_not_answered(
 
 def test_nobody_answers_whether_a_confirm_was_accepted(cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.on(ONE)
-    works, failed = acceptance._accept, []
+    works, failed = acceptance._accept, list[Any]()
 
     def accept(api: Any, request: Any) -> bool:
         accepted: bool = works(api, request)

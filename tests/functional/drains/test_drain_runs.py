@@ -74,7 +74,10 @@ def test_a_host_is_emptied_live_inside_its_cell(cloud: DrainsCloud) -> None:
 
 def test_servers_get_the_flavors_that_they_are_mapped_to(cloud: DrainsCloud) -> None:
     server, other = cloud.on(ONE), cloud.on(ONE, flavor="any.medium")
-    servers = {server.id: (THERE, How.WARM), other.id: (THERE, How.WARM)}
+    servers: dict[str, tuple[str | None, How | None]] = {
+        server.id: (THERE, How.WARM),
+        other.id: (THERE, How.WARM),
+    }
     drain = cloud.started(servers, flavors={"any.small": "any.medium"}, scope=Scope(servers=[server.id, other.id]))
     cloud.becomes_drain(drain, "done")
     for each in (server, other):

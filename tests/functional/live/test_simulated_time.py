@@ -70,7 +70,8 @@ def writes(cloud: LiveCloud, server: Any) -> int:
 
 
 def stood_still(cloud: LiveCloud, server: Any) -> float:
-    found: float = cloud.driver(cloud.host_of(server)).guest_stood_still(server.id)
+    found = cloud.driver(cloud.host_of(server)).guest_stood_still(server.id)
+    assert found is not None
     return found
 
 

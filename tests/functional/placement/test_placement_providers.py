@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -25,10 +26,10 @@ def new_uuid() -> str:
     return str(uuid.uuid4())
 
 
-def candidates(client: PlacementClient, **group: object) -> set[str]:
+def candidates(client: PlacementClient, **group: Any) -> set[str]:
     asked = CandidatesRequest(
         [RequestGroup(resources={"VCPU": 1}, **group)], root_forbidden={"COMPUTE_STATUS_DISABLED"}
-    )  # type: ignore[arg-type]
+    )
     found = client.allocation_candidates(asked)
     return {found.root_of(request) for request in found.requests}
 

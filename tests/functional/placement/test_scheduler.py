@@ -135,7 +135,8 @@ MEMBERS: dict[str, set[str]] = defaultdict(set)
 
 
 def spec_of(flavor: Flavor, **fields: Any) -> RequestSpec:
-    spec = RequestSpec(**({"instance_uuid": new_uuid(), "project_id": "p", "user_id": "u", "flavor": flavor} | fields))
+    given: dict[str, Any] = {"instance_uuid": new_uuid(), "project_id": "p", "user_id": "u", "flavor": flavor}
+    spec = RequestSpec(**given | fields)
     if spec.server_group is not None:
         MEMBERS[spec.server_group.uuid].add(spec.instance_uuid)
     return spec

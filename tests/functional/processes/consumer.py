@@ -29,7 +29,7 @@ VERSION = re.compile(r"^\d+\.\d+$")
 
 
 # What services need in their configuration to send them.
-VERSIONED = {
+VERSIONED: dict[str, dict[str, Any]] = {
     "notifications": {"notification_format": "versioned"},
     "oslo_messaging_notifications": {"driver": "messagingv2"},
 }

@@ -22,7 +22,7 @@ import yaml
 
 from causeway.store.api import journal
 from causeway.store.database import Database
-from tests.functional.processes.rabbit import free_ports
+from tests.ports import free_ports
 
 CAUSEWAY = Path(sys.executable).with_name("causeway")
 PATIENCE = 90
@@ -30,7 +30,7 @@ LEASE = 3
 CONDUCTORS = ("conductor1", "conductor2")
 # cell -> hosts
 CELLS = {"cell1": ["host1"], "cell2": ["host2"]}
-OPTIONS = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "DEFAULT": {"report_interval": 2, "rpc_response_timeout": 20},
     "moves": {"lease": LEASE},
     "fault_injection": {"enabled": True},

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 START_SECONDS = 20
@@ -115,9 +116,9 @@ async def _serve(side: str, directory: Path, ports: Sequence[int]) -> None:
 
     for port in ports:
         if side == "inside":
-            await asyncio.start_server(lambda r, w, port=port: from_namespace(port, r, w), "127.0.0.1", port)
+            await asyncio.start_server(partial(from_namespace, port), "127.0.0.1", port)
         else:
-            await asyncio.start_unix_server(lambda r, w, port=port: to_machine(port, r, w), directory / str(port))
+            await asyncio.start_unix_server(partial(to_machine, port), directory / str(port))
     if side == "inside":
         (directory / "inside").touch()
     await asyncio.Event().wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.close()
 
 
-def become(site: Site, uuid: str, **changes: object) -> None:
+def become(site: Site, uuid: str, **changes: Any) -> None:
     instances.update(site.cells["cell1"], uuid, **changes)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,11 @@ from causeway.rpc.transport import Outgoing, Verdict
 from tests.functional.servers.cloud_reality import Reality
 from tests.functional.servers.deployed_cloud import DeployedCloud
 from tests.functional.servers.patience import PATIENCE, until
+
+
+def _has_changed(before: dict[str, str], look: Callable[[], dict[str, str]]) -> bool:
+    """Whether nothing is as it was before."""
+    return not before.items() & look().items()
 
 
 class LateOrder:
@@ -53,7 +59,7 @@ class Faults(Reality):
 
     def fail(self, action: str, path: str, **fields: Any) -> None:
         """Adds a rule to devcloud's fault injection."""
-        fault = Fault(action, path, **fields)
+        fault = Fault(action, path, **fields)  # type: ignore[arg-type]  # whoever adds an unknown one gets an error
         if self.by_url:
             self.parts.fail(fault)
         else:
@@ -165,7 +171,7 @@ class Faults(Reality):
         for _whole in range(2):
             # The report that is under way may have begun before.
             before = reported()
-            until(reported, lambda seen, before=before: not before.items() & seen.items(), "hosts to report")
+            until(partial(_has_changed, before, reported), bool, "hosts to report")
 
     def option(self, name: str, value: Any, group: str | None = None) -> None:
         if self.by_url:

@@ -119,7 +119,7 @@ class Watch:
             with self._inside(None, None):
                 original(run, **given)
 
-        Run.save = save  # type: ignore[method-assign]
+        Run.save = save  # type: ignore[method-assign,assignment]
 
     @contextmanager
     def _inside(self, step: type[Step[Any]] | None, memory: Any, *, goes_forward: bool = False) -> Iterator[None]:
@@ -153,7 +153,8 @@ class Watch:
 
     def _watch(self, memory: type[Any]) -> None:
         names = {each.name for each in dataclasses.fields(memory)}
-        read, write = memory.__getattribute__, memory.__setattr__
+        read: Any = memory.__getattribute__
+        write: Any = memory.__setattr__
 
         def reading(thing: Any, name: str) -> Any:
             step = self._step_with(thing)
@@ -167,5 +168,5 @@ class Watch:
                 self.seen.writes[step].add(name)
             write(thing, name, value)
 
-        memory.__getattribute__ = reading
-        memory.__setattr__ = writing
+        memory.__getattribute__ = reading  # type: ignore[assignment]
+        memory.__setattr__ = writing  # type: ignore[assignment]

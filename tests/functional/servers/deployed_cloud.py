@@ -220,7 +220,7 @@ class RemoteTransports(Transports):
 
 class _FilesOfAnotherProcess(HostFiles):
     @property
-    def guests(self) -> dict[str, Guest]:  # type: ignore[override]
+    def guests(self) -> dict[str, Guest]:
         found = {}
         for path in self._guests_dir.glob("*.json"):
             # It may go at any moment.

@@ -55,7 +55,7 @@ def cloud(directory: Path) -> Iterator[Path]:
     wanted.read_dict(_OPTIONS)
     with options.open("w") as file:
         wanted.write(file)
-    command = [
+    command: list[str | Path] = [
         *(Path(sys.executable).with_name("causeway"), "up", "--state-dir", state, "--port", "0"),
         *("--hosts-per-cell", "2", "--config-file", options),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,9 +66,7 @@ def test_many_servers_move_at_once(cloud: Cloud) -> None:
     for server in servers:
         cloud.member.compute.resize_server(server.id, "gen2.small")
     for server in servers:
-        until(
-            lambda server=server: cloud.migration(server), lambda found: found.status in ("finished", "error"), "a move"
-        )  # type: ignore[misc]
+        until(partial(cloud.migration, server), lambda found: found.status in ("finished", "error"), "a move")
         shown = cloud.admin.compute.get("/os-migrations", params={"instance_uuid": server.id}).json()["migrations"][0]
         assert shown["status"] == "finished", shown
     listed = [found.id for found in cloud.member.compute.servers(name="crowd")]

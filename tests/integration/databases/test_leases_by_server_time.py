@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from causeway.store import schema
+from causeway.store.api import journal
 from causeway.store.database import Database
 from tests import lease_checks
 
@@ -17,8 +18,8 @@ def database(new_database: Callable[[str], str]) -> Iterator[Database]:
     schema.sync(database, "api")
     yield database
     with database.write() as connection:
-        connection.execute(lease_checks.journal.STEPS.delete())
-        connection.execute(lease_checks.journal.MOVES.delete())
+        connection.execute(journal.STEPS.delete())
+        connection.execute(journal.MOVES.delete())
     database.close()
 
 

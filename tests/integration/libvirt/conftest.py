@@ -61,7 +61,7 @@ def started_drivers(endpoints: dict[str, LibvirtEndpoint]) -> Iterator[list[Libv
     # Not at the top: without libvirt-python these tests are skipped, and that must be possible to say.
     from causeway.virt.lab.drivers import driver_of
 
-    found = [driver_of(endpoints[host], virt_type="qemu") for host in HOSTS]
+    found: list[LibvirtDriver] = [driver_of(endpoints[host], virt_type="qemu") for host in HOSTS]
     for driver in found:
         driver.start()
     yield found

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_guests import Cloud, Guest
+from tests.integration.libvirt.lab_guests import Cloud, Guest
 from lab_journeys import no_word, prepared
 
 from causeway.model.image import ImageMeta

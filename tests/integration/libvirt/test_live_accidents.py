@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,10 @@ if missing() is None:
 pytestmark = pytest.mark.timeout(240)
 
 
+def is_absent(driver: Any, guest: Any) -> bool:
+    return bool(driver.presence(guest.uuid) is Presence.ABSENT)
+
+
 def test_a_guest_that_is_destroyed_while_it_migrates_is_gone_from_both_hosts(cloud: Cloud) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
@@ -43,7 +48,7 @@ def test_a_guest_that_is_destroyed_while_it_migrates_is_gone_from_both_hosts(clo
         with pytest.raises(GuestFailed):
             call.result(60)
     for driver in cloud.drivers:
-        wait_until(lambda driver=driver: driver.presence(guest.uuid) is Presence.ABSENT)
+        wait_until(partial(is_absent, driver, guest))
 
 
 @pytest.mark.parametrize("hard", [False, True])

@@ -62,7 +62,8 @@ def test_a_guest_goes_to_another_host_and_does_not_notice(
     assert network.lab.network.ping(network.id, guest.vifs[0].fixed_ips[0].address).received
     # The definition for the next start is this host's.
     target.power_off(guest.uuid, timeout=60)
-    again = target.power_on(guest.spec()) and guest.wait_for_boot()
+    assert target.power_on(guest.spec())
+    again = guest.wait_for_boot()
     assert again.last("CAUSEWAY-GUEST")["boot"] == "2"
     assert again.last("CAUSEWAY-MARKER", disk="vda")["first"] == marker
     # One line by each boot: the volume was the same one all the time.

@@ -23,7 +23,7 @@ def spec_of(guest: Guest, *, again: bool = False, **image: str) -> GuestSpec:
     return found if rescue.image.is_stable else dataclasses.replace(found, volumes=[])
 
 
-def rescue(guest: Guest, **image: str) -> Console:
+def rescue(guest: Guest, **image: Any) -> Console:
     """The guest once it has booted its rescue disk."""
     driver, boots = guest.driver, guest.console().boots
     driver.prepare_rescue(spec_of(guest, **image))

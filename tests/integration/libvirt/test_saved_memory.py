@@ -102,7 +102,8 @@ def test_a_guest_is_saved_here_and_woken_there(cloud: Cloud, network: Net, tmp_p
     assert network.lab.network.ping(network.id, guest.vifs[0].fixed_ips[0].address).received
     # The definition for the next start is this host's, and the disk is whole.
     target.power_off(guest.uuid, timeout=60)
-    again = target.power_on(guest.spec()) and guest.wait_for_boot()
+    assert target.power_on(guest.spec())
+    again = guest.wait_for_boot()
     assert again.last("CAUSEWAY-GUEST")["boot"] == "2"
     assert len(image_lines(cloud.path_of(guest.volumes[0]))) == 2
     source.delete_stashed_disks(guest.uuid)

@@ -38,7 +38,7 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
 
 def domain(cloud: Cloud, server: Any, host: str) -> ET.Element:
-    connection = cloud.parts.computes[host].host.driver._connection  # type: ignore[attr-defined]
+    connection = cloud.parts.computes[host].host.driver._connection
     return ET.fromstring(
         connection.call("describe a guest", lambda libvirt: libvirt.lookupByUUIDString(server.id).XMLDesc(0))
     )

@@ -66,7 +66,8 @@ class Switches:
         self._machine.start(
             f"ovsdb-{host}",
             [
-                *(*inside, "ovsdb-server", database, f"--remote=punix:{PLACE}/db.sock"),
+                *inside,
+                *("ovsdb-server", database, f"--remote=punix:{PLACE}/db.sock"),
                 f"--unixctl={PLACE}/ovsdb.ctl",
             ],
         )

@@ -8,7 +8,7 @@ import pytest
 
 from causeway.model.sagas import SagaState
 from causeway.store.api import journal
-from tests.functional.processes.deployment import until
+from tests.functional.processes.deployment import Deployment, until
 from tests.integration.real_services.audits import audit
 from tests.integration.real_services.conftest import TOKEN_LIFE, Cloud
 
@@ -29,7 +29,7 @@ def with_volume(cloud: Cloud) -> tuple[Any, Any]:
     return server, volume
 
 
-def volume_is(cloud: Cloud, volume: Any, status: str) -> None:
+def volume_is(cloud: Deployment, volume: Any, status: str) -> None:
     until(
         lambda: cloud.member.block_storage.get_volume(volume.id).status, lambda seen: seen == status, f"{status} volume"
     )
@@ -44,7 +44,7 @@ def moved(cloud: Cloud, server: Any) -> str:
     return source
 
 
-def bindings(cloud: Cloud, server: Any) -> dict[str, str]:
+def bindings(cloud: Deployment, server: Any) -> dict[str, str]:
     """host -> status of the bindings of the server's port."""
     (port,) = cloud.admin.network.ports(device_id=server.id)
     assert port.status == "ACTIVE"

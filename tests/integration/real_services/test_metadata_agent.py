@@ -64,7 +64,12 @@ def service(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         f"[api]\nmetadata_cache_expiration = 0\n"
         f"[neutron]\nservice_metadata_proxy = true\nmetadata_proxy_shared_secret = {SECRET}\n"
     )
-    command = [Path(sys.executable).parent / "causeway", "metadata", "--config-file", folder / "causeway.conf"]
+    command: list[str | Path] = [
+        Path(sys.executable).parent / "causeway",
+        "metadata",
+        "--config-file",
+        folder / "causeway.conf",
+    ]
     with started([*command, "--workers", "1", "--bind", f"127.0.0.1:{port}"], folder / "log", {**os.environ}):
         yield port
 
@@ -77,7 +82,14 @@ def agent(folder: Path, service: int, ports: list[dict[str, str]], secret: str =
         f"[DEFAULT]\nnova_metadata_host = 127.0.0.1\nnova_metadata_port = {service}\n"
         f"metadata_proxy_shared_secret = {secret}\nmetadata_proxy_socket = {folder}/proxy\n"
     )
-    command = [VENV / "bin/python", "-W", "ignore", AGENT, folder / "metadata_agent.ini", folder / "ports.json"]
+    command: list[str | Path] = [
+        VENV / "bin/python",
+        "-W",
+        "ignore",
+        AGENT,
+        folder / "metadata_agent.ini",
+        folder / "ports.json",
+    ]
     # Its interpreter has packages of its own.
     with started(command, folder / "log", {"PATH": os.environ["PATH"]}):
         yield folder / "proxy"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def answers(cloud: GuestCloud, server: Any) -> None:
     (address,) = [each["addr"] for each in cloud.show(server).addresses["network"]]
     for host in cloud.hosts:
         until(
-            lambda host=host: cloud.services.switches.ping(host, cloud.admin, cloud.network, address),
+            partial(cloud.services.switches.ping, host, cloud.admin, cloud.network, address),
             lambda result: result.answered,
             f"{address} to answer {host}",
         )

@@ -282,7 +282,7 @@ def test_a_rescued_server_has_its_rescue_disk_and_no_other_has(
 
 # servers that are shelved
 
-SHELVED = {"vm_state": VmState.SHELVED, "power_state": PowerState.SHUTDOWN, "shelved_image_id": "image"}
+SHELVED: dict[str, Any] = {"vm_state": VmState.SHELVED, "power_state": PowerState.SHUTDOWN, "shelved_image_id": "image"}
 
 
 def image(status: str = "active", name: str = "name-shelved", owner: str = "p") -> ImageMeta:

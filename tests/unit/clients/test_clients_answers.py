@@ -57,7 +57,7 @@ def sessions(answers: Answers) -> Iterator[Callable[..., ServiceSessions]]:
         transport = requests.Session()
         transport.mount(BASE, answers)
         token = {"auth_type": "admin_token", "endpoint": BASE, "token": "ours"}
-        made.append(ServiceSessions(new_config(service_user=token, **groups), transport=transport))
+        made.append(ServiceSessions(new_config(None, service_user=token, **groups), transport=transport))
         return made[-1]
 
     yield make

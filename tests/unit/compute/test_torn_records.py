@@ -64,7 +64,7 @@ def order(fence: Fence, method: str, epoch: int, done: list[str]) -> None:
 def test_a_torn_record_of_a_move_does_not_keep_it_stuck(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes
 ) -> None:
-    path, done = torn(tmp_path / f"{MOVE}.json", content), []
+    path, done = torn(tmp_path / f"{MOVE}.json", content), list[Any]()
     order(Fence(tmp_path, "host1", Journal(3)), "finish_resize", 3, done)
     check_kept(path, content, caplog.text)
     # From here on it is as ever.

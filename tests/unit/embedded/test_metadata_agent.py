@@ -17,7 +17,8 @@ PORT = {"device_id": "server", "project_id": "project"}
 
 class Network:
     def __init__(self, found: Any) -> None:
-        self.found, self.asked = found, []
+        self.found = found
+        self.asked: list[Any] = []
 
     def ports_with_address(self, address: str, networks: list[str]) -> Any:
         self.asked.append((address, networks))

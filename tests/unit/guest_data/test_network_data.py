@@ -22,9 +22,8 @@ def v4(**fields: Any) -> FixedIp:
 
 
 def v6(**fields: Any) -> FixedIp:
-    return FixedIp(
-        **{"address": "fd00::5", "subnet_id": "sub6", "version": 6, "cidr": "fd00::/64", "gateway": "fd00::1"} | fields
-    )
+    given: dict[str, Any] = {"address": "fd00::5", "subnet_id": "sub6", "version": 6, "cidr": "fd00::/64"}
+    return FixedIp(**given | {"gateway": "fd00::1"} | fields)
 
 
 def test_a_network_with_a_dhcp_server_has_no_addresses() -> None:

@@ -69,7 +69,7 @@ SERVERS = st.builds(
 )
 def test_nothing_is_given_away_twice(servers: list[InstanceNUMATopology], there: NUMATopology) -> None:
     given_away: set[int] = set()
-    claims = []
+    claims: list[InstanceNUMATopology] = []
     for wanted in servers:
         try:
             claimed = fit(wanted, holding(there, claims), LIMITS)
@@ -83,9 +83,9 @@ def test_nothing_is_given_away_twice(servers: list[InstanceNUMATopology], there:
             assert cell.held_cpus <= set(there.cells[cell.id].pcpuset)
             assert not cell.held_cpus & given_away
             given_away |= cell.held_cpus
-    for cell in holding(there, claims).cells:
-        assert cell.memory_usage <= cell.memory
-        assert all(pages.used <= pages.total for pages in cell.mempages)
+    for held in holding(there, claims).cells:
+        assert held.memory_usage <= held.memory
+        assert all(pages.used <= pages.total for pages in held.mempages)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=3), st.lists(st.integers(1, 4), min_size=1, max_size=3))

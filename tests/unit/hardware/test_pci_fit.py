@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from causeway.model.pci import InstancePCIRequest, PciDevice, PciDeviceStatus
 NIC = {"vendor_id": "8086", "product_id": "154d"}
 
 
-def device(number: int, numa_node: int | None = None, **more: str) -> PciDevice:
+def device(number: int, numa_node: int | None = None, **more: Any) -> PciDevice:
     return PciDevice(f"0000:{number:02x}:00.0", "8086", "154d", numa_node=numa_node, **more)
 
 

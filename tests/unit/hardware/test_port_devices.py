@@ -112,7 +112,8 @@ def test_a_device_of_no_named_network_serves_none(vnic_type: str) -> None:
 
 def test_trusted_and_remote_managed_functions_serve_their_ports() -> None:
     plain, trusted = tagged(PHYSNET1), tagged('{"devname": "ens1f0", "physical_network": "physnet1", "trusted": true}')
-    wants_trust = asked(**{"binding:profile": {"trusted": "True"}})
+    profile: dict[str, Any] = {"binding:profile": {"trusted": "True"}}
+    wants_trust = asked(**profile)
     assert take_devices([asked()], trusted, None)
     assert take_devices([wants_trust], trusted, None)
     assert take_devices([asked(trusted=True)], trusted, None)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from oslo_config import cfg
@@ -68,7 +69,7 @@ class Scene:
         self._undo.callback(server.stop)
         return server
 
-    def call(self, method: str, result: type[object], *, monitor: bool = True, **arguments: object) -> Future[object]:
+    def call(self, method: str, result: type[object], *, monitor: bool = True, **arguments: Any) -> Future[object]:
         """What a task gets."""
         found: Future[object] = Future()
         context = RequestContext(user_id="user", overwrite=False)

@@ -264,7 +264,7 @@ class Simulation:
         self.plan = plan
         self.happened: list[tuple[str, Accident]] = []
         self.journal = journal(self.clock)
-        self.prone = AccidentProne(self.journal, self.at)
+        self.prone = AccidentProne(self.journal, self.at)  # type: ignore[abstract]  # its methods are set in __init__
         self.world = World()
         self.complaints: list[str] = []
         self.cancelled = False

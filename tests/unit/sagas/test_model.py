@@ -25,7 +25,7 @@ PASSING = (Accident.FAIL, Accident.CRASH, Accident.FREEZE, Accident.LOSE_ANSWER,
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api", synchronous="OFF")
+    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api", synchronous=False)
     schema.sync(database, "api")
     yield database
     database.close()
@@ -142,7 +142,7 @@ def test_what_turns_out_to_have_passed_its_pivot_goes_forward(
 ) -> None:
     """The pivot's step failed, and when it is to be undone it finds that it took effect all the same."""
     simulation = Simulation(Shape((True, True, True), 1), Plan())
-    pivot, failed, undone = simulation.recipe.steps[1], [], []
+    pivot, failed, undone = simulation.recipe.steps[1], list[Any](), list[Any]()
     works = pivot.do
 
     def do(run: Any) -> None:

@@ -85,8 +85,8 @@ class Cloud:
     def instance(self, name: str, *, at: int = 0, **fields: Any) -> Instance:
         uuid = str(uuids.uuid5(uuids.NAMESPACE_DNS, name))
         moment = START + timedelta(seconds=at)
-        values = {"project_id": "p", "user_id": "u", "vm_state": VmState.ACTIVE, "created_at": moment}
-        return Instance(uuid=uuid, flavor=FLAVOR, **({"display_name": name} | values | fields))
+        values: dict[str, Any] = {"project_id": "p", "user_id": "u", "vm_state": VmState.ACTIVE, "created_at": moment}
+        return Instance(uuid=uuid, flavor=FLAVOR, **{"display_name": name} | values | fields)
 
     def map(self, instance: Instance, cell: int | None) -> None:
         mapping = mappings.InstanceMapping(
@@ -150,14 +150,14 @@ class Cloud:
             )
 
     def names(self, **query: Any) -> list[str]:
-        query = {"project_id": "p", "limit": 1000, "conditions": [ALIVE]} | query
-        return [row.instance.display_name for row in list_servers(self.cells, ServerQuery(**query)).servers]
+        given: dict[str, Any] = {"project_id": "p", "limit": 1000, "conditions": [ALIVE]}
+        return [row.instance.display_name for row in list_servers(self.cells, ServerQuery(**given | query)).servers]
 
     def pages(self, size: int, **query: Any) -> list[list[str]]:
         pages, marker = [], None
         while True:
-            values = {"project_id": "p", "limit": size, "conditions": [ALIVE], "marker": marker} | query
-            page = list_servers(self.cells, ServerQuery(**values))
+            given: dict[str, Any] = {"project_id": "p", "limit": size, "conditions": [ALIVE], "marker": marker}
+            page = list_servers(self.cells, ServerQuery(**given | query))
             pages.append([row.instance.display_name for row in page.servers])
             if not page.more:
                 return pages

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from causeway import errors
 from causeway.model.instance import Instance
-from causeway.store import listing, mapped_pages, mapping_facts, schema
-from causeway.store.api import mappings
+from causeway.store import listing, mapped_pages, mapping_facts, schema, server_rows
+from causeway.store.api import build_requests, mappings
 from causeway.store.cell import instances
 from causeway.store.conditions import ChangedSince, Deleted, HasStatus, OneOf
 from causeway.store.database import statements
@@ -87,7 +87,7 @@ class TestWhoIsAsked:
         for number in range(100):
             cloud.server(f"s{number:03}", number % 2, at=number)
         read: list[str] = []
-        load = mapped_pages.load
+        load = server_rows.load
 
         def counting(cell_uuid: str, *rest: Any) -> Any:
             rows = load(cell_uuid, *rest)
@@ -358,8 +358,8 @@ def _between_the_reads(
     steps = _Interleaved(cloud, monkeypatch, schedule, writes)
     for name in ("_candidates", "_rows_of", "_settle"):
         monkeypatch.setattr(mapped_pages, name, steps.before(getattr(mapped_pages, name)))
-    find_all, load = mapped_pages.build_requests.find_all, mapped_pages.load
-    monkeypatch.setattr(mapped_pages.build_requests, "find_all", steps.before(find_all))
+    find_all, load = build_requests.find_all, server_rows.load
+    monkeypatch.setattr(build_requests, "find_all", steps.before(find_all))
     monkeypatch.setattr(mapped_pages, "load", steps.before(load))
     # One thread, in either order.
 

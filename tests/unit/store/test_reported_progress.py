@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
@@ -63,8 +63,8 @@ class Later:
 
 
 def step_of(**values: Any) -> StepRecord:
-    given = {"step": TOKEN.step, "phase": StepPhase.DO, "sequence": 1, "epoch": 2, "started_at": START} | values
-    return StepRecord(**given)
+    given: dict[str, Any] = {"step": TOKEN.step, "phase": StepPhase.DO, "sequence": 1, "epoch": 2, "started_at": START}
+    return StepRecord(**given | values)
 
 
 def begin(database: Database, steps: list[StepRecord] | None, token: MoveToken = TOKEN, **values: Any) -> Operation:
@@ -76,7 +76,7 @@ def begin(database: Database, steps: list[StepRecord] | None, token: MoveToken =
         recipe="create_image",
         request_id="asked",
         steps=None if steps is None else list(steps),
-        **{"epoch": 2, "state": SagaState.RUNNING} | values,
+        **cast(dict[str, Any], {"epoch": 2, "state": SagaState.RUNNING}) | values,
     )
     with database.write() as connection:
         journal.insert_in(connection, operation)
@@ -269,7 +269,7 @@ def test_those_that_ask_while_another_one_is_answered_are_answered_together(
         begin(database, [], token, cancel_requested=token is tokens[7])
     transfers, turn, asked = Transfers(database, later=lambda _pause, _work: None), Turn(), list[set[str]]()
     pool, ask = ThreadPoolExecutor(len(tokens)), transfers._moves._ask
-    answers = []
+    answers: list[Any] = []
 
     def slowly(move_ids: set[str]) -> Any:
         asked.append(move_ids)

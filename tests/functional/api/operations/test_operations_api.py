@@ -298,7 +298,11 @@ def test_a_wait_ends_with_a_change(
     elif what == "step":
         begin(cloud, move, host="host1", sequence=2)
     else:
-        changed = {"state": {"state": "stuck"}, "epoch": {"epoch": 2}, "cancel": {"cancel_requested": True}}
+        changed: dict[str, dict[str, Any]] = {
+            "state": {"state": "stuck"},
+            "epoch": {"epoch": 2},
+            "cancel": {"cancel_requested": True},
+        }
         change(cloud, move, **changed[what])
     shown, seconds = poll.answer()
     assert shown["version"] != poll.seen and seconds < 10
@@ -334,7 +338,10 @@ def test_who_waits_holds_no_connection(
     poll = Poll(admin, pool, written[1])
     assert poll.waits()
     # A look takes some milliseconds, a pause hundreds.
-    held = [cloud.services.api.engine.pool.checkedout() for _ in range(20) if not time.sleep(0.02)]
+    held = []
+    for _ in range(20):
+        time.sleep(0.02)
+        held.append(cloud.services.api.engine.pool.checkedout())
     assert held.count(0) > 10
     change(cloud, written[1], epoch=2)
     poll.answer()

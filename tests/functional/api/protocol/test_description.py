@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
 from causeway import errors
@@ -99,6 +100,7 @@ class Tried:
         description = schemathesis.openapi.from_dict(said)
         description.app = self._app
         for found in description.get_all_operations():
+            assert isinstance(found, Ok), found
             self._operation(found.ok())
 
     def _operation(self, operation: Any) -> None:

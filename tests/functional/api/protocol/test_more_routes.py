@@ -98,6 +98,7 @@ class TestShares:
     ) -> None:
         path = f"/servers/{server.uuid}/shares"
         body = {"share": {"share_id": VOLUME, "tag": "data-1"}}
+        wrong: dict[str, Any]
         for wrong in (
             {},
             {"share": {}},
@@ -140,6 +141,7 @@ class TestAssistedVolumeSnapshots:
         assert service.post(self.CREATE, self.BODY, version=version).status == 400
         assert api.post(self.CREATE, self.BODY, version=version).status == 403
         info = self.BODY["snapshot"]["create_info"]
+        wrong: dict[str, Any]
         for wrong in (
             {},
             {"snapshot": {"volume_id": VOLUME}},

@@ -130,7 +130,13 @@ class TestFloatingIps:
 class TestSecurityGroups:
     @pytest.fixture
     def service(self, network: Any) -> Service:
-        group = {"id": GROUP, "name": "g", "description": None, "project_id": "project", "security_group_rules": []}
+        group: dict[str, Any] = {
+            "id": GROUP,
+            "name": "g",
+            "description": None,
+            "project_id": "project",
+            "security_group_rules": [],
+        }
         network.answers["forward"] = service = Service(
             {
                 ("GET", "/v2.0/security-groups"): {"security_groups": [group]},

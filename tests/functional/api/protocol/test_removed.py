@@ -67,7 +67,7 @@ REMOVED_ACTIONS = {
 def test_what_was_removed_is_gone_in_every_version(api: Any, version: str) -> None:
     answers = {}
     for method, path in (line.split() for line in REMOVED.split("\n") if line):
-        body = {"anything": {}} if method in ("POST", "PUT") else None
+        body: dict[str, Any] | None = {"anything": {}} if method in ("POST", "PUT") else None
         answers[method, path] = api.call(method, path, body, version=version, query="anything=1")
     for path, names in REMOVED_ACTIONS.items():
         for name in names:

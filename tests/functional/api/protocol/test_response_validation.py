@@ -8,7 +8,7 @@ import pytest
 
 from causeway.model.instance import Instance
 
-BODY = {"os-getConsoleOutput": {}}
+BODY: dict[str, dict[str, str]] = {"os-getConsoleOutput": {}}
 DIFFERENCE = "output is of type NoneType, not string"
 
 

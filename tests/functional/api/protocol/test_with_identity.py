@@ -22,6 +22,7 @@ from oslo_utils import timeutils
 
 from causeway.api import auth
 from causeway.api.app import build_app
+from causeway.api.remembered_tokens import RememberedTokens
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 
 
@@ -137,7 +138,7 @@ def test_a_revoked_token_is_let_through_for_no_longer_than_it_may_be_cached(
 ) -> None:
     """Remembered here and by keystonemiddleware, one after the other, asked for all the time."""
     seconds, began = [0.0], timeutils.utcnow()
-    monkeypatch.setattr(auth, "RememberedTokens", partial(auth.RememberedTokens, clock=lambda: seconds[0]))
+    monkeypatch.setattr(auth, "RememberedTokens", partial(RememberedTokens, clock=lambda: seconds[0]))
     cloud.services.conf.set_override("token_cache_time", 10, group="keystone_authtoken")
     app = build_app(cloud.services)
     token = served.sdk("demo").auth_token

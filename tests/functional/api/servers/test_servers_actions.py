@@ -197,7 +197,8 @@ class TestLock:
 
 def test_actions_of_old_or_not_there(api: Any, admin: Any, server: Instance) -> None:
     """A server that is not there is 404 before anything else; nothing can be restored, since no delete is put off."""
-    for body in ({"restore": None}, {"rescue": {}}, {"trigger_crash_dump": None}):
+    bodies: list[dict[str, Any]] = [{"restore": None}, {"rescue": {}}, {"trigger_crash_dump": None}]
+    for body in bodies:
         assert api.post("/servers/99999999-2222-3333-4444-555555555555/action", body).status == 404
     path = f"/servers/{server.uuid}/action"
     assert api.post(path, {"restore": None}).status == 409

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -149,7 +149,7 @@ class TestShow:
             ({"forced_down": True}, "DOWN"),
             ({"forced_down": False, "disabled": False, "last_seen_up": START}, "UNKNOWN"),
         ]:
-            hosts.update_service(cloud.cell("cell1"), service.uuid, **changes)
+            hosts.update_service(cloud.cell("cell1"), service.uuid, **cast(dict[str, Any], changes))
             assert admin.get(f"/servers/{rich.uuid}").json["server"]["host_status"] == status
             listed = admin.get("/servers/detail?all_tenants=1").json["servers"]
             assert listed[0]["host_status"] == status
@@ -369,11 +369,11 @@ class TestList:
         self, api: Any, cloud: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from causeway import errors
-        from causeway.store import listing, mapped_pages
+        from causeway.store import listing, mapped_pages, server_rows
 
         up = cloud.server(display_name="up")
         down = cloud.server("cell2", display_name="down")
-        load = listing.load
+        load = server_rows.load
 
         def load_or_fail(cell_uuid: str, *rest: Any) -> Any:
             if cell_uuid == cloud.cell_uuids["cell2"]:

@@ -176,7 +176,7 @@ def test_a_change_that_begins_between_the_look_and_the_request_refuses_the_move(
     devices = Devices(cloud)
     ask, called, volumes, ports = CHANGES[change]
     assert called is not None
-    propose, threads = acceptance._propose, []
+    propose, threads = acceptance._propose, list[Any]()
 
     with cloud.held(called) as reached:
 

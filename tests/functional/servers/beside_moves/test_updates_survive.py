@@ -106,7 +106,7 @@ CHANGES = [
 
 def in_the_window(monkeypatch: pytest.MonkeyPatch, cell: str, then: Callable[[], None]) -> None:
     """Calls ``then`` once between the last read of a server's records and the switch of its mapping."""
-    write, done = copies.write, []
+    write, done = copies.write, list[Any]()
 
     def written(database: Any, bundle: copies.Bundle, **named: Any) -> None:
         if database.name == cell and bundle.actions and not done:

@@ -70,7 +70,7 @@ def test_progress_is_in_the_journal_and_a_cancelled_transfer_stops(
 ) -> None:
     """What the compute hears comes from the super conductor, through its cell's conductor."""
     monkeypatch.setattr(transfer_progress, "REPORT_INTERVAL", 0.0)
-    handed_up, noted, cancelled = [], threading.Event(), threading.Event()
+    handed_up, noted, cancelled = list[Any](), threading.Event(), threading.Event()
 
     def on_send(message: Outgoing) -> Verdict:
         if message.method == "report_progress" and message.topic == cell_conductor.TOPIC and handed_up:

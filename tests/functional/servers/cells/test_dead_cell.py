@@ -15,7 +15,7 @@ from causeway.conductor.endpoints import moves as callers
 from causeway.conductor.service import ConductorService
 from causeway.conductor.upkeep import auto_confirm, auto_offload
 from causeway.model.missed import Missed
-from causeway.parts import cleanups
+from causeway.parts import acceptance, cleanups
 from causeway.rpc.server import RpcServer
 from causeway.store.api import cleanups as noted
 from causeway.store.api import journal, migrations
@@ -89,7 +89,7 @@ def test_requests_of_other_cells_are_taken_up(cloud: Cloud, monkeypatch: pytest.
     """What a request left can't be looked for in one of the cells; in the other one it is undone all the same."""
     one, two = cloud.boot(), cloud.boot(flavor="gen2.small")
     back, asked, taken = threading.Event(), threading.Event(), threading.Event()
-    drop = callers.delete_if_refused
+    delete = acceptance.delete_if_refused
 
     def ask(api: Any, cells: Any, move: Any, discard: Any) -> bool:
         if move.instance_uuid == one.id and not back.is_set():
@@ -98,7 +98,7 @@ def test_requests_of_other_cells_are_taken_up(cloud: Cloud, monkeypatch: pytest.
             raise errors.DatabaseFailed("It did not answer.")
         if move.instance_uuid == two.id:
             taken.set()
-        return drop(api, cells, move, discard)
+        return delete(api, cells, move, discard)
 
     monkeypatch.setattr(callers, "delete_if_refused", ask)
     left_behind(cloud, one, monkeypatch)

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -141,7 +142,7 @@ def test_members_whose_builds_race_do_not_share_a_host(cloud: Cloud, make_group:
     with ThreadPoolExecutor(6, thread_name_prefix="racer") as pool:
         servers = list(pool.map(create, range(6)))
     ended = [
-        until(lambda server=server: cloud.show(server), lambda s: s.status in ("ACTIVE", "ERROR"), "the build to end")
+        until(partial(cloud.show, server), lambda s: s.status in ("ACTIVE", "ERROR"), "the build to end")
         for server in servers
     ]
     active = [server for server in ended if server.status == "ACTIVE"]

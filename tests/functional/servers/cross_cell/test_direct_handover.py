@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import requests
 
+from causeway import errors
 from causeway.compute.disks import rounds
-from causeway.compute.handover import disk_fetch, handed_over, warm
+from causeway.compute.handover import disk_fetch, disk_transfer, handed_over, warm
+from causeway.context import admin_context
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.outcomes import MoveToken
 from causeway.model.warm import CopyRound, RoundReceived
@@ -157,7 +159,7 @@ def test_an_order_to_send_it_that_comes_late_is_refused(cloud: AuditedCloud, ser
     late = cloud.delay("send_offered")
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)
-    with pytest.raises(direct.errors.CausewayError):
+    with pytest.raises(errors.CausewayError):
         late.arrives()
     assert cloud.reality(server) == before
     assert cloud.temporary_images() == []
@@ -257,5 +259,5 @@ def test_images_that_were_made_for_nothing_go(
 def test_nobody_sends_what_is_not_offered(cloud: AuditedCloud, server: Any) -> None:
     host = cloud.parts.computes[cloud.show(server).compute_host].host
     token = MoveToken("0" * 36, "0" * 36, 1, "FinishResizeAtDest")
-    with pytest.raises(direct.errors.DiskTransferFailed, match="not offered any more"):
-        warm.disk_transfer.send_offered(host, None, token, {})  # type: ignore[arg-type]
+    with pytest.raises(errors.DiskTransferFailed, match="not offered any more"):
+        disk_transfer.send_offered(host, admin_context(), token, {})

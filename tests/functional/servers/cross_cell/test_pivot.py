@@ -16,7 +16,7 @@ CLOUD = {"overrides": {"moves": {"lease": 1.0}}}
 
 def test_a_pivot_whose_answer_is_lost_has_happened(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.boot()
-    record, lost = recording.record, []
+    record, lost = recording.record, list[Any]()
 
     def losing(database: Any, move: Operation, **fields: Any) -> None:
         record(database, move, **fields)

@@ -116,7 +116,7 @@ def test_a_host_that_comes_back_while_the_end_of_the_evacuation_is_repeated(
 ) -> None:
     server = booted_on(cloud, DEAD, cloud.boot)
     die(cloud, DEAD)
-    update, lost = migrations.update, []
+    update, lost = migrations.update, list[Any]()
 
     def losing(database: Any, uuid: str, **changes: Any) -> None:
         update(database, uuid, **changes)
@@ -233,8 +233,13 @@ def test_a_host_that_could_not_be_cleaned_when_it_came_back_is_cleaned_later(
     come_back(cloud, DEAD)
     assert set(cloud.hosts_of(server)) == {DEAD, "cell1-host2"}
     services = cloud.embedded.conductor._services
+
+    def look() -> Any:
+        cleaning.look(services)
+        return cloud.migration(server).status
+
     until(
-        lambda: cleaning.look(services) or cloud.migration(server).status,
+        look,
         lambda status: status == "completed",
         "the host to be cleaned",
     )

@@ -58,7 +58,9 @@ def test_volumes_of_a_guest_whose_making_was_not_heard_of_are_disconnected(
     released = {volume.volume_id for host, volume in disconnected if host == target and volume.connection_info}
     assert released == set(before["volumes"])
     assert all(
-        volume.connection_info["data"]["device_path"] for host, volume in disconnected if host == target and volume
+        volume.connection_info["data"]["device_path"]
+        for host, volume in disconnected
+        if host == target and volume.connection_info is not None
     )
 
 

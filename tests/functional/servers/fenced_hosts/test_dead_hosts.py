@@ -12,7 +12,7 @@ from openstack.exceptions import ConflictException
 from causeway.conductor.upkeep.auto_confirm import AutoConfirm
 from causeway.model.sagas import SagaState
 from causeway.moves.dead_hosts import IS_DEAD
-from causeway.moves.steps import prepare
+from causeway.moves.steps import images, prepare
 from causeway.rpc.transport import Outgoing, Verdict
 from tests.functional.servers.dead_hosts import (
     CLOUD,
@@ -165,7 +165,7 @@ def test_a_copy_of_a_dead_hosts_disk_stays_until_its_server_is_deleted(
     """The source dies when it has sent its disk, and before it knows."""
     server, disk = cloud.boot(flavor=FLAVORS["cross"][0]), tmp_path / "disk"
     disk.write_bytes(b"all of it")
-    make_images = prepare.make_images
+    make_images = images.make_images
     cloud.without_rounds()
 
     def make_complete_images(run: Any) -> None:
@@ -248,8 +248,13 @@ def test_auto_confirm_waits_while_a_host_is_down(
     assert sum("waits to be confirmed by itself" in record.message for record in caplog.records) <= 2
     assert cloud.show(server).status == "VERIFY_RESIZE"
     assert "confirmResize" not in cloud.actions(server)
+
+    def status_after_a_look() -> str:
+        look(conductor._services, conductor._conductor)
+        return str(cloud.show(server).status)
+
     until(
-        lambda: look(conductor._services, conductor._conductor) or cloud.show(server).status,
+        status_after_a_look,
         # It was off when its host came back.
         lambda status: status == "SHUTOFF",
         "the confirm",

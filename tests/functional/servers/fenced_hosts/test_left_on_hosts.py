@@ -106,7 +106,12 @@ def test_a_host_that_was_dead_waits_for_the_api_database(
 def cleaned(cloud: Cloud, host: str) -> None:
     """Conductors look, as they do from time to time, until nothing is left on a host."""
     services = cloud.embedded.conductor._services
-    until(lambda: cleaning.look(services) or left_on(cloud, host), lambda left: not left, f"{host} to be clean")
+
+    def look() -> list[str]:
+        cleaning.look(services)
+        return left_on(cloud, host)
+
+    until(look, lambda left: not left, f"{host} to be clean")
 
 
 def test_what_could_not_be_done_when_the_host_came_back_is_done_later(cloud: Cloud, dead: Callable[..., None]) -> None:

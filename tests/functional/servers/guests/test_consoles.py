@@ -162,7 +162,7 @@ def test_pages_of_others_open_nothing(cloud: Cloud, server: Any, opened: Any) ->
 
 def test_a_port_that_another_guest_has_by_now_is_not_connected_to(cloud: Cloud, server: Any, opened: Any) -> None:
     url = url_of(cloud, server)
-    driver = cloud.embedded.computes[host_of(cloud, server)].host.driver
+    driver: Any = cloud.embedded.computes[host_of(cloud, server)].host.driver
     driver._serial.close()
     code, reason = connect(opened, url).ended()
     assert code == 1008
@@ -182,7 +182,7 @@ def test_a_guest_that_is_off_has_none(cloud: Cloud, server: Any, opened: Any) ->
 def test_a_proxy_of_somebody_else_gets_where_the_console_is(cloud: Cloud, server: Any) -> None:
     path = f"/os-console-auth-tokens/{token_in(url_of(cloud, server))}"
     shown, before = (cloud.admin.compute.get(path, microversion=version).json() for version in ("2.99", "2.98"))
-    driver = cloud.embedded.computes[host_of(cloud, server)].host.driver
+    driver: Any = cloud.embedded.computes[host_of(cloud, server)].host.driver
     port = driver._serial.port_of(server.id)
     console = {"instance_uuid": server.id, "host": "127.0.0.1", "port": port, "internal_access_path": None}
     assert before == {"console": console}

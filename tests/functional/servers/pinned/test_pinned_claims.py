@@ -108,8 +108,13 @@ def test_a_target_that_does_not_answer_at_all_gets_its_order_later(cloud: Cloud)
 def cleaned(cloud: Cloud) -> None:
     """Conductors look, as they do from time to time, until nothing is left anywhere."""
     services = cloud.embedded.conductor._services
+
+    def look() -> Any:
+        cleaning.look(services)
+        return cleanups.listed(services.api)
+
     until(
-        lambda: cleaning.look(services) or cleanups.listed(services.api),
+        look,
         lambda left: not left,
         "all hosts to be clean",
     )
@@ -396,7 +401,7 @@ def test_users_see_the_topology_and_administrators_the_pinning(cloud: Cloud) -> 
         ({"pci_passthrough__alias": "gpu:1"}, "PCI alias gpu is not defined"),
     ],
 )
-def test_flavors_that_contradict_themselves_are_refused(cloud: Cloud, specs: dict[str, str], message: str) -> None:
+def test_flavors_that_contradict_themselves_are_refused(cloud: Cloud, specs: dict[str, Any], message: str) -> None:
     bad = make_flavor(cloud, f"bad.{message[:3]}", vcpus=2, **specs)
     server = cloud.boot(flavor="any.small")
     before = cloud.reality(server)

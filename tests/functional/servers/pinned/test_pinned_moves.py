@@ -70,11 +70,11 @@ def test_a_pinned_server_is_claimed_at_its_target_and_kept_at_its_source(cloud: 
 @ENDS
 @TARGETS
 def test_devices_pages_and_cells_move_together(cloud: Cloud, gen: str, end: str) -> None:
-    small = {"hw__mem_page_size": "large", "pci_passthrough__alias": "nic:1"}
+    small: dict[str, Any] = {"hw__mem_page_size": "large", "pci_passthrough__alias": "nic:1"}
     server = cloud.boot(flavor=pinned_cloud.make_flavor(cloud, "numa.1", gen="1", hw__numa_nodes="1", **small))
     source = cloud.show(server).compute_host
     assert held(cloud, source) == {"cpus": [], "pages": 64, "devices": [FIRST]}
-    larger = {"hw__numa_nodes": "2", "hw__mem_page_size": "2048", "pci_passthrough__alias": "nic:2"}
+    larger: dict[str, Any] = {"hw__numa_nodes": "2", "hw__mem_page_size": "2048", "pci_passthrough__alias": "nic:2"}
     moved = cloud.resized(server, pinned_cloud.make_flavor(cloud, f"numa.2.{gen}", ram=256, gen=gen, **larger))
 
     target = moved.compute_host

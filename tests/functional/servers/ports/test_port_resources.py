@@ -153,8 +153,8 @@ def test_a_move_claims_at_the_target_and_notifies_the_network_service(
 ) -> None:
     cloud.parts.devcloud.port_resource_request_groups = groups
     port = make_port(cloud, policy)
-    given = {"networks": [{"port": port.id}]}
-    server = cloud.boot(**given) if boot == "boot" else cloud.boot_from_volume(networks=given["networks"])
+    networks = [{"port": port.id}]
+    server = cloud.boot(networks=networks) if boot == "boot" else cloud.boot_from_volume(networks=networks)
     source, reported = cloud.show(server).compute_host, None
     reported = profile(cloud, port, source)
     target = cloud.resized(server, flavor).compute_host
@@ -193,7 +193,7 @@ def test_several_ports_have_bandwidth_and_packet_rate(cloud: Cloud, packets: Any
 def test_a_move_goes_where_the_bandwidth_is(cloud: Cloud, policy: Any, agents: dict[str, str]) -> None:
     server = cloud.boot(networks=[{"port": make_port(cloud, policy).id}])
     placement = cloud.parts.around.placement
-    empty, full = {}, {kind: Inventory(BANDWIDTH_OF_HOST) for kind in (EGRESS, INGRESS)}
+    empty, full = dict[str, Inventory](), {kind: Inventory(BANDWIDTH_OF_HOST) for kind in (EGRESS, INGRESS)}
     placement.set_inventory(agents[bridge("cell2-host1")], empty)
     try:
         assert cloud.resized(server).compute_host == "cell2-host2"

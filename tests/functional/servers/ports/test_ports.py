@@ -93,8 +93,13 @@ def test_a_server_shows_resize_until_it_can_be_verified(cloud: Cloud) -> None:
     cloud.parts.devcloud.plug_delay = 0.2
     cloud.member.compute.resize_server(server.id, "gen2.small")
     seen = []
+
+    def look() -> str:
+        seen.append(cloud.show(server).status)
+        return str(seen[-1])
+
     until(
-        lambda: seen.append(cloud.show(server).status) or seen[-1],
+        look,
         lambda status: status == "VERIFY_RESIZE",
         "the resize to end",
     )

@@ -60,7 +60,8 @@ def test_it_boots_the_image_beside_its_own_disk(cloud: AuditedCloud, server: Any
     # Whoever rescues it reads what it has; the rescue itself wrote nothing.
     assert MARK in guest_of(cloud, server).read("vdb") and own.read_bytes() == content
     record = cloud.record(server, "cell1")
-    assert record.system_metadata[rescue.IMAGE] == image.id and record.launched_at > before
+    assert record.system_metadata[rescue.IMAGE] == image.id
+    assert before is not None and record.launched_at is not None and record.launched_at > before
     assert cloud.events(server, "rescue") == [("compute_rescue_instance", "Success")]
     cloud.settle()
     assert cloud.audit().disagreements == []

@@ -130,7 +130,7 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
 
 
 def test_a_look_that_fails_unexpectedly_is_not_the_last_one() -> None:
-    stopping, looks = threading.Event(), []
+    stopping, looks = threading.Event(), list[Any]()
 
     def look() -> None:
         looks.append(len(looks))

@@ -204,7 +204,7 @@ def test_a_request_whose_process_dies_runs_whole_or_not_at_all(
 
 def between(monkeypatch: pytest.MonkeyPatch, step: str, then: Callable[[], None]) -> None:
     """Calls ``then`` once before a step of a request begins."""
-    work, done = getattr(acceptance, step), []
+    work, done = getattr(acceptance, step), list[Any]()
 
     def working(*arguments: Any, **named: Any) -> Any:
         if not done:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -108,7 +109,7 @@ def test_a_server_whose_resize_waits_for_its_end(cloud: Cloud, server: Any, old:
 
 def test_what_is_refused(cloud: Cloud, server: Any, old: Any) -> None:
     plain, new = cloud.volume(), moving(cloud, old)
-    nobody = type("Volume", (), {"id": "99999999-2222-3333-4444-555555555555"})
+    nobody = SimpleNamespace(id="99999999-2222-3333-4444-555555555555")
 
     def refused(status: int, *arguments: Any, **more: Any) -> str:
         answer = ask(cloud, *arguments, **more)

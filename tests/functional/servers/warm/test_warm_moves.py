@@ -61,7 +61,7 @@ def content(cloud: Cloud, server: Any) -> str:
 
 
 def step(cloud: Cloud, server: Any) -> Any:
-    return next(each for each in cloud.moves(server)[-1].steps if each.step == "CopyWhileRunning")
+    return next(each for each in cloud.moves(server)[-1].steps or [] if each.step == "CopyWhileRunning")
 
 
 def without_cold_copies(cloud: Cloud) -> None:
