@@ -8,8 +8,9 @@ from dataclasses import replace
 from .answers import Answer
 from .cases import FORWARD, NEITHER, REFUSED, ROLLED_BACK
 from .complaints import LEAKED, LOST, STUCK, Complaint, expect
-from .operations import Operation, Subject
+from .operations import Operation
 from .site import Site
+from .subjects import Subject
 from .world import Holding
 
 SHELVED_IMAGE = "-shelved"

@@ -20,9 +20,10 @@ from .batches import LATE, RULES
 from .cases import FORWARD, REFUSED, ROLLED_BACK, Case
 from .complaints import LEAKED, LOST, STUCK, Complaint, of_texts
 from .judge import complaints, contradictions, end_of
-from .operations import Operation, Subject, act, status_of, wait_for
+from .operations import Operation
 from .roles_site import RolesSite
 from .site import ChildSite, LocalSite, Site, until
+from .subjects import Subject, act, status_of, wait_for
 from .world import World, holding, named_snapshots, see
 
 # Whoever meets one of these stands where they are until the process is killed, or the pause is over.

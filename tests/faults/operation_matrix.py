@@ -33,9 +33,10 @@ from . import paused
 from .answers import call
 from .cases import Case, as_json, summary, table
 from .operation_batches import AFTERWARDS, OperationCase, is_settled, run_batch, wait_for_end
-from .operations import OPERATIONS, PATIENCE, Operation, Subject, create, wait_for
+from .operations import OPERATIONS, Operation
 from .roles_site import RolesSite, why_not
 from .site import ChildSite, LocalSite, Site, until
+from .subjects import PATIENCE, Subject, create, wait_for
 
 # Those that are done to a conductor.
 TAKEOVERS = ("hang", *paused.ACTIONS)

@@ -9,7 +9,7 @@ import pytest
 from causeway.store import listing, mapped_pages
 from causeway.store.conditions import OneOf
 from causeway.store.listing import ServerQuery, SortKey
-from tests.unit.store.test_listing import ALIVE, check_everything, with_everything
+from tests.unit.store.listed_cloud import ALIVE, check_everything, with_everything
 from tests.unit.store.test_mapped_pages import SORTS, MappedCloud
 
 

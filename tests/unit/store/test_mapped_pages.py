@@ -19,7 +19,7 @@ from causeway.store.cell import instances
 from causeway.store.conditions import ChangedSince, Deleted, HasStatus, OneOf
 from causeway.store.database import statements
 from causeway.store.listing import NEWEST_FIRST, Page, ServerQuery, SortKey, list_servers
-from tests.unit.store.test_listing import ALIVE, START, Cloud, _Interleaved, writes_of_a_move
+from tests.unit.store.listed_cloud import ALIVE, START, Cloud, Interleaved, writes_of_a_move
 
 OLDEST_FIRST = (SortKey("created_at"),)
 
@@ -355,7 +355,7 @@ def test_a_server_that_gets_its_cell_is_listed_exactly_once(module_cloud: Mapped
 def _between_the_reads(
     cloud: MappedCloud, monkeypatch: pytest.MonkeyPatch, schedule: list[int], writes: list[Callable[[], None]]
 ) -> None:
-    steps = _Interleaved(cloud, monkeypatch, schedule, writes)
+    steps = Interleaved(cloud, monkeypatch, schedule, writes)
     for name in ("_candidates", "_rows_of", "_settle"):
         monkeypatch.setattr(mapped_pages, name, steps.before(getattr(mapped_pages, name)))
     find_all, load = build_requests.find_all, server_rows.load
