@@ -217,7 +217,7 @@ def test_a_guest_is_not_locked_while_its_image_is_uploaded(cloud: Cloud, server:
         try:
             assert pool.submit(locked).result(PATIENCE) is False
         finally:
-            reports.let_go()
+            reports.let_continue()
     cloud.settle()
     assert image_of(cloud, server).status == "active"
     assert exports_of(cloud, server) == []
@@ -239,7 +239,7 @@ def test_an_image_is_whole_even_if_the_guest_is_destroyed_during_its_upload(
             destroy = BuildEndpoint(host).destroy_instance
             pool.submit(destroy, admin_context(), instance=instance, block_devices=[]).result(PATIENCE)
         finally:
-            reports.let_go()
+            reports.let_continue()
     assert not host.driver.inspect(server.id).has_disks
     cloud.settle()
     found = image_of(cloud, server)
@@ -254,7 +254,7 @@ def test_a_server_that_is_deleted_during_the_upload_leaves_nothing(cloud: Cloud,
     assert reports.held.wait(30)
     files = cloud.driver(host).files
     cloud.member.compute.delete_server(server.id)
-    reports.let_go()
+    reports.let_continue()
     until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to be gone")
     cloud.settle()
     assert list(cloud.admin.image.images(instance_uuid=server.id)) == []

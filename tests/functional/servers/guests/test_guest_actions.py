@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.functional.servers.notified import heard_by
 
 from causeway import errors
 from causeway.model import server_actions
@@ -17,6 +16,7 @@ from causeway.model.server_actions import GuestAction
 from causeway.model.states import VmState
 from causeway.virt.simulated.driver import SimulatedDriver
 from tests.functional.servers.moves_cloud import Cloud, until
+from tests.functional.servers.notified import heard_by
 
 CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
 CONFIGURATION.write_text(
@@ -98,7 +98,9 @@ def test_every_action_that_ends_in_another_state_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", SENT)
-def test_one_that_succeeds(cloud: Cloud, consumer: Consumer, server: Any, name: str) -> None:
+def test_an_action_that_succeeds_is_notified_from_start_to_end(
+    cloud: Cloud, consumer: Consumer, server: Any, name: str
+) -> None:
     action, _value, _method, before = SENT[name]
     ready_for(cloud, server, consumer, before)
     ask(cloud, server, name)
@@ -109,7 +111,7 @@ def test_one_that_succeeds(cloud: Cloud, consumer: Consumer, server: Any, name: 
 
 
 @pytest.mark.parametrize("name", SENT)
-def test_one_that_fails(
+def test_an_action_that_fails_changes_nothing_and_is_notified(
     cloud: Cloud, consumer: Consumer, server: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The guest is as it was, but for one that could not be rebooted: nobody knows."""
