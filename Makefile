@@ -18,7 +18,7 @@ packages: ## installs the Debian packages that are missing (as root)
 install: packages ## makes .venv with everything
 	@PYTHON="$(PYTHON)" scripts/install-venv.sh
 
-lint: install ## ruff, mypy --strict, who may import whom, and no retired words (docs/glossary.md)
+lint: install ## ruff, mypy --strict of code and tests, who may import whom, and no retired words (docs/glossary.md)
 	@failed=""; \
 	for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo" "python scripts/check_words.py"; do \
 		echo "$$check"; $(BIN)/$$check || failed="$$failed [$$check]"; \

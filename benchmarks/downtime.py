@@ -157,7 +157,7 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float, dirty: int) -> Downtime
 
 def lasted(step: StepRecord) -> float:
     """Seconds."""
-    if step.ended_at is None:
+    if step.started_at is None or step.ended_at is None:
         raise click.ClickException(f"Step {step.step} did not end.")
     return (step.ended_at - step.started_at).total_seconds()
 

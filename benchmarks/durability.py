@@ -21,7 +21,11 @@ from benchmarks import operations
 from benchmarks.cloud import MeasuredCloud
 from causeway import durable
 
-OPERATIONS = {"resize": operations.RESIZE, "confirm": operations.CONFIRM, "revert": operations.REVERT}
+OPERATIONS: dict[str, dict[str, Any]] = {
+    "resize": operations.RESIZE,
+    "confirm": operations.CONFIRM,
+    "revert": operations.REVERT,
+}
 
 
 def measure(directory: Path, rounds: int) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def count_all(cloud: MeasuredCloud, rounds: int = 1) -> dict[str, list[Counts]]:
                 counts = cloud.counted(server, action, events=EVENTS_OF[name])
                 if number:
                     found.setdefault(name, []).append(counts)
-    found["show"] = _count_gets(cloud, f"/servers/{server}", rounds)
+    found["show"] = _count_gets(cloud, f"/servers/{servers[-1]}", rounds)
     for name, runs in _count_lifecycle(cloud, rounds).items():
         found[name] = runs
     # Of those that were moved, whom a list looks at twice, there are as many whatever ``rounds`` is.

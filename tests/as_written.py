@@ -16,7 +16,7 @@ PATIENCE = 500
 @contextmanager
 def cloud_at(home: Path, *options: str) -> Iterator[None]:
     """``causeway up`` with these options, ready, in the default state directory of ``home``; it has ended afterwards."""
-    command = [BIN / "causeway", "up", "--port", "0", *options]
+    command: list[str | Path] = [BIN / "causeway", "up", "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment(home)) as cloud:
         try:
             assert cloud.stdout is not None

@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 # They change or watch the process of the tests; the cloud is in others.
 INSIDE = ("monkeypatch", "caplog")
 # The folders whose tests are of whole clouds.
-SUITE = ("moves", "known_bugs")
+SUITE = ("tests/functional/servers", "tests/functional/known_bugs")
 
 
 # Seconds after its time is up until a test that can't be interrupted is ended together with its process.
@@ -92,4 +92,5 @@ def _why_not_by_url(item: pytest.Item) -> str | None:
     if "deployed" in known:
         found = [name for name in INSIDE if name in known]
         return f"changes or watches code of the cloud ({found[0]})" if found else None
-    return "makes an embedded cloud of its own" if item.path.parent.name in SUITE else None
+    is_of_suite = any(item.path.is_relative_to(item.config.rootpath / folder) for folder in SUITE)
+    return "makes an embedded cloud of its own" if is_of_suite else None

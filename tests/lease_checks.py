@@ -60,7 +60,7 @@ def abandoned(database: Database, owner: str, lease: float = MINUTE) -> list[str
     return [move.id for move in journal.abandoned(database, {owner}, lease, knowledge="-")]
 
 
-def the_database_tells_the_time(database: Database) -> None:
+def the_database_gives_the_time(database: Database) -> None:
     assert abs(clock.read(database) - utcnow()) < timedelta(seconds=5)
     with database.read() as connection:
         now, later, before = connection.execute(
@@ -89,13 +89,13 @@ def a_lease_is_as_long_as_it_says(database: Database) -> None:
     assert abandoned(database, OTHER) == [move.id]
 
 
-def whose_lease_is_over_is_told_by_the_database(
+def the_database_decides_whose_lease_is_over(
     database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     move = new_move(database)
     with monkeypatch.context() as patched:
         put_clock_ahead(patched, seconds)
-        # Nobody but who is told of it takes a move that was requested just now.
+        # Nobody but whoever is notified of it takes a move that was requested just now.
         assert abandoned(database, OTHER) == []
         held = journal.acquire(database, move.id, ONE, MINUTE)
         assert held is not None
@@ -127,7 +127,7 @@ def moves_of_former_lives_are_free_at_once(database: Database) -> None:
 
 
 def what_must_wait_is_not_abandoned(database: Database) -> None:
-    """A confirm that was asked for before its resize had ended: nobody can take it, so nobody is told of it."""
+    """A confirm that was asked for before its resize had ended: nobody can take it, so nobody is notified of it."""
     first = new_move(database)
     held = journal.acquire(database, first.id, ONE, MINUTE)
     assert held is not None

@@ -6,7 +6,7 @@ import random
 import socket
 
 # Below the ports that the kernel gives to clients: a server that is stopped for a while finds its port free again, and nobody
-# who tries to reach it meanwhile is connected to himself.
+# who tries to reach it meanwhile is connected to itself.
 FIRST, LAST = 10000, 32000
 
 

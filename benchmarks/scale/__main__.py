@@ -12,14 +12,14 @@ from typing import Any
 
 import click
 from rich.console import Console
-from tests.functional.processes.rabbit import rabbit
-from tests.integration.database_servers import database_server
 
 from benchmarks.scale import report
 from benchmarks.scale.benchmark import Benchmark, Plan
 from benchmarks.scale.deployment import Deployment
 from benchmarks.scale.ending import CutShort, nothing_left
 from benchmarks.scale.profiling import Profiler
+from tests.functional.processes.rabbit import rabbit
+from tests.integration.database_servers import database_server
 
 
 @click.command()
@@ -140,7 +140,7 @@ def _measure(
         names = ("cloud", *(f"cell{n}" for n in range(1, plan.cells + 1)))
         queue = stack.enter_context(rabbit(directory / "rabbit", hosts=names))
         new_database = stack.enter_context(database_server("postgresql"))
-        options = {
+        options: dict[str, dict[str, object]] = {
             "filter_scheduler": {"host_subset_size": plan.host_subset_size},
             "simulated": plan.simulated(directory),
         }

@@ -17,7 +17,6 @@ from typing import Any
 
 import requests
 import sqlalchemy as sa
-from tests.functional.processes.rabbit import free_ports
 
 from benchmarks.scale import seed
 from benchmarks.scale.ending import children, with_children
@@ -25,6 +24,7 @@ from causeway.embedded.content import GENERATION
 from causeway.model.flavor import Flavor
 from causeway.store.api import aggregates, flavors
 from causeway.store.database import Database
+from tests.ports import free_ports
 
 BIN = Path(sys.executable).parent
 PATIENCE = 180.0

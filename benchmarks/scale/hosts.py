@@ -59,7 +59,7 @@ class HostsServer(MessagingServer):
         late = [one._server._server._late_answers for one in computes.values()]
         for each in late[1:]:
             vars(each).update(vars(late[0]))
-        super().__init__(transport.messaging, target, Switchboard(computes), f"hosts-{cell}", late[0])  # type: ignore[arg-type]
+        super().__init__(transport.messaging, target, Switchboard(computes), f"hosts-{cell}", late[0])
 
     def _create_listener(self) -> Any:
         driver = self.transport._driver

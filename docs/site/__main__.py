@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from docs.site import stage
 from sphinx.cmd.build import main as sphinx
+
+from docs.site import stage
 
 SOURCE, TARGET = stage.ROOT / "build/docs-source", stage.ROOT / "build/docs"
 LINK_CHECK = "--check-external-links"

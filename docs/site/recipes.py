@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
-from docs.site.sequence import Diagram, Heading, Message, Row, Rule
-
 from causeway.operations.recipes import RECIPES
 from causeway.sagas.memory import known_at_start
 from causeway.sagas.recipe import Recipe, Step
+from docs.site.sequence import Diagram, Heading, Message, Row, Rule
 
 CONDUCTOR, RECORDS, SOURCE, TARGET, HOST = "conductor", "records", "source", "target", "host"
 LANES = {

@@ -6,9 +6,8 @@ import re
 import shutil
 from pathlib import Path
 
-from docs.site import api, contents, plots, recipes, sequence
-
 from causeway.conf.sample import NAMESPACES
+from docs.site import api, contents, plots, recipes, sequence
 
 ROOT = Path(__file__).parents[2]
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^()\s]+)\)")

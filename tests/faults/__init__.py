@@ -1,0 +1,1 @@
+"""Operations under errors, crashes, hangs, power cuts and accidents: the matrix (`make faults`) and samples of it."""

@@ -14,7 +14,7 @@ from .site import Site
 
 @dataclass(frozen=True)
 class Answer:
-    """``status`` None: there was none. ``text``: what was said to who was refused."""
+    """``status`` None: there was none. ``text``: what was said to a caller that was refused."""
 
     status: int | None
     text: str = ""
@@ -26,7 +26,7 @@ class Answer:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the user was told that nothing happens."""
+        """Whether the answer said that nothing happens."""
         return self.status is not None and not self.is_accepted
 
     @property

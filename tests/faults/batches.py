@@ -19,7 +19,7 @@ from .users import ask, mark, prepare
 LONG = 3600
 # Seconds without anything new after which what was not reached is not on the way. Longer than `vif_plugging_timeout`.
 QUIET = 5.0
-# Seconds within which a conductor that was paused takes back what it did too late.
+# Seconds within which a conductor that was paused undoes what it did too late.
 LATE = 10.0
 RULES: dict[str, dict[str, Any]] = {
     "error": {"error": True},
@@ -51,7 +51,7 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
         answers = {uuid: each.result() for uuid, each in zip(servers, asked, strict=True)}
         if action in paused.ACTIONS:
             assert isinstance(site, RolesSite)
-            paused.tell(site, servers)
+            paused.pass_on(site, servers)
             wait_at_points(site, set(points))
             hits = [hit for hit in site.hits() if hit["point"] in cases]
             paused_moves = paused.pause(site, hits, paused.COUNTED | spoiled)
@@ -97,7 +97,7 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
 
 
 def _complaints(site: Site, uuid: str) -> list[str]:
-    """Of a server that is settled. A conductor in another process may take back after the move's end what it did too late."""
+    """Of a server that is settled. A conductor in another process may undo after the move's end what it did too late."""
     if not isinstance(site, RolesSite):
         return look.complaints(site, uuid, mark(uuid))
     found: list[str] = until(lambda: look.complaints(site, uuid, mark(uuid)), lambda seen: not seen, LATE)

@@ -1,4 +1,4 @@
-"""Cases of the matrices, what came of them, and how that is told: a table, a sentence and JSON."""
+"""Cases of the matrices, what came of them, and how that is reported: a table, a sentence and JSON."""
 
 from __future__ import annotations
 

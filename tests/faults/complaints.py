@@ -29,5 +29,5 @@ def expect(kind: str, what: str, seen: Any, wanted: Any) -> Iterator[Complaint]:
 
 
 def of_texts(texts: Iterable[str]) -> list[Complaint]:
-    """Of what `look` says: its words tell how bad it is."""
+    """Of what `look` says: its words say how bad it is."""
     return [Complaint(LOST if look.is_lost(text) else LEAKED, text) for text in texts]

@@ -21,7 +21,7 @@ _AT_REST = [state.value for state in AT_REST]
 
 
 def begin(site: Site, flow: Flow, uuid: str, *, afterwards: str = "confirm") -> Answer:
-    """As an administrator asks for it. What is begun with it is what the next answer tells."""
+    """As an administrator asks for it. What is begun with it is what the next answer says."""
     old, new = flow.flavors
     wanted: dict[str, Any] = {
         "name": f"of {uuid}",

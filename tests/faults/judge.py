@@ -8,8 +8,9 @@ from dataclasses import replace
 from .answers import Answer
 from .cases import FORWARD, NEITHER, REFUSED, ROLLED_BACK
 from .complaints import LEAKED, LOST, STUCK, Complaint, expect
-from .operations import Operation, Subject
+from .operations import Operation
 from .site import Site
+from .subjects import Subject
 from .world import Holding
 
 SHELVED_IMAGE = "-shelved"
@@ -39,14 +40,14 @@ def complaints(site: Site, subject: Subject, operation: Operation, now: Holding)
     answer = subject.answer
     if answer is None or now.task is not None:
         return found
-    if end == ROLLED_BACK and answer.is_accepted and now.fault is None and not _is_told(site, subject):
-        found.append(Complaint(LOST, f"answered with {answer.status}, and not done; nobody is told why"))
+    if end == ROLLED_BACK and answer.is_accepted and now.fault is None and not _is_explained(site, subject):
+        found.append(Complaint(LOST, f"answered with {answer.status}, and not done; nothing says why"))
     if end == FORWARD and answer.is_refused and not answer.is_lost:
         found.append(Complaint(LOST, f"answered with {answer.status}, and done: {answer.text}"))
     return found
 
 
-def _is_told(site: Site, subject: Subject) -> bool:
+def _is_explained(site: Site, subject: Subject) -> bool:
     """Whether the server's history says that what was asked for has failed."""
     assert subject.answer is not None
     path = f"/servers/{subject.uuid}/os-instance-actions/{subject.answer.request_id}"

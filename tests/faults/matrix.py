@@ -9,8 +9,8 @@ A *batch* runs several cases at once on a server each: the first server to reach
 lends a hand: everything must settle by itself, with each server in exactly one cell, usable, its data intact, and nothing
 orphaned; what waits for confirm is confirmed or reverted, and all are deleted, which leaves nothing.
 
-What came of a case is told twice. *Recovered*, *lost* or *leaked*: is the server whole, and is nothing orphaned. *Forward*,
-*rolled back* or *refused*: did the move end where its user wanted it, was it undone, or were they told no at once (``undone``:
+What came of a case is reported twice. *Recovered*, *lost* or *leaked*: is the server whole, and is nothing orphaned. *Forward*,
+*rolled back* or *refused*: did the move end where its user wanted it, was it undone, or were they refused at once (``undone``:
 rolled back in a flow whose end refuses, where that is right). The last line has the share of accepted moves that went forward.
 
 Actions:
@@ -178,7 +178,9 @@ def run_any(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case
     return run_batch(site, flow, action, points)
 
 
-def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[Case[Flow]], None]) -> list[Case[Flow]]:
+def run(
+    site: Site, action: str, points: dict[Flow, list[str]], report: Callable[[Case[Flow]], None]
+) -> list[Case[Flow]]:
     """All cases of an action. A point that was not reached (another fault was quicker) is tried again by itself."""
     cases = []
     for flow, wanted in points.items():
@@ -190,12 +192,12 @@ def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[
             for case in run_any(site, flow, action, batch):
                 if case.reached:
                     cases.append(case)
-                    tell(case)
+                    report(case)
                 else:
                     left.append(case.point)
         for point in left:
             cases += run_any(site, flow, action, [point])
-            tell(cases[-1])
+            report(cases[-1])
     return cases
 
 
@@ -247,7 +249,7 @@ def main(
     # Every fault is in the log twice and more; what came of them is in the table.
     logging.basicConfig(level=logging.CRITICAL)
     if what == "operations":
-        sys.exit(operation_matrix.run_and_tell(console, actions, wanted_flow, wanted_point, count, file))
+        sys.exit(operation_matrix.run_and_report(console, actions, wanted_flow, wanted_point, count, file))
     flows = [flow for flow in FLOWS if wanted_flow in flow.name]
     if why_not() is not None and set(actions) & set(paused.ACTIONS):
         console.print(f"Without {', '.join(paused.ACTIONS)}: {why_not()}", markup=False, highlight=False)
@@ -270,7 +272,7 @@ def main(
     cases: list[Case[Any]] = []
     seconds: dict[str, float] = {}
 
-    def tell(case: Case[Any]) -> None:
+    def report(case: Case[Any]) -> None:
         if case.outcome != "recovered" or case.end == ROLLED_BACK:
             console.print(
                 f"{case.outcome}, {case.end}: {case.action} {case.flow.name} {case.point}",
@@ -284,10 +286,10 @@ def main(
     for action in actions:
         began = time.monotonic()
         with temporary_site(action, driver) as site:
-            cases += run(site, action, points[action], tell)
+            cases += run(site, action, points[action], report)
         seconds[action] = time.monotonic() - began
     if real:
-        happened, lasted = real_accidents.run_all(wanted_flow, wanted_point, real, tell)
+        happened, lasted = real_accidents.run_all(wanted_flow, wanted_point, real, report)
         cases += happened
         seconds |= lasted
     console.print(table(cases, seconds))

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from . import look, paused
@@ -19,9 +20,10 @@ from .batches import LATE, RULES
 from .cases import FORWARD, REFUSED, ROLLED_BACK, Case
 from .complaints import LEAKED, LOST, STUCK, Complaint, of_texts
 from .judge import complaints, contradictions, end_of
-from .operations import Operation, Subject, act, status_of, wait_for
+from .operations import Operation
 from .roles_site import RolesSite
 from .site import ChildSite, LocalSite, Site, until
+from .subjects import Subject, act, status_of, wait_for
 from .world import World, holding, named_snapshots, see
 
 # Whoever meets one of these stands where they are until the process is killed, or the pause is over.
@@ -63,7 +65,7 @@ def run_batch(site: Site, cases: list[OperationCase]) -> bool:
                 case.complain([Complaint(LOST, each) for each in disagreements])
     with ThreadPoolExecutor(USERS, thread_name_prefix="users") as users:
         list(users.map(lambda pair: _use(site, *pair), pairs))
-    return _leftovers(site, pairs, at_first, makers)
+    return _check_world(site, pairs, at_first, makers)
 
 
 def _remember(site: Site, pairs: list[Pair]) -> None:
@@ -91,7 +93,7 @@ def _break(site: Site, pairs: list[Pair], action: str) -> dict[str, Subject]:
             asked.append(users.submit(_ask, site, case, subject))
             if isinstance(site, RolesSite):
                 asked[-1].result()
-                paused.tell(site, [subject.uuid] if subject.uuid is not None else [])
+                paused.pass_on(site, [subject.uuid] if subject.uuid is not None else [])
             case.reached = _comes_to_point(site, case, subject, asked[-1])
             if action not in HOLDING:
                 _gets_over_it(site, subject, asked[-1])
@@ -318,10 +320,10 @@ def _delete_images(site: Site, case: OperationCase, subject: Subject) -> None:
             member.image.delete_image(image["id"])
             for snapshot_id in named_snapshots(image):
                 member.block_storage.delete_snapshot(snapshot_id)
-                until(lambda each=snapshot_id: member.block_storage.find_snapshot(each), lambda left: left is None)
+                until(partial(member.block_storage.find_snapshot, snapshot_id), lambda left: left is None)
 
 
-def _leftovers(site: Site, pairs: list[Pair], at_first: World, makers: dict[str, Subject]) -> bool:
+def _check_world(site: Site, pairs: list[Pair], at_first: World, makers: dict[str, Subject]) -> bool:
     """What is there now, and was not before the servers were made."""
     attributed = True
     world = see(site)

@@ -33,9 +33,10 @@ from . import paused
 from .answers import call
 from .cases import Case, as_json, summary, table
 from .operation_batches import AFTERWARDS, OperationCase, is_settled, run_batch, wait_for_end
-from .operations import OPERATIONS, PATIENCE, Operation, Subject, create, wait_for
+from .operations import OPERATIONS, Operation
 from .roles_site import RolesSite, why_not
 from .site import ChildSite, LocalSite, Site, until
+from .subjects import PATIENCE, Subject, create, wait_for
 
 # Those that are done to a conductor.
 TAKEOVERS = ("hang", *paused.ACTIONS)
@@ -50,7 +51,7 @@ BACKGROUND = (
     "call.network GET /v2.0/extensions",
 )
 MESSAGES = (".external_events.request", ".external_instance_events.request")
-# Longer than a batch takes: whoever waits for somebody who stands at a point does not give up before the crash.
+# Longer than a batch takes: whoever waits for somebody who stands at a point waits longer than the crash takes to come.
 NO_TIMEOUT = 120
 
 
@@ -144,14 +145,14 @@ def points_for(action: str, found: dict[str, bool]) -> list[str]:
     return [point for point, of_conductor in found.items() if of_conductor or action not in TAKEOVERS]
 
 
-def run(points: dict[Operation, list[str]], action: str, tell: Callable[[OperationCase], None]) -> None:
+def run(points: dict[Operation, list[str]], action: str, report: Callable[[OperationCase], None]) -> None:
     """All cases of an action. Each operation has a cloud of its own: what is orphaned of one is in no other's way."""
     for operation, wanted in points.items():
         if not wanted:
             continue
         with temporary_site(action, offloads=operation.offloads) as site:
             for case in run_on(site, [Case(operation, action, point) for point in wanted]):
-                tell(case)
+                report(case)
 
 
 def run_on(site: Site, cases: list[OperationCase]) -> Iterator[OperationCase]:
@@ -195,7 +196,7 @@ def _spread(cases: list[OperationCase]) -> list[list[OperationCase]]:
     return batches
 
 
-def run_and_tell(
+def run_and_report(
     console: Console,
     actions: Sequence[str],
     wanted_operation: str,
@@ -212,7 +213,7 @@ def run_and_tell(
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def tell(case: OperationCase) -> None:
+    def report(case: OperationCase) -> None:
         cases.append(case)
         if file is not None:
             # A run takes long: what is known is there if it is broken off.
@@ -231,7 +232,7 @@ def run_and_tell(
         if count is not None:
             points = {operation: of_it[:: max(1, len(of_it) // count)][:count] for operation, of_it in points.items()}
         began = time.monotonic()
-        run(points, action, tell)
+        run(points, action, report)
         seconds[action] = time.monotonic() - began
     console.print(table(cases, seconds))
     say(summary(cases))

@@ -1,6 +1,6 @@
 """One of two conductors is paused in the middle of moves (SIGSTOP), and woken when the other has taken them over.
 
-All moves of a batch are given to the same conductor: the API's word of them is lost, and it is told directly. While each
+All moves of a batch are given to the same conductor: the API's word of them is lost, and it is sent them directly. While each
 stands at a point, the process is stopped as a whole: no thread of it runs, no lease is renewed, no message answered. The
 other conductor takes the moves over, and the first continues where it was, believing that they are its own.
 
@@ -43,7 +43,7 @@ DONE = (
     *(point for point in compute_points() if point.endswith(".after")),
     *(f"driver.{name}.after" for name in ("spawn", "power_on", "export_root_disk", "stash_disks")),
 )
-# Written down each time, and let through. The API's word of a new move is lost: `tell` passes it on.
+# Written down each time, and let through. The API's word of a new move is lost: `pass_on` sends it.
 COUNTED: dict[str, Any] = {point: {"delay": 0} for point in (*CREATING, *ORDERS, *DONE)} | {
     "rpc.conductor.run_move.request": "error"
 }
@@ -59,11 +59,11 @@ class Paused:
     late: dict[str, list[str]] = field(default_factory=dict)
 
 
-def tell(site: RolesSite, servers: list[str]) -> None:
+def pass_on(site: RolesSite, servers: list[str]) -> None:
     """The conductor that will be paused gets the moves of these servers."""
-    with ThreadPoolExecutor(4, thread_name_prefix="tellers") as tellers:
+    with ThreadPoolExecutor(4, thread_name_prefix="senders") as senders:
         moves = [journal.active_of_server(site.api, uuid) for uuid in servers]
-        list(tellers.map(lambda move: site.run_move(PAUSED, move), [move for move in moves if move is not None]))
+        list(senders.map(lambda move: site.run_move(PAUSED, move), [move for move in moves if move is not None]))
 
 
 def pause(site: RolesSite, hits: list[dict[str, Any]], rules: dict[str, Any]) -> Paused:

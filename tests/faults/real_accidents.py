@@ -192,7 +192,7 @@ def _use(site: LibvirtSite, uuid: str) -> list[str]:
         compute.confirm_server_resize(uuid)
         until(lambda: look.is_settled(site, uuid), bool, PATIENCE)
     if not running:
-        # Killed: that it is off is noticed, and told.
+        # Killed: that it is off is noticed, and reported.
         until(lambda: compute.get_server(uuid).power_state, lambda state: state != PowerState.RUNNING, PATIENCE)
     until(lambda: look.is_settled(site, uuid), bool, PATIENCE)
     if compute.get_server(uuid).status == "SHUTOFF":
@@ -205,7 +205,7 @@ def _use(site: LibvirtSite, uuid: str) -> list[str]:
 
 
 def run_all(
-    journey: str, point: str, accidents: Iterable[str], tell: Callable[[Case[Journey]], None]
+    journey: str, point: str, accidents: Iterable[str], report: Callable[[Case[Journey]], None]
 ) -> tuple[list[Case[Journey]], dict[str, float]]:
     """Those whose journey and point have this in their names; and how many seconds each accident took in all."""
     cases, seconds = [], {}
@@ -217,7 +217,7 @@ def run_all(
                 for each in (each for each in JOURNEYS if journey in each.name):
                     for at in (at for at in each.points if point in at):
                         cases.append(look_at(site, each, at, accident))
-                        tell(cases[-1])
+                        report(cases[-1])
                 seconds[accident] = time.monotonic() - began
     finally:
         shutil.rmtree(directory, ignore_errors=True)

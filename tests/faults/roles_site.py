@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from causeway.conductor.endpoints.moves import context_of
 from causeway.conf import new_config
 from causeway.embedded import content
 from causeway.model.operations import Operation
+from causeway.parts.requests import context_of
 from causeway.rpc.client import RpcClient
 from causeway.rpc.conductor import TOPIC
 from causeway.rpc.transport import Transports
+from tests.functional.processes.deployment import CONDUCTORS, Deployment, until
+from tests.functional.processes.rabbit import rabbit, why_not
 
 from .site import Site
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "functional" / "processes"))
-from deployment import CONDUCTORS, Deployment, until
-from rabbit import rabbit, why_not
 
 __all__ = ["CONDUCTORS", "RolesSite", "until", "why_not"]
 
@@ -68,7 +64,7 @@ class RolesSite(Site):
         self._rabbit.__exit__(None, None, None)
 
     def run_move(self, conductor: str, move: Operation) -> None:
-        """Tells this conductor of a move, and no other."""
+        """Sends this conductor a move, and no other one."""
         self._conductors.cast(context_of(move), "run_move", server=conductor, move_id=move.id)
 
     def rearm(self, rules: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import openstack
@@ -105,7 +105,7 @@ class Site:
         self.hosts: list[str] = [f"cell{cell}-host{host}" for cell in (1, 2) for host in range(1, hosts_per_cell + 1)]
         self.guests: Guests = SimulatedGuests({host: self.state.host(host) for host in self.hosts})
 
-    def __enter__(self) -> Site:
+    def __enter__(self) -> Self:
         # Users are threads, which read records as the services do.
         decoding.learn()
         self.start()
@@ -171,7 +171,7 @@ class Site:
         raise NotImplementedError
 
     def revive_host(self, host: str) -> None:
-        """It is on again, and its operator takes their word back."""
+        """It is on again, and its operator enables it."""
         raise NotImplementedError
 
     def guests_on(self, host: str) -> list[Path]:
@@ -263,7 +263,7 @@ class LocalSite(Site):
         self.force_down(host, False)
 
     def is_idle(self) -> bool:
-        """Whether nobody hangs, and no conductor has anything in hand."""
+        """Whether nobody hangs, and no conductor works on anything."""
         conductors = [self.cloud.conductor, *self._others]
         hanging = injector._active is not None and injector._active._hanging
         return not hanging and not any(conductor._keeper.is_busy for conductor in conductors)

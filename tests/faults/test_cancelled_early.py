@@ -23,7 +23,7 @@ ASKED = {
 @pytest.mark.parametrize("action", ASKED)
 def test_the_image_that_was_to_be_made_is_gone(local_site: LocalSite, action: str) -> None:
     (uuid,) = boot(local_site, Flow("resize", "cross", "image"), 1)
-    # Nobody is told of it, so nobody begins with it before a lease has run out.
+    # Nobody is notified of it, so nobody begins with it before a lease has run out.
     local_site.arm({"rpc.conductor.run_move.request": "error"})
     arguments: Any = ASKED[action]
     assert call(local_site, "POST", f"/servers/{uuid}/action", {action: arguments}).is_accepted

@@ -15,7 +15,8 @@ ASKED_FOR: dict[str, tuple[str, ...]] = {
 }
 
 
-# They need a cloud that puts deletes off, which the other flows do not; see tests/functional/moves/test_soft_delete.py.
+# They need a cloud that puts deletes off, which the other flows do not;
+# see tests/functional/servers/build_and_delete/test_soft_delete.py.
 ELSEWHERE = {"soft_delete", "restore"}
 
 

@@ -7,7 +7,6 @@ is there exactly once, in a state that its user can work with.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import mkdtemp
@@ -25,9 +24,7 @@ from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.faults.points import compute_points, step_points
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "functional" / "moves"))
-from moves_cloud import Cloud, until
+from tests.functional.servers.moves_cloud import Cloud, until
 
 SERVERS = st.sampled_from(["first", "second", "third"])
 FLAVORS = st.sampled_from(["gen1.small", "gen2.small", "any.small", "any.medium"])
@@ -219,7 +216,7 @@ class Users(RuleBasedStateMachine):
         )
         assert len(listed) == len(self.ids)
         cloud.settle()
-        # Who hung has taken back what came too late.
+        # Who hung has undone what came too late.
         until(lambda: any(each._keeper.is_busy for each in conductors), lambda busy: not busy, "conductors to rest")
         assert audit_embedded(cloud.parts).disagreements == []
         cloud.clean()

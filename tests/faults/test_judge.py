@@ -13,7 +13,8 @@ from .cases import FORWARD, NEITHER, ROLLED_BACK, Case
 from .complaints import LEAKED, LOST, STUCK
 from .judge import complaints, end_of
 from .operation_matrix import BATCH, batches_of
-from .operations import OPERATIONS, Subject
+from .operations import OPERATIONS
+from .subjects import Subject
 from .world import Holding
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}

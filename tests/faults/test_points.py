@@ -92,7 +92,12 @@ def test_a_move_hangs_for_as_long_as_it_is_at_the_point(file: Path) -> None:
     with injector.scope(move_id="move"):
         assert injector._active is not None
         wait = injector._active._stopping.wait
-        injector._active._stopping.wait = lambda seconds: seen.append(injector.is_hanging("move")) or wait(seconds)  # type: ignore[func-returns-value,method-assign]
+
+        def look_and_wait(timeout: float | None = None) -> bool:
+            seen.append(injector.is_hanging("move"))
+            return wait(timeout)
+
+        injector._active._stopping.wait = look_and_wait  # type: ignore[method-assign]
         injector.reach("somewhere")
     assert seen == [True]
     assert not injector.is_hanging("move")

@@ -8,11 +8,11 @@ import pytest
 
 from causeway.virt.lab.hosts import missing
 
-from . import look, operations
+from . import look, subjects
 from .batches import RULES
 from .libvirt_site import LibvirtSite
-from .operations import Subject
 from .site import until
+from .subjects import Subject
 from .users import mark
 
 REASON = missing()
@@ -25,7 +25,7 @@ PATIENCE = 120.0
 def dies(site: LibvirtSite, subject: Subject, action: str, point: str) -> None:
     """The action is asked for, and continues in another life of everything."""
     site.arm({point: RULES["crash"] | {"times": 1}})
-    answer = operations.act(site, subject, action)
+    answer = subjects.act(site, subject, action)
     assert answer.is_accepted, answer
     assert until(lambda: [hit["point"] for hit in site.hits()], lambda seen: point in seen, PATIENCE)
     site.kill()
@@ -36,14 +36,14 @@ def dies(site: LibvirtSite, subject: Subject, action: str, point: str) -> None:
 def test_a_real_guest_is_rescued_and_has_its_own_disk_again(tmp_path: Path) -> None:
     with LibvirtSite(tmp_path / "state") as site:
         subject = Subject()
-        assert operations.create(site, subject).is_accepted
-        operations.wait_for(site, subject, "ACTIVE", PATIENCE)
+        assert subjects.create(site, subject).is_accepted
+        subjects.wait_for(site, subject, "ACTIVE", PATIENCE)
         uuid = str(subject.uuid)
         site.guests.mark(uuid, mark(uuid))
         (host,) = site.guests.power_states(uuid)
 
         dies(site, subject, "rescue", "compute.rescue_guest.after")
-        operations.wait_for(site, subject, "RESCUE", PATIENCE)
+        subjects.wait_for(site, subject, "RESCUE", PATIENCE)
         said = until(lambda: site.guests._report(uuid, host), lambda seen: "vdb" in seen.markers, PATIENCE)
         # Its own disk is the second one, with a file system, and it booted another.
         assert said.first("vdb") == "foreign" and site.guests.marks(uuid, host, mark(uuid)) == 0
@@ -51,7 +51,7 @@ def test_a_real_guest_is_rescued_and_has_its_own_disk_again(tmp_path: Path) -> N
         assert look.audit(site) == {}
 
         dies(site, subject, "unrescue", "unrescue.EndUnrescue.do.before")
-        operations.wait_for(site, subject, "ACTIVE", PATIENCE)
+        subjects.wait_for(site, subject, "ACTIVE", PATIENCE)
         until(lambda: look.is_settled(site, uuid), bool, PATIENCE)
         until(lambda: site.guests._report(uuid, host), lambda seen: "vdb" not in seen.markers, PATIENCE)
         assert site.guests.marks(uuid, host, mark(uuid)) == 1

@@ -34,7 +34,7 @@ ACCEPTED, REFUSED, LOST = Answer(202), Answer(409), Answer(None)
     ],
     ids=lambda value: "-".join(each.kind for each in value) if isinstance(value, list) else None,
 )
-def test_what_an_answer_allows(answers: list[Answer], allowed: set[str | None]) -> None:
+def test_the_answers_decide_which_values_are_allowed(answers: list[Answer], allowed: set[str | None]) -> None:
     ledger = Ledger("server", on_volume=False)
     for number, answer in enumerate(answers, start=1):
         ledger.note_value(Asked("tag", answer, "x", str(number)))

@@ -215,7 +215,7 @@ class Trace:
         self.names = [each for each in self.names if each.at > call.began or str(Path(each.path).parent) != path]
 
     def cut(self) -> list[str]:
-        """Takes what was not synced; returns what that was, for who looks for a cause."""
+        """Takes what was not synced; returns what that was, for whoever looks for a cause."""
         taken = []
         for path in self.folder.rglob("*-shm"):
             path.unlink()
@@ -252,7 +252,7 @@ def _zero(path: Path, frames: list[tuple[int, int, int]]) -> None:
 
 
 def _paths(call: _Call) -> list[str]:
-    """The names in the arguments, absolute; those of ``...at`` are told with their folder."""
+    """The names in the arguments, absolute; those of ``...at`` are given with their folder."""
     found, rest = [], call.arguments
     while rest:
         at = _AT.match(rest)

@@ -94,7 +94,7 @@ def _on_hosts(site: Site) -> Iterator[str]:
         yield from (f"disks {path.name} on {host}" for path in (base / "instances").glob("*") if path.is_dir())
 
 
-# What snapshots are called that hypervisors make, and where it is told how far they are.
+# What snapshots are called that hypervisors make, and where it stands how far they are.
 ASSISTED, PROGRESS = "assisted", "os-extended-snapshot-attributes:progress"
 
 

@@ -23,8 +23,6 @@ from typing import Any
 import falcon.testing
 import pytest
 from oslo_policy import opts as policy_opts
-from tests.functional.server_databases import ServerDatabases
-from tests.functional.server_databases import server_databases as databases_of_server
 
 from causeway.api.app import build_app
 from causeway.api.services import ApiServices
@@ -40,12 +38,14 @@ from causeway.store.api import mappings
 from causeway.store.cell import hosts, instances
 from causeway.store.cells import Cells
 from causeway.store.database import Database, utcnow
+from tests.functional.server_databases import ServerDatabases
+from tests.functional.server_databases import server_databases as databases_of_server
 
 LATEST = "2.104"
 
 
 class Recorder:
-    """Stands where a service is asked nothing of interest: notes every call and answers None, or what it was told to."""
+    """Stands where a service is asked nothing of interest: notes every call and answers None, or what it was set to."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -226,7 +226,7 @@ def empty_databases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("databases")
     for kind in ("api", "cell"):
         database = Database(f"sqlite:///{directory}/{kind}.sqlite", kind)
-        schema.sync(database, kind)  # type: ignore[arg-type]
+        schema.sync(database, kind)
         # Closing the last connection writes everything into the one file.
         database.close()
     return directory

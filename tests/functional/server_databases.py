@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import sqlalchemy as sa
-from tests.integration.database_servers import database_server
 
 from causeway.store import schema
 from causeway.store.api_tables import ApiBase
 from causeway.store.cell_tables import CellBase
 from causeway.store.database import Database
+from tests.integration.database_servers import database_server
 
 NAMES = ("api", "cell0", "cell1", "cell2")
 

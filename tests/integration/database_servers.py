@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+
 from tests.ports import free_port
 
 PATIENCE = 60.0

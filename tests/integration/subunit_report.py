@@ -10,19 +10,20 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import subunit
 import testtools
 
 NAME = re.compile(r"^(.*?)(?:\[.*)?$")
-outcomes = {"success": [], "fail": [], "skip": []}
+outcomes: dict[str, list[tuple[str, str, str]]] = {"success": [], "fail": [], "skip": []}
 
 
-def ended(test):
+def ended(test: dict[str, Any]) -> None:
     if test["status"] == "exists":
         return  # of the list of what is to run
     status = {"success": "success", "skip": "skip"}.get(test["status"], "fail")
-    name = NAME.match(test["id"]).group(1)
+    name = NAME.sub(r"\1", test["id"])
     details = {
         key: content.as_text() for key, content in test["details"].items() if content.content_type.type == "text"
     }
@@ -39,7 +40,7 @@ result.stopTestRun()
 for name, _, traceback in outcomes["fail"]:
     print(f"\nFAILED {name}\n{traceback[-3000:]}")
 left = set(Path(sys.argv[2]).read_text().split())
-excluded = Counter()
+excluded: Counter[str] = Counter()
 print("\nexcluded:")
 for line in Path(sys.argv[1]).read_text().splitlines():
     pattern, _, reason = line.partition("#")
@@ -51,11 +52,11 @@ for line in Path(sys.argv[1]).read_text().splitlines():
 
 counts = {name: len(found) for name, found in outcomes.items()}
 print(f"\npassed {counts['success']}, failed {counts['fail']}, skipped {counts['skip']}, excluded {excluded.total()}")
-for name, *_ in outcomes["fail"]:
+for name, _, _ in outcomes["fail"]:
     print(f"failed: {name}")
 if len(sys.argv) > 3:
     skipped = Counter(reason or "no reason" for _, reason, _ in outcomes["skip"])
-    found = {"passed": counts["success"], "failed": [name for name, *_ in outcomes["fail"]], "skipped": skipped}
+    found = {"passed": counts["success"], "failed": [name for name, _, _ in outcomes["fail"]], "skipped": skipped}
     with Path(sys.argv[3]).open("a") as written:
         written.write(json.dumps({**found, "excluded": +excluded}) + "\n")
 sys.exit(bool(outcomes["fail"]) or not outcomes["success"])

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from docs.site.stage import ROOT, pages
 
 PAGES = pages()

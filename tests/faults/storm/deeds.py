@@ -2,17 +2,17 @@
 
 What an answer means at the end, by the row's ``promise``:
 
-=========  ===============================================  ================================  ===================
-promise    accepted                                         refused                           lost (5xx, no answer)
-=========  ===============================================  ================================  ===================
-`LIVES`    the server is there, or in ERROR and told why    it is not there                   either
-`GONE`     the server is gone, and all that was its own     it is as it was                   either
-`TOLD`     its history has it: it took effect, or the       its history does not have it, or  either, not half
+=========  ===============================================  =================================  ===================
+promise    accepted                                         refused                            lost (5xx, no answer)
+=========  ===============================================  =================================  ===================
+`LIVES`    the server is there, or in ERROR with a fault    it is not there                    either
+`GONE`     the server is gone, and all that was its own     it is as it was                    either
+`NOTED`    its history has it: it took effect, or the       its history does not have it, or   either, not half
            history says why not and all is as it was        says that nothing came of it
-`IMAGE`    as `TOLD`; the image is whole and active         as `TOLD`; there is no image      either, never half
-`VALUE`    that is its value                                it has the value it had           either
-`NOTHING`  nobody can tell: it may have come too late
-=========  ===============================================  ================================  ===================
+`IMAGE`    as `NOTED`; the image is whole and active        as `NOTED`; there is no image      either, never half
+`VALUE`    that is its value                                it has the value it had            either
+`NOTHING`  nobody knows: it may have come too late
+=========  ===============================================  =================================  ===================
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import asking
 from .asking import Scene
 from .ledger import LIFE
 
-LIVES, GONE, TOLD, IMAGE, VALUE, NOTHING = "lives", "gone", "told", "image", "value", "nothing"
+LIVES, GONE, NOTED, IMAGE, VALUE, NOTHING = "lives", "gone", "noted", "image", "value", "nothing"
 
 
 @dataclass(frozen=True)
@@ -99,17 +99,17 @@ DEEDS = (
     Deed("create", 10.0, _is_gone, asking.create, LIVES),
     Deed("delete", 0.01, _is_there, asking.delete, GONE),
     Deed("throw away", 3.0, _in(VmState.ERROR), asking.delete, GONE),
-    Deed("resize", 4.0, _ACTIVE, asking.resize, TOLD),
-    Deed("migrate", 1.0, _ACTIVE, asking.as_administrator("migrate"), TOLD),
-    Deed("migrate live", 2.0, _ACTIVE, asking.migrate_live, TOLD),
-    Deed("confirm", 4.0, _RESIZED, asking.plainly("confirmResize"), TOLD),
-    Deed("revert", 2.0, _RESIZED, asking.plainly("revertResize"), TOLD),
+    Deed("resize", 4.0, _ACTIVE, asking.resize, NOTED),
+    Deed("migrate", 1.0, _ACTIVE, asking.as_administrator("migrate"), NOTED),
+    Deed("migrate live", 2.0, _ACTIVE, asking.migrate_live, NOTED),
+    Deed("confirm", 4.0, _RESIZED, asking.plainly("confirmResize"), NOTED),
+    Deed("revert", 2.0, _RESIZED, asking.plainly("revertResize"), NOTED),
     Deed("cancel", 0.05, _is_busy, asking.cancel, NOTHING),
-    Deed("shelve", 2.0, _ACTIVE, asking.plainly("shelve"), TOLD),
-    Deed("offload", 2.0, _in(VmState.SHELVED), asking.as_administrator("shelveOffload"), TOLD),
-    Deed("unshelve", 2.0, _is_shelved, asking.plainly("unshelve"), TOLD),
-    Deed("rebuild", 0.5, _REBUILDABLE, asking.rebuild, TOLD),
-    Deed("evacuate", 20.0, _is_on_dead_host, asking.evacuate, TOLD),
+    Deed("shelve", 2.0, _ACTIVE, asking.plainly("shelve"), NOTED),
+    Deed("offload", 2.0, _in(VmState.SHELVED), asking.as_administrator("shelveOffload"), NOTED),
+    Deed("unshelve", 2.0, _is_shelved, asking.plainly("unshelve"), NOTED),
+    Deed("rebuild", 0.5, _REBUILDABLE, asking.rebuild, NOTED),
+    Deed("evacuate", 20.0, _is_on_dead_host, asking.evacuate, NOTED),
     Deed("start", 8.0, _STOPPED, asking.plainly("os-start"), NOTHING),
     Deed("reboot", 8.0, _was_switched_off, asking.reboot, NOTHING),
     Deed("image", 0.8, _and(_ACTIVE, _has_local_disk), asking.create_image, IMAGE),

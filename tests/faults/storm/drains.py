@@ -1,6 +1,6 @@
 """The operator of a storm: cells and hosts are drained in the middle of it, and that is paused, cancelled or rolled back.
 
-One drain is there at a time. What an administrator asks for may be lost as what users ask for; the drain's state tells what came
+One drain is there at a time. What an administrator asks for may be lost as what users ask for; the drain's state says what came
 of it. In the end none is left at work, and `judge` holds each against what is there.
 """
 
@@ -95,14 +95,14 @@ class Operator:
             body = {"drain": {"limits": {"total": self._dice.choice([1, 3, 10])}}}
             self._note(name, call(self._site, "PUT", path, body, by=admin))
             return
-        body = {"cancel": {"undo": True}} if name == "undo" else {name: None}
-        self._note(name, call(self._site, "POST", f"{path}/action", body, by=admin))
+        action = {"cancel": {"undo": True}} if name == "undo" else {name: None}
+        self._note(name, call(self._site, "POST", f"{path}/action", action, by=admin))
 
     def _note(self, name: str, answer: Answer) -> None:
         self.asked[f"{name} {answer.kind}"] += 1
 
     def _look_at_end(self, drain: Drain) -> None:
-        """Its hosts are used again, or repaired; one that is done has left no server on them that it did not tell of."""
+        """Its hosts are used again, or repaired; one that is done has left no server on them that it did not report."""
         if drain.state is DrainState.DONE:
             self.complaints += list(_left_on_hosts(self._site, drain))
             for host in drain.closed:

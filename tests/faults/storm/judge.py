@@ -24,7 +24,7 @@ from ..judge import devices, on_hosts
 from ..site import Site
 from ..world import Holding, Json, World, holding, see
 from .asking import ROTATION
-from .deeds import BY_NAME, IMAGE, TOLD
+from .deeds import BY_NAME, IMAGE, NOTED
 from .ledger import EXISTS, Account, Ledger, WantedImage
 
 SHELVED_IMAGE, MOVING_IMAGE = "-shelved", "-resize-temp"
@@ -32,7 +32,7 @@ SHELVED_IMAGE, MOVING_IMAGE = "-shelved", "-resize-temp"
 DRAIN = "drain"
 # What becomes of a server by an action that took effect.
 BECOMES = {
-    # Why a server could not be built is told by its fault.
+    # Why a server could not be built is said by its fault.
     "create": {"ACTIVE", "ERROR"},
     "resize": {"VERIFY_RESIZE"},
     "migrate": {"VERIFY_RESIZE"},
@@ -273,7 +273,7 @@ def _of_ledger(evidence: Evidence, ledger: Ledger) -> Iterator[Complaint]:
         return
     history = evidence.history(ledger.uuid)
     if history:
-        yield from _told(ledger, history)
+        yield from _noted(ledger, history)
     yield from _images(evidence, ledger, history, there)
     if not there:
         return
@@ -316,10 +316,10 @@ def _left_by_drain(action: str, allowed: set[str]) -> set[str]:
     return set()
 
 
-def _told(ledger: Ledger, history: list[Done]) -> Iterator[Complaint]:
+def _noted(ledger: Ledger, history: list[Done]) -> Iterator[Complaint]:
     by_request = {done.request_id: done for done in history}
     for asked in ledger.asked:
-        if BY_NAME[asked.deed].promise not in (TOLD, IMAGE):
+        if BY_NAME[asked.deed].promise not in (NOTED, IMAGE):
             continue
         done, answer = by_request.get(str(asked.answer.request_id)), asked.answer
         if answer.is_accepted and done is None:

@@ -41,7 +41,7 @@ class WantedImage:
 class Ledger:
     """One server. ``allowed``: (concern, which) -> the values that it may have by now; None: it is not there.
 
-    ``uuid`` None: nobody was told yet. ``mark``: what must be on its root disk; None: nobody knows. ``host_died``: a host of it
+    ``uuid`` None: no answer gave it yet. ``mark``: what must be on its root disk; None: nobody knows. ``host_died``: a host of it
     was switched off, and its guest with it.
     """
 
@@ -81,7 +81,7 @@ class Ledger:
 
     @property
     def history(self) -> list[str]:
-        """Lines for who looks for a cause."""
+        """Lines for whoever looks for a cause."""
         return [
             f"{each.deed} {each.which} {each.value}: {each.answer.status} {each.answer.request_id}"
             f" {'' if each.answer.is_accepted else each.answer.text[:200]}"

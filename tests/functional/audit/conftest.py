@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from audited_cloud import AuditedCloud
-from moves_cloud import until
 
 from causeway.embedded.cloud import EmbeddedCloud
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.moves_cloud import until
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid as uuids
 
 import pytest
-from audited_cloud import AuditedCloud
 
 from causeway.clients.placement import PlacementClient
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 
 @pytest.fixture
@@ -43,7 +43,9 @@ def test_a_server_holds_exactly_what_its_flavor_says(cloud: AuditedCloud, placem
     assert cloud.allocations(server.id) == {host: held}
 
 
-def test_a_server_that_holds_resources_of_another_host(cloud: AuditedCloud, placement: PlacementClient) -> None:
+def test_a_server_that_holds_resources_of_another_host_is_repaired(
+    cloud: AuditedCloud, placement: PlacementClient
+) -> None:
     server = cloud.boot()
     host = cloud.show(server).compute_host
     held = cloud.allocations(server.id)[host]
@@ -69,7 +71,7 @@ def test_what_an_ended_migration_still_holds_is_freed(cloud: AuditedCloud, place
 
 
 def test_a_migrations_allocation_that_was_not_returned_is(cloud: AuditedCloud, placement: PlacementClient) -> None:
-    """The migration holds what the server should: as if giving back had been discarded at the end of a revert."""
+    """The migration holds what the server should: as if a revert had ended without returning it."""
     server = cloud.boot()
     host = cloud.show(server).compute_host
     cloud.reverted(cloud.resized(server))
@@ -113,5 +115,5 @@ def test_consumers_that_nobody_knows_are_left_to_their_owners(cloud: AuditedClou
     stranger = str(uuids.uuid4())
     placement.set_allocations(stranger, {node(cloud, "cell1-host1"): {"VCPU": 1}}, "p", "u")
 
-    cloud.leaves("allocation.unknown_consumer")
+    cloud.only_reports("allocation.unknown_consumer")
     placement.delete_allocations(stranger)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
-import pinned_cloud
 import pytest
-from audited_cloud import AuditedCloud
-from pinned_cloud import NOTHING, held, pinned
+
+from tests.functional.servers import pinned_cloud
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.pinned_cloud import NOTHING, held, pinned
 
 CLOUD = pinned_cloud.CLOUD
 
 
-def test_a_quiet_cloud_with_pinned_servers(cloud: AuditedCloud) -> None:
+def test_pinned_servers_of_a_quiet_cloud_are_clean(cloud: AuditedCloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
     cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2"))
     assert cloud.audit().is_clean
@@ -64,4 +65,4 @@ def test_a_lost_claim_is_not_made_again_over_somebody_else(cloud: AuditedCloud) 
         cloud.admin.compute.migrate_server(other.id, host=host)
         cloud.wait(other, "VERIFY_RESIZE")
         cloud.confirmed(other)
-    cloud.leaves("claim.missing")
+    cloud.only_reports("claim.missing")

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from audited_cloud import AuditedCloud
 
 from causeway.model.drains import (
     Drain,
@@ -24,6 +23,7 @@ from causeway.parts.disabling import disable_for
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 # Nobody looks at drains here.
 CLOUD = {"overrides": {"drains": {"interval": 0}}}
@@ -32,7 +32,7 @@ LONG_AGO = utcnow() - timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
-def forgotten(cloud: AuditedCloud) -> Iterator[None]:
+def without_drains_afterwards(cloud: AuditedCloud) -> Iterator[None]:
     yield
     with cloud.parts.api_database.write() as connection:
         connection.execute(store.SERVERS.delete())
@@ -76,7 +76,7 @@ def test_a_drain_that_somebody_looks_at_is_fine(cloud: AuditedCloud) -> None:
 @pytest.mark.parametrize(
     "state", [DrainState.RUNNING, DrainState.PAUSED, DrainState.CANCELLING, DrainState.ROLLING_BACK]
 )
-def test_a_drain_whose_lease_is_long_over(cloud: AuditedCloud, state: DrainState) -> None:
+def test_a_drain_whose_lease_is_long_over_is_found(cloud: AuditedCloud, state: DrainState) -> None:
     make(cloud, state, lease_until=LONG_AGO)
     found = cloud.only("drain.without_owner")
     assert state.value.replace("_", " ") in found.message and "conductor" in found.left
@@ -84,7 +84,7 @@ def test_a_drain_whose_lease_is_long_over(cloud: AuditedCloud, state: DrainState
 
 def test_one_that_was_started_and_never_looked_at(cloud: AuditedCloud) -> None:
     make(cloud, DrainState.RUNNING, lease_until=None, owner=None)
-    cloud.leaves("drain.without_owner")
+    cloud.only_reports("drain.without_owner")
 
 
 def test_one_that_was_released_just_now_is_fine(cloud: AuditedCloud) -> None:
@@ -108,25 +108,25 @@ def test_a_host_that_is_closed_by_a_drain_which_is_done_is_as_it_should_be(cloud
     enable(cloud)
 
 
-def test_a_host_that_is_closed_by_a_drain_of_which_there_is_no_record(cloud: AuditedCloud) -> None:
+def test_a_host_that_an_unknown_drain_closed_is_found(cloud: AuditedCloud) -> None:
     close(cloud, str(uuids.uuid4()))
     found = cloud.only("host.closed_by_unknown_drain")
     assert "--enable" in found.left
-    cloud.leaves("host.closed_by_unknown_drain")
+    cloud.only_reports("host.closed_by_unknown_drain")
     enable(cloud)
 
 
 def row(uuid: str, state: DrainServerState, **fields: Any) -> DrainServer:
-    values = {"request_id": "req-unknown", "began_at": LONG_AGO} | fields
-    return DrainServer(drain_id="", instance_uuid=uuid, state=state, **values)
+    values: dict[str, Any] = {"request_id": "req-unknown", "began_at": LONG_AGO}
+    return DrainServer(drain_id="", instance_uuid=uuid, state=state, **values | fields)
 
 
-def test_a_server_that_was_asked_for_what_no_operation_knows(cloud: AuditedCloud) -> None:
+def test_a_request_that_no_operation_knows_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     make(cloud, DrainState.RUNNING, row(server.id, DrainServerState.ASKED))
     found = cloud.only("drain.request_unknown")
     assert found.server == server.id and "req-unknown" in found.message
-    cloud.leaves("drain.request_unknown")
+    cloud.only_reports("drain.request_unknown")
 
 
 def test_one_that_was_asked_just_now_is_fine(cloud: AuditedCloud) -> None:
@@ -136,13 +136,13 @@ def test_one_that_was_asked_just_now_is_fine(cloud: AuditedCloud) -> None:
 
 
 @pytest.mark.parametrize("state", [DrainServerState.ASKED, DrainServerState.CONFIRMING, DrainServerState.REVERTING])
-def test_a_server_that_is_gone(cloud: AuditedCloud, state: DrainServerState) -> None:
+def test_a_server_of_a_drain_that_is_gone_is_found(cloud: AuditedCloud, state: DrainServerState) -> None:
     gone = str(uuids.uuid4())
     make(cloud, DrainState.RUNNING, row(gone, state))
     assert cloud.only("drain.server_gone").server == gone
 
 
-def test_a_server_that_a_drain_left_when_it_ended(cloud: AuditedCloud) -> None:
+def test_a_server_that_an_ended_drain_did_not_settle_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     make(cloud, DrainState.CANCELLED, row(server.id, DrainServerState.CONFIRMING))
     assert cloud.only("drain.server_unsettled").server == server.id

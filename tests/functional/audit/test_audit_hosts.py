@@ -5,9 +5,8 @@ from __future__ import annotations
 import uuid as uuids
 from typing import Any
 
-from audited_cloud import AuditedCloud
-
 from causeway.virt.driver import GuestSpec, RootDisk
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 
 def spawn(cloud: AuditedCloud, server: Any, host: str, *, power_on: bool = True, uuid: str | None = None) -> None:
@@ -40,7 +39,7 @@ def test_a_guest_that_runs_on_two_hosts_is_never_touched(cloud: AuditedCloud) ->
     destroy(cloud, server.id, other)
 
 
-def test_a_guest_that_came_back_to_the_source_of_a_finished_move(cloud: AuditedCloud) -> None:
+def test_a_guest_at_the_source_of_a_finished_move_is_orphaned(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     source = cloud.show(server).compute_host
     cloud.resized(server)
@@ -48,11 +47,11 @@ def test_a_guest_that_came_back_to_the_source_of_a_finished_move(cloud: AuditedC
 
     found = cloud.only("guest.orphaned")
     assert found.resource == f"guest on {source}"
-    cloud.leaves("guest.orphaned")
+    cloud.only_reports("guest.orphaned")
     destroy(cloud, server.id, source)
 
 
-def test_a_guest_of_nobody(cloud: AuditedCloud) -> None:
+def test_a_guest_that_no_record_knows_is_found_and_not_touched(cloud: AuditedCloud) -> None:
     server, stranger = cloud.boot(), str(uuids.uuid4())
     spawn(cloud, server, "cell2-host1", uuid=stranger)
     report = cloud.audit(fix=True)
@@ -61,13 +60,13 @@ def test_a_guest_of_nobody(cloud: AuditedCloud) -> None:
     destroy(cloud, stranger, "cell2-host1")
 
 
-def test_a_server_without_its_guest(cloud: AuditedCloud) -> None:
+def test_a_server_whose_guest_is_missing_is_critical(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     driver = cloud.driver(cloud.show(server).compute_host)
     driver.destroy(server.id, [], [], destroy_disks=False)
 
     assert cloud.only("guest.missing").severity == "critical"
-    cloud.leaves("guest.missing")
+    cloud.only_reports("guest.missing")
 
 
 def test_a_guest_that_does_not_run_as_its_server_does(cloud: AuditedCloud) -> None:
@@ -75,7 +74,7 @@ def test_a_guest_that_does_not_run_as_its_server_does(cloud: AuditedCloud) -> No
     cloud.driver(cloud.show(server).compute_host).power_off(server.id, 0)
 
     assert "shutdown" in cloud.only("guest.power_state").message
-    cloud.leaves("guest.power_state")
+    cloud.only_reports("guest.power_state")
 
 
 # disks
@@ -143,7 +142,7 @@ def test_the_disks_kept_for_a_revert_must_be_there(cloud: AuditedCloud) -> None:
     cloud.resized(server)
     cloud.driver(source).delete_stashed_disks(server.id)
     assert f"put aside on {source}" in cloud.only("disk.missing").resource
-    cloud.leaves("disk.missing")
+    cloud.only_reports("disk.missing")
 
 
 # image caches

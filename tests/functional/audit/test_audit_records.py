@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from audited_cloud import AuditedCloud
 
 from causeway.model.instance import ActionEvent
 from causeway.model.states import TaskState, VmState
@@ -17,6 +16,7 @@ from causeway.store.api import build_requests, journal, mappings, migrations
 from causeway.store.api.build_requests import BuildRequest
 from causeway.store.cell import actions, copies, instances
 from causeway.store.database import utcnow
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 
 def copy_to_cell2(cloud: AuditedCloud, server: Any, *, hidden: bool) -> None:
@@ -48,11 +48,11 @@ def test_a_hidden_copy_that_no_move_explains_goes(cloud: AuditedCloud) -> None:
 def test_a_copy_that_is_not_hidden_is_left(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     copy_to_cell2(cloud, server, hidden=False)
-    cloud.leaves("record.second_copy")
+    cloud.only_reports("record.second_copy")
     copies.hard_delete(cloud.cell("cell2"), server.id)
 
 
-def test_a_mapping_to_a_cell_without_the_server(cloud: AuditedCloud) -> None:
+def test_a_mapping_to_a_cell_without_the_server_is_critical(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     remap(cloud, server, "cell2")
 
@@ -63,28 +63,28 @@ def test_a_mapping_to_a_cell_without_the_server(cloud: AuditedCloud) -> None:
     assert cloud.audit().is_clean
 
 
-def test_a_record_without_a_mapping(cloud: AuditedCloud) -> None:
+def test_a_record_without_a_mapping_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     mapping = mappings.get(cloud.parts.api_database, server.id)
     with cloud.parts.api_database.write() as connection:
         connection.execute(mappings.TABLE.delete().where(mappings.TABLE.c.instance_uuid == server.id))
 
-    cloud.leaves("record.without_mapping")
+    cloud.only_reports("record.without_mapping")
     with cloud.parts.api_database.write() as connection:
         mappings.insert_in(connection, mapping)
 
 
-def test_a_mapping_without_anything(cloud: AuditedCloud) -> None:
+def test_a_mapping_without_a_record_is_found(cloud: AuditedCloud) -> None:
     uuid, api = str(uuids.uuid4()), cloud.parts.api_database
     with api.write() as connection:
         mappings.insert_in(connection, mappings.InstanceMapping(uuid, "p", "u", utcnow()))
 
-    cloud.leaves("record.missing")
+    cloud.only_reports("record.missing")
     with api.write() as connection:
         connection.execute(mappings.TABLE.delete().where(mappings.TABLE.c.instance_uuid == uuid))
 
 
-def test_a_build_request_of_a_server_that_has_a_cell(cloud: AuditedCloud) -> None:
+def test_a_build_request_of_a_server_that_has_a_cell_is_deleted(cloud: AuditedCloud) -> None:
     server, api = cloud.boot(), cloud.parts.api_database
     record = cloud.record(server, "cell1")
     with api.write() as connection:
@@ -128,7 +128,7 @@ def test_lists_of_servers_are_made_of_what_mappings_say(cloud: AuditedCloud, fac
 def test_a_delete_that_did_not_come_to_its_end(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     mappings.queue_for_delete(cloud.parts.api_database, server.id)
-    cloud.leaves("record.delete_unfinished")
+    cloud.only_reports("record.delete_unfinished")
     mappings.queue_for_delete(cloud.parts.api_database, server.id, queued=False)
 
 
@@ -165,10 +165,10 @@ def test_a_server_that_is_half_deleted_is_left(cloud: AuditedCloud) -> None:
 # migrations, moves, history
 
 
-def test_a_server_that_waits_without_a_migration(cloud: AuditedCloud) -> None:
+def test_a_resized_server_without_a_migration_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     instances.update(cloud.cell("cell1"), server.id, vm_state=VmState.RESIZED)
-    cloud.leaves("state.resized")
+    cloud.only_reports("state.resized")
     instances.update(cloud.cell("cell1"), server.id, vm_state=VmState.ACTIVE)
 
 
@@ -176,7 +176,7 @@ def test_a_migration_that_waits_for_a_server_that_does_not(cloud: AuditedCloud) 
     server = cloud.boot()
     cloud.resized(server)
     instances.update(cloud.cell("cell2"), server.id, vm_state=VmState.ACTIVE)
-    cloud.leaves("migration.not_resized")
+    cloud.only_reports("migration.not_resized")
     instances.update(cloud.cell("cell2"), server.id, vm_state=VmState.RESIZED)
 
 
@@ -186,12 +186,12 @@ def set_status(cloud: AuditedCloud, migration: str, status: str) -> None:
         connection.execute(migrations.TABLE.update().where(condition).values(status=status))
 
 
-def test_a_migration_in_progress_that_no_move_works_on(cloud: AuditedCloud) -> None:
+def test_a_migration_that_no_move_works_on_is_found(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     cloud.reverted(cloud.resized(server))
     migration = cloud.migration(server).uuid
     set_status(cloud, migration, "migrating")
-    cloud.leaves("migration.without_move")
+    cloud.only_reports("migration.without_move")
     set_status(cloud, migration, "reverted")
 
 
@@ -218,18 +218,18 @@ def test_a_move_without_a_server(cloud: AuditedCloud) -> None:
     server, api = cloud.boot(), cloud.parts.api_database
     cloud.confirmed(cloud.resized(server))
     move = cloud.moves(server)[0]
-    stray = dataclasses.replace(
+    unknown = dataclasses.replace(
         move, id=str(uuids.uuid4()), instance_uuid=str(uuids.uuid4()), migration_uuid=str(uuids.uuid4()), ended_at=None
     )
     with api.write() as connection:
-        journal.insert_in(connection, stray)
+        journal.insert_in(connection, unknown)
         # Owned by somebody whose lease holds, so that no conductor takes it.
         held = {"state": "running", "owner": "elsewhere", "lease_until": utcnow().replace(year=2999)}
-        connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == stray.id).values(held))
+        connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == unknown.id).values(held))
 
-    cloud.leaves("move.without_server")
+    cloud.only_reports("move.without_server")
     with api.write() as connection:
-        connection.execute(sa.delete(journal.MOVES).where(journal.MOVES.c.id == stray.id))
+        connection.execute(sa.delete(journal.MOVES).where(journal.MOVES.c.id == unknown.id))
 
 
 def test_an_event_of_a_move_that_never_ended(cloud: AuditedCloud) -> None:

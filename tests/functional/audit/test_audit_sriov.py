@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import sriov_cloud
-from audited_cloud import AuditedCloud
-from sriov_cloud import FUNCTIONS, boot, profile_of, profile_on
-
 from causeway.context import admin_context
+from tests.functional.servers import sriov_cloud
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.sriov_cloud import FUNCTIONS, boot, profile_of, profile_on
 
 CLOUD = sriov_cloud.CLOUD
 networks, ports = sriov_cloud.networks, sriov_cloud.ports

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from audited_cloud import AuditedCloud
 from click.testing import CliRunner, Result
-from openstack_client import listed, openstack
 
 from causeway.cli.main import cli
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.openstack_client import listed, openstack
 
 
 @pytest.fixture

@@ -5,32 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from audited_cloud import AuditedCloud
-from moves_cloud import until
 
 from causeway.devcloud.tables.volume import Volume
 from causeway.virt.simulated import SimulatedDriver
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.moves_cloud import until
+
+
+def admins_of(cloud: AuditedCloud) -> Any:
+    """An administrator in a project of their own."""
+    return cloud.connection("admin")
 
 
 @pytest.fixture
 def foreign(cloud: AuditedCloud) -> Any:
     """(server, volume, port): an administrator gave the member's server a volume and a port of their own project."""
-    cloud.admins = cloud.connection("admin")
-    made = cloud.admins.block_storage.create_volume(size=1, name="foreign")
-    until(lambda: cloud.admins.block_storage.get_volume(made.id).status, lambda now: now == "available", "the volume")
-    port = cloud.admins.network.create_port(network_id=cloud.network_id, project_id=cloud.admins.current_project_id)
+    admins = admins_of(cloud)
+    made = admins.block_storage.create_volume(size=1, name="foreign")
+    until(lambda: admins.block_storage.get_volume(made.id).status, lambda now: now == "available", "the volume")
+    port = admins.network.create_port(network_id=cloud.network_id, project_id=admins.current_project_id)
     server = cloud.boot()
-    cloud.admins.compute.create_volume_attachment(server.id, volume_id=made.id, delete_on_termination=True)
-    cloud.admins.compute.create_server_interface(server.id, port_id=port.id)
+    admins.compute.create_volume_attachment(server.id, volume_id=made.id, delete_on_termination=True)
+    admins.compute.create_server_interface(server.id, port_id=port.id)
     assert cloud.member.block_storage.find_volume(made.id) is None
     yield server, made, port
-    cloud.admins.network.delete_port(port.id)
+    admins.network.delete_port(port.id)
 
 
 def in_use(cloud: AuditedCloud, server: Any, volume: Any) -> None:
     """The volume is connected once, to the server's host, and the server's guest has it and the port."""
     host = cloud.show(server).compute_host
-    shown = cloud.admins.block_storage.get_volume(volume.id)
+    shown = admins_of(cloud).block_storage.get_volume(volume.id)
     assert (shown.status, [each["host_name"] for each in shown.attachments]) == ("in-use", [host])
     listed = {each.volume_id: each.attachment_id for each in cloud.member.compute.volume_attachments(server.id)}
     assert listed == {volume.id: shown.attachments[0]["attachment_id"]}
@@ -54,7 +59,11 @@ def test_it_is_moved_back_and_forth_and_deleted(cloud: AuditedCloud, foreign: An
     cloud.member.compute.delete_server(server.id)
     cloud.member.compute.wait_for_delete(server, interval=0.05, wait=20)
     # Its user may not delete it, whatever its record says.
-    until(lambda: cloud.admins.block_storage.get_volume(volume.id).status, lambda now: now == "available", "the volume")
+    until(
+        lambda: admins_of(cloud).block_storage.get_volume(volume.id).status,
+        lambda now: now == "available",
+        "the volume",
+    )
 
 
 def test_the_audit_says_whose_they_are(cloud: AuditedCloud, foreign: Any) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from audited_cloud import AuditedCloud
 from click.testing import CliRunner
 
 from causeway.cli.main import cli
 from causeway.store.api import mappings
 from causeway.store.cell import instances
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 PATH = "/os-causeway/audit/servers/{}?cell={}&host={}"
 
@@ -47,7 +47,7 @@ def test_a_server_whose_mapping_was_lost_is_there_again_and_can_be_moved(cloud: 
     assert cloud.confirmed(server).status == "ACTIVE"
 
 
-def test_a_server_that_is_mapped_to_the_cell_that_it_has_left(cloud: AuditedCloud) -> None:
+def test_a_server_is_mapped_again_to_the_cell_of_its_guest(cloud: AuditedCloud) -> None:
     """The pivot, the confirm and all that the journal said of them were lost."""
     server = cloud.boot()
     left = cloud.show(server).compute_host

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from audited_cloud import AuditedCloud
 
 from causeway.clients import session
 from causeway.rpc.transport import Outgoing, Verdict
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 
 @contextmanager

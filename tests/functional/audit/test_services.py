@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from audited_cloud import AuditedCloud
 
 from causeway.context import admin_context
 from causeway.store.cell import block_devices
+from tests.functional.servers.audited_cloud import AuditedCloud
 
 
 def port_of(cloud: AuditedCloud, server: Any) -> str:
@@ -45,7 +45,7 @@ def test_an_active_binding_on_the_wrong_host_gives_way_to_the_right_one(cloud: A
 def test_a_port_that_is_bound_nowhere_is_left(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     cloud.parts.around.network.update_port(admin_context(), port_of(cloud, server), {"binding:host_id": ""})
-    cloud.leaves("binding.missing")
+    cloud.only_reports("binding.missing")
 
 
 def test_the_sources_binding_is_kept_for_a_revert(cloud: AuditedCloud) -> None:
@@ -59,10 +59,10 @@ def test_the_sources_binding_is_kept_for_a_revert(cloud: AuditedCloud) -> None:
     assert cloud.reverted(server).status == "ACTIVE"
 
 
-def test_a_port_that_was_taken_from_its_server(cloud: AuditedCloud) -> None:
+def test_a_port_that_was_deleted_behind_its_server_is_missing(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     cloud.parts.around.network.delete_port(admin_context(), port_of(cloud, server))
-    cloud.leaves("port.missing")
+    cloud.only_reports("port.missing")
 
 
 def test_the_port_of_a_deleted_server_is_left_to_its_user(cloud: AuditedCloud) -> None:
@@ -72,7 +72,7 @@ def test_the_port_of_a_deleted_server_is_left_to_its_user(cloud: AuditedCloud) -
     vif = cloud.parts.around.network.create_port(
         admin_context(), server.project_id, server.id, cloud.network_id, host="cell1-host1"
     )
-    cloud.leaves("port.orphaned")
+    cloud.only_reports("port.orphaned")
     cloud.parts.around.network.delete_port(admin_context(), vif.id)
 
 
@@ -89,17 +89,17 @@ def test_a_second_attachment_that_nobody_is_connected_to_goes(cloud: AuditedClou
     assert len(cloud.attachments(server)) == 1
 
 
-def test_an_attachment_of_a_server_without_the_volume_is_kept_while_a_host_is_connected(cloud: AuditedCloud) -> None:
+def test_an_attachment_without_its_volume_stays_while_a_host_is_connected(cloud: AuditedCloud) -> None:
     server, volume = cloud.boot(), cloud.volume()
     volumes = cloud.parts.around.volumes
     connector = cloud.driver(cloud.show(server).compute_host).volume_connector()
     extra = volumes.create_attachment(admin_context(), volume.id, server.id, connector)
 
-    cloud.leaves("attachment.orphaned")
+    cloud.only_reports("attachment.orphaned")
     volumes.delete_attachment(admin_context(), extra.id)
 
 
-def test_a_volume_that_is_connected_twice(cloud: AuditedCloud) -> None:
+def test_a_volume_that_is_connected_twice_is_critical(cloud: AuditedCloud) -> None:
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
     volumes = cloud.parts.around.volumes
@@ -119,7 +119,7 @@ def test_an_attachment_that_the_volume_service_does_not_know(cloud: AuditedCloud
     (attachment,) = cloud.attachments(server)
     cloud.parts.around.volumes.delete_attachment(admin_context(), attachment["id"])
 
-    cloud.leaves("attachment.missing")
+    cloud.only_reports("attachment.missing")
     device = next(each for each in block_devices.of_instance(cloud.cell("cell1"), server.id) if each.is_volume)
     block_devices.delete(cloud.cell("cell1"), device.uuid)
 
@@ -164,5 +164,5 @@ def test_the_temporary_image_of_an_ended_move_goes(cloud: AuditedCloud, name: st
 
 def test_a_temporary_image_of_an_unknown_migration_is_left(cloud: AuditedCloud) -> None:
     image = make_image(cloud, "f3c1a0de-0000-4000-8000-000000000000")
-    cloud.leaves("image.leftover")
+    cloud.only_reports("image.leftover")
     cloud.parts.around.images.delete(admin_context(), image)

@@ -108,7 +108,7 @@ def credentials(accounts: Accounts) -> dict[str, Any]:
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Around]:
     mounted = _Mounted()
     server = wsgi.Server(("127.0.0.1", 0), mounted, numthreads=8)
-    server.error_log = lambda *_args, **_more: None
+    server.error_log = lambda *_args, **_more: None  # type: ignore[method-assign]
     server.prepare()
     url = f"http://127.0.0.1:{server.bind_addr[1]}"
     cloud = Devcloud(DevcloudConfig(tmp_path_factory.mktemp("devcloud"), url))

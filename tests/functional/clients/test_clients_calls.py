@@ -115,7 +115,7 @@ def test_a_service_that_hangs_is_abandoned(around: Any, demo: RequestContext, im
     sessions.close()
 
 
-def test_nobody_listens(demo: RequestContext) -> None:
+def test_a_service_that_does_not_listen_is_named(demo: RequestContext) -> None:
     conf = new_config(glance={"endpoint_override": "http://127.0.0.1:1", "num_retries": 0})
     sessions = ServiceSessions(conf)
     with pytest.raises(errors.ServiceFailed, match="image service did not answer"):
@@ -143,7 +143,7 @@ def test_counts_are_exact_with_many_threads(images: ImageClient, demo: RequestCo
     assert calls.snapshot() == {SHOW: 40}
 
 
-def test_ids_of_users_can_not_leave_their_place_in_the_url(images: ImageClient, demo: RequestContext) -> None:
+def test_ids_of_users_stay_in_their_place_in_the_url(images: ImageClient, demo: RequestContext) -> None:
     with pytest.raises(errors.NotFound):
         images.show(demo, "../../v2/images?x=")
 

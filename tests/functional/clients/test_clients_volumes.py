@@ -98,7 +98,7 @@ def test_a_volume_grows(volumes: VolumeClient, demo: RequestContext, volume: Vol
     assert volumes.wait_available(demo, volume.id).size == 2
 
 
-def test_over_quota(volumes: VolumeClient, demo: RequestContext, around: Any) -> None:
+def test_a_volume_beyond_the_quota_is_refused(volumes: VolumeClient, demo: RequestContext, around: Any) -> None:
     around.cloud.faults.add(Fault("status", service="volume", path="/volumes$", method="POST", status=413, times=1))
     with pytest.raises(errors.OverQuota):
         volumes.create(demo, size=1)

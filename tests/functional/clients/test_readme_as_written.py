@@ -6,13 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.as_written import PATIENCE, cloud_at, typed
 
 README = Path(__file__).parents[3] / "README.md"
 
 
 @pytest.mark.timeout(PATIENCE)
-def test_five_minutes_with_it(tmp_path: Path) -> None:
+def test_the_five_minutes_of_the_readme_work_as_typed(tmp_path: Path) -> None:
     section = README.read_text().partition("## Five minutes with it")[2].partition("\n## ")[0]
     start, commands = re.findall(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert ".venv/bin/causeway up " in start

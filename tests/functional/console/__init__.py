@@ -1,0 +1,1 @@
+"""The console: the page that operators watch moves on."""

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import requests
-from tests.functional.moves.conftest import at_point, cloud, declared, deployed, dies_at, embedded, module_cloud
 
 from causeway.console.app import Console
 from causeway.console.cloud import Cloud
 from causeway.console.doors import Doors
 from causeway.http.server import make_server
+from tests.functional.servers.conftest import at_point, cloud, declared, deployed, dies_at, embedded, module_cloud
 
 __all__ = ["at_point", "cloud", "declared", "deployed", "dies_at", "embedded", "module_cloud"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import requests
-from tests.functional.console.conftest import Served
 
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, Scope
 from causeway.store.api import drains
 from causeway.store.database import utcnow
+from tests.functional.console.conftest import Served
 
 PAGES = ("/", "/drains", "/operations", "/audit")
 
@@ -66,7 +66,7 @@ def test_pages_may_load_nothing_from_elsewhere_and_be_framed_by_nobody(console: 
 # what is shown
 
 
-def test_cells_hosts_and_what_they_hold(console: Served, cloud: Any) -> None:
+def test_cells_and_hosts_are_shown_with_what_they_hold(console: Served, cloud: Any) -> None:
     cloud.boot()
     page = console.page("/")
     for name in ("cell1", "cell2", "cell1-host1", "cell2-host2"):

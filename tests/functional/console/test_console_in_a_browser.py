@@ -11,11 +11,11 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from tests.browser import chromium_started, needs_chromium, shown
-from tests.functional.console.conftest import Served
 
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainState, Scope
 from causeway.store.api import drains
+from tests.browser import chromium_started, needs_chromium, shown
+from tests.functional.console.conftest import Served
 
 SIZES = {"wide": (1600, 1000), "usual": (1280, 800), "narrow": (390, 844)}
 

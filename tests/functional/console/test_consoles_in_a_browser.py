@@ -9,6 +9,7 @@ import pytest
 import requests
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+
 from tests.browser import chromium_started, needs_chromium, shown
 from tests.functional.console.conftest import Served
 
@@ -36,7 +37,7 @@ def chromium() -> Iterator[Any]:
 
 
 @needs_chromium
-def test_a_serial_console_until_its_server_moves(chromium: Any, opened: Served, cloud: Any) -> None:
+def test_a_serial_console_works_until_its_server_moves(chromium: Any, opened: Served, cloud: Any) -> None:
     server = cloud.boot()
     chromium.get(f"{opened.url}/enter?token={opened.door.token}")
     chromium.get(f"{opened.url}/servers/{server.id}")

@@ -85,7 +85,7 @@ def test_a_record_whose_parent_was_deleted_is_found(traces: Traces) -> None:
 
 
 @pytest.mark.parametrize(
-    "left_over",
+    "orphan",
     [
         f"hosts/cell1-host1/disks/{SERVER}/root.json",
         f"hosts/cell1-host1/guests/{SERVER}.json",
@@ -93,8 +93,8 @@ def test_a_record_whose_parent_was_deleted_is_found(traces: Traces) -> None:
         f"lab/hosts/cell1-host1/etc/qemu/instance-{SERVER}.xml",
     ],
 )
-def test_a_file_that_a_host_kept_is_found(traces: Traces, left_over: str) -> None:
-    path = traces.cloud.state.path / left_over
+def test_a_file_that_a_host_kept_is_found(traces: Traces, orphan: str) -> None:
+    path = traces.cloud.state.path / orphan
     path.parent.mkdir(parents=True)
     path.write_text("left")
 

@@ -135,7 +135,7 @@ def start_devcloud() -> Iterator[Start]:
     def start(state_dir: Path) -> Running:
         dispatcher, compute = Dispatcher(), ComputeSink()
         server = wsgi.Server(("127.0.0.1", 0), dispatcher, numthreads=8)
-        server.error_log = lambda *_args, **_more: None
+        server.error_log = lambda *_args, **_more: None  # type: ignore[method-assign]
         server.prepare()
         url = f"http://127.0.0.1:{server.bind_addr[1]}"
         cloud = Devcloud(DevcloudConfig(state_dir, url))

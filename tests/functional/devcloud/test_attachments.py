@@ -130,6 +130,6 @@ def test_an_attached_volume_is_neither_deleted_nor_shrunk_but_may_grow(devcloud:
     ("version", "status"),
     [("volume 3.26", 404), ("volume 3.27", 200), ("volume latest", 200), ("volume 3.99", 406), ("volume x", 400)],
 )
-def test_microversions(devcloud: Any, version: str, status: int) -> None:
+def test_attachments_exist_from_their_microversion_on(devcloud: Any, version: str, status: int) -> None:
     reply = devcloud.call("GET", PATH, headers={"OpenStack-API-Version": version})
     assert reply.status_code == status

@@ -124,7 +124,9 @@ def test_activation_takes_the_port_down_until_the_new_host_has_it(devcloud: Any,
         ("DELETE", f"/{HOST1}", None, 204),
     ],
 )
-def test_codes(devcloud: Any, network: str, method: str, tail: str, body: Any, status: int) -> None:
+def test_bindings_answer_with_the_fields_codes(
+    devcloud: Any, network: str, method: str, tail: str, body: Any, status: int
+) -> None:
     port = make_server_port(devcloud, network)
     reply = devcloud.call(method, f"/network/v2.0/ports/{port['id']}/bindings{tail}", body)
     assert reply.status_code == status

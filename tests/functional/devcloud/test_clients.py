@@ -20,7 +20,7 @@ def admin(shared: Any) -> Any:
     return shared.sdk("admin")
 
 
-def test_accounts_and_catalog_as_an_administrator_sees_them(admin: Any) -> None:
+def test_administrators_see_accounts_and_catalog(admin: Any) -> None:
     assert {"admin", "demo", "other", "service"} <= {project.name for project in admin.identity.projects()}
     assert {"admin", "demo", "causeway", "neutron", "placement"} <= {user.name for user in admin.identity.users()}
     types = {service.type for service in admin.identity.services()}
@@ -53,7 +53,7 @@ def test_image_upload_and_download_keep_every_byte(demo: Any) -> None:
     assert demo.image.find_image("renamed") is None
 
 
-def test_network_subnet_port(demo: Any) -> None:
+def test_networks_subnets_and_ports_work_with_the_sdk(demo: Any) -> None:
     network = demo.network.create_network(name="sdk-net")
     subnet = demo.network.create_subnet(network_id=network.id, ip_version=4, cidr="10.20.0.0/24")
     assert subnet.gateway_ip == "10.20.0.1"
@@ -71,7 +71,7 @@ def test_network_subnet_port(demo: Any) -> None:
     demo.network.delete_network(network)
 
 
-def test_volume_snapshot_and_volume_from_it(demo: Any) -> None:
+def test_volumes_and_snapshots_work_with_the_sdk(demo: Any) -> None:
     storage = demo.block_storage
     volume = storage.wait_for_status(storage.create_volume(name="v", size=1), interval=0.05, wait=20)
     snapshot = storage.create_snapshot(volume_id=volume.id, name="s")
@@ -84,7 +84,7 @@ def test_volume_snapshot_and_volume_from_it(demo: Any) -> None:
     assert storage.find_volume("v") is None
 
 
-def test_main_commands_of_the_openstack_client(shared: Any, tmp_path: Path) -> None:
+def test_main_commands_of_the_openstack_client_work(shared: Any, tmp_path: Path) -> None:
     content = os.urandom(100_000)
     (tmp_path / "in.img").write_bytes(content)
 

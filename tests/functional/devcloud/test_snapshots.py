@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import update
-from tests.functional.moves.patience import until
 
 from causeway.devcloud.tables.volume import Snapshot
+from tests.functional.servers.patience import until
 
 
 def _snapshot(devcloud: Any, volume_id: str) -> str:

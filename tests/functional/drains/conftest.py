@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.functional.moves.conftest import at_point, dead, declared, deployed, dies_at, embedded
+
+from tests.functional.servers.conftest import at_point, dead, declared, deployed, dies_at, embedded
 
 from .drains_cloud import DrainsCloud
 
@@ -22,7 +23,7 @@ def module_cloud(embedded: Any) -> DrainsCloud:
 def cloud(module_cloud: DrainsCloud) -> Iterator[DrainsCloud]:
     yield module_cloud
     module_cloud.heal()
-    module_cloud.let_go()
+    module_cloud.end_what_hangs()
     module_cloud.end_drains()
     module_cloud.settle()
     module_cloud.clean()

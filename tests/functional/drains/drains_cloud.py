@@ -7,13 +7,12 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-from moves_cloud import until
-from tests.functional.live.live_cloud import LiveCloud
-
 from causeway.drains import runner
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, How, Limits, Scope
 from causeway.store.api import drains as store
 from causeway.store.database import utcnow
+from tests.functional.live.live_cloud import LiveCloud
+from tests.functional.servers.moves_cloud import until
 
 __all__ = ["CLOUD", "DrainsCloud", "until"]
 
@@ -58,7 +57,8 @@ class DrainsCloud(LiveCloud):
     def drain(self, servers: dict[str, tuple[str | None, How | None]], **request: Any) -> str:
         """A drain of cell1, or of another ``scope``, that is planned: server -> (its target, how it goes)."""
         api = self.parts.api_database
-        wanted = DrainRequest(**({"name": "empty", "scope": Scope(cells=["cell1"])} | request))
+        given: dict[str, Any] = {"name": "empty", "scope": Scope(cells=["cell1"])}
+        wanted = DrainRequest(**given | request)
         drain = Drain(
             id=str(uuids.uuid4()),
             request=wanted,
@@ -122,7 +122,7 @@ class DrainsCloud(LiveCloud):
     def sees(self, drain_id: str, looks: int = 3) -> None:
         """The drain was looked at so often from now on."""
         left = [None] * looks
-        works = runner.store.acquire
+        works = store.acquire
 
         def acquire(database: Any, wanted: str, *rest: Any) -> Any:
             found = works(database, wanted, *rest)
@@ -130,9 +130,9 @@ class DrainsCloud(LiveCloud):
                 left.pop()
             return found
 
-        self._patches.setattr(runner.store, "acquire", acquire)
+        self._patches.setattr(store, "acquire", acquire)
         until(lambda: len(left), lambda found: not found, "looks at the drain")
-        self._patches.setattr(runner.store, "acquire", works)
+        self._patches.setattr(store, "acquire", works)
 
     def count_under_way(self) -> list[list[DrainServer]]:
         """After each look: those that are under way."""

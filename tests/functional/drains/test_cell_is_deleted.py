@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def test_a_cell_is_drained_and_deleted(cloud: DrainsCloud, manage: Manage, monke
     hostless = in_error_without_host(cloud)
     for each in (gone, kept):
         cloud.member.compute.delete_server(each.id)
-        until(lambda each=each: cloud.record(each, "cell1").vm_state, lambda state: state is VmState.SOFT_DELETED, "")
+        until(partial(cloud.record, each, "cell1"), lambda record: record.vm_state is VmState.SOFT_DELETED, "")
     act(cloud, gone, "forceDelete", user=cloud.admin)
     until(lambda: instances.find(cloud.cell("cell1"), gone.id), lambda found: found is None, "it to go")
     cloud.resized(waiting, "any.medium")

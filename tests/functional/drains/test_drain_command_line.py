@@ -33,7 +33,7 @@ def create(cloud: DrainsCloud, name: str, *servers: Any, more: tuple[str, ...] =
     return answer(cloud, "create", name, *named, "--to-host", THERE, *more)["drain"]
 
 
-def test_from_the_plan_to_the_report(cloud: DrainsCloud, tmp_path: Path) -> None:
+def test_a_drain_is_planned_run_and_reported_by_commands(cloud: DrainsCloud, tmp_path: Path) -> None:
     running, off = cloud.on(ONE, "running"), cloud.on(ONE, "off", off=True)
     said = run(cloud, "create", "story", "--server", running.id, "--server", off.id, "--to-host", THERE).output
     assert "All 2 servers can go" in said and "causeway drain start story" in said
@@ -59,7 +59,7 @@ def test_from_the_plan_to_the_report(cloud: DrainsCloud, tmp_path: Path) -> None
     assert answer(cloud, "list") == []
 
 
-def test_limits_pause_resume_and_cancel(cloud: DrainsCloud) -> None:
+def test_limits_pause_resume_and_cancel_work_by_commands(cloud: DrainsCloud) -> None:
     drain = create(cloud, "slow", cloud.on(ONE), more=("--window", "mon 00:00-00:01", "--at-once", "1"))
     assert answer(cloud, "limits", "slow")["total"] == 1
     changed = answer(cloud, "limits", "slow", "--at-once", "7", "--per-source-host", "3")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from moves_cloud import another_conductor
-from slow_conductors import Hold
 
 from causeway.faults.points import DRAIN_POINTS
 from causeway.model.drains import Afterwards, DrainState, How, Limits
 from causeway.store.api import drains as store
+from tests.functional.servers.moves_cloud import another_conductor
+from tests.functional.servers.slow_conductors import Hold
 
 from .drains_cloud import DYING, DrainsCloud, lose_lease, until
 
@@ -26,7 +26,9 @@ pytestmark = [
 @pytest.mark.parametrize(
     "point", [point for point in DRAIN_POINTS if not point.startswith(("drain.revert", "drain.open"))]
 )
-def test_a_conductor_dies_while_a_drain_runs(cloud: DrainsCloud, dies_at: Callable[[str], None], point: str) -> None:
+def test_a_drain_survives_the_death_of_its_conductor(
+    cloud: DrainsCloud, dies_at: Callable[[str], None], point: str
+) -> None:
     live, warm = cloud.on(ONE), cloud.on(TWO)
     dies_at(point)
     drain = cloud.started({live.id: (THERE, How.NEAR_LIVE), warm.id: (THERE, How.WARM)})
@@ -40,7 +42,7 @@ def test_a_conductor_dies_while_a_drain_runs(cloud: DrainsCloud, dies_at: Callab
 
 
 @pytest.mark.parametrize("point", [point for point in DRAIN_POINTS if point.startswith(("drain.revert", "drain.open"))])
-def test_a_conductor_dies_while_a_drain_is_rolled_back(
+def test_a_rollback_survives_the_death_of_its_conductor(
     cloud: DrainsCloud, dies_at: Callable[[str], None], point: str
 ) -> None:
     servers = [cloud.on(ONE), cloud.on(TWO)]
@@ -103,7 +105,7 @@ def test_a_drain_that_was_paused_in_between_asks_for_nothing(cloud: DrainsCloud,
     assert cloud.moved_times(server) == 1
 
 
-def test_one_of_two_conductors_has_it_and_the_other_one_when_that_one_stops(cloud: DrainsCloud) -> None:
+def test_a_conductor_that_stops_hands_its_drain_to_the_other(cloud: DrainsCloud) -> None:
     servers = [cloud.on(ONE) for _ in range(2)]
     api = cloud.parts.api_database
     cloud.option("interval", 0.0, "drains")

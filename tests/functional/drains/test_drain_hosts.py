@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from moves_cloud import another_conductor
-from slow_conductors import Hold
 
 from causeway.model.drains import Afterwards, How, Scope
 from causeway.store.api import drains as store
+from tests.functional.servers.moves_cloud import another_conductor
+from tests.functional.servers.slow_conductors import Hold
 
 from .drains_cloud import DYING, DrainsCloud, lose_lease, until
 

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dead_hosts import away
-from moves_cloud import until
 
 from causeway import errors
 from causeway.drains import asking
 from causeway.model.drains import Afterwards, How, Limits, Scope, Targets
+from causeway.moves import requests
 from causeway.parts import acceptance
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts
+from tests.functional.servers.dead_hosts import away
+from tests.functional.servers.moves_cloud import until
 
 from .drains_cloud import DrainsCloud
 
@@ -28,10 +29,10 @@ CLOUD: dict[str, Any] = {
         "quota": {"ram": -1},
     }
 }
-pytestmark = pytest.mark.embedded("takes databases and hosts away from a process")
+pytestmark = pytest.mark.embedded("makes databases and hosts of a process unreachable")
 
 
-def test_the_api_database_is_unavailable_for_a_while(cloud: DrainsCloud) -> None:
+def test_a_drain_waits_while_the_api_database_is_unavailable(cloud: DrainsCloud) -> None:
     servers = [cloud.on(ONE), cloud.on(TWO)]
     with cloud.held("begin_round") as reached:
         drain = cloud.started({server.id: (THERE, How.WARM) for server in servers}, limits=Limits(total=1))
@@ -52,7 +53,7 @@ def failed_looks(cloud: DrainsCloud) -> None:
 
 
 @pytest.mark.parametrize("ending", ["done", "rolled_back"])
-def test_the_database_of_its_cell_is_unavailable_for_a_while(cloud: DrainsCloud, ending: str) -> None:
+def test_a_drain_waits_while_the_database_of_its_cell_is_unavailable(cloud: DrainsCloud, ending: str) -> None:
     server = cloud.on(ONE)
     drain = cloud.drain({server.id: (THERE, How.WARM)}, afterwards=Afterwards.OWNERS)
     if ending == "rolled_back":
@@ -72,7 +73,7 @@ def test_the_database_of_its_cell_is_unavailable_for_a_while(cloud: DrainsCloud,
     assert cloud.moved_times(server) == 1
 
 
-def test_the_database_of_the_target_is_unavailable_for_a_while(cloud: DrainsCloud) -> None:
+def test_a_drain_waits_while_the_database_of_the_target_is_unavailable(cloud: DrainsCloud) -> None:
     server = cloud.on(ONE)
     with away("cell2"):
         drain = cloud.started({server.id: (THERE, How.WARM)})
@@ -89,7 +90,7 @@ def test_the_acceptance_of_a_move_is_not_answered(
 ) -> None:
     """Whether it was accepted nobody knows at first; it is asked for once more only if it was not."""
     server = cloud.on(ONE)
-    works, failed = asking.request_resize, []
+    works, failed = requests.request_resize, list[Any]()
 
     def request_resize(*args: Any, **kwargs: Any) -> Any:
         if not failed:
@@ -109,7 +110,7 @@ def test_the_acceptance_of_a_move_is_not_answered(
 
 def test_nobody_answers_whether_a_confirm_was_accepted(cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.on(ONE)
-    works, failed = acceptance._accept, []
+    works, failed = acceptance._accept, list[Any]()
 
     def accept(api: Any, request: Any) -> bool:
         accepted: bool = works(api, request)

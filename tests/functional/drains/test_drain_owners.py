@@ -1,4 +1,4 @@
-"""Owners know: what is told of drains, what a server's history says of one, and who may ask that a server waits."""
+"""Owners know: what is notified of drains, what a server's history says of one, and who may ask that a server waits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moves_cloud import until
-from notified import heard_by
 
 from causeway.model.drains import Afterwards, How, Limits
 from causeway.store.cell import instances
+from tests.functional.servers.moves_cloud import until
+from tests.functional.servers.notified import heard_by
 
 from .drains_cloud import WAYS_TO_HOLD, DrainsCloud, ask_to_wait
 
@@ -38,7 +38,7 @@ THERE, ELSEWHERE = "cell2-host1", "cell2-host2"
 
 
 class Consumer:
-    """Hears what is told of drains: (event, the server's id or None, payload)."""
+    """Hears what is notified of drains: (event, the server's id or None, payload)."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -71,21 +71,19 @@ def consumer(listening: Consumer) -> Consumer:
 
 
 def hears(consumer: Consumer, uuid: str | None, *wanted: tuple[str, str]) -> None:
-    until(lambda: consumer.of(uuid), lambda heard: heard[-1:] == list(wanted[-1:]), "the end to be told")
+    until(lambda: consumer.of(uuid), lambda heard: heard[-1:] == list(wanted[-1:]), "the end to be notified")
     assert consumer.of(uuid) == list(wanted)
 
 
 def test_a_drain_and_each_step_of_its_servers_are_notified_once(cloud: DrainsCloud, consumer: Consumer) -> None:
     live, warm = cloud.on(ONE, "live"), cloud.on(TWO, "warm")
-    drain = cloud.started(
-        {live.id: (THERE, How.NEAR_LIVE), warm.id: (THERE, How.WARM)}, reason="The cell is given back."
-    )
+    drain = cloud.started({live.id: (THERE, How.NEAR_LIVE), warm.id: (THERE, How.WARM)}, reason="The cell is returned.")
     cloud.becomes_drain(drain, "done")
     hears(consumer, None, ("start", "running"), ("end", "done"))
     hears(consumer, live.id, ("server.start", "asked"), ("server.end", "done"))
     hears(consumer, warm.id, ("server.start", "asked"), ("server.moved", "moved"), ("server.end", "done"))
     _event, _uuid, data = next(each for each in consumer.heard if each[1] == warm.id)
-    assert (data["drain_uuid"], data["reason"]) == (drain, "The cell is given back.")
+    assert (data["drain_uuid"], data["reason"]) == (drain, "The cell is returned.")
     assert (data["source_host"], data["target_host"], data["how"]) == (TWO, THERE, "warm")
     assert data["request_id"] == cloud.moves(warm)[0].request_id
 
@@ -145,7 +143,7 @@ def history(cloud: DrainsCloud, server: Any) -> list[dict[str, Any]]:
     return found[::-1]
 
 
-@pytest.mark.parametrize("reason", ["The cell is given back.", None])
+@pytest.mark.parametrize("reason", ["The cell is returned.", None])
 def test_an_owner_reads_why_a_server_was_moved(cloud: DrainsCloud, reason: str | None) -> None:
     server = cloud.on(ONE)
     drain = cloud.started({server.id: (THERE, How.WARM)}, name="spring", reason=reason)

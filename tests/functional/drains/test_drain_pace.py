@@ -77,7 +77,7 @@ def test_without_that_limit_it_goes_as_fast_as_links_do(cloud: DrainsCloud) -> N
 
 def test_it_is_noted_what_each_move_took_and_for_how_long_its_guest_stood_still(cloud: DrainsCloud) -> None:
     warm, near_live, live, off = (cloud.on(ONE, name, off=name == "off") for name in ("warm", "near", "live", "off"))
-    plan = {
+    plan: dict[str, tuple[str | None, How | None]] = {
         warm.id: (THERE, How.WARM),
         near_live.id: (THERE, How.NEAR_LIVE),
         live.id: (TWO, How.LIVE),
@@ -89,7 +89,7 @@ def test_it_is_noted_what_each_move_took_and_for_how_long_its_guest_stood_still(
     assert all(row["took"] > 0 for row in rows.values())
     for server in (warm, near_live):
         assert 0 < rows[server.id]["stood_still"] < rows[server.id]["took"]
-    # Its hypervisor tells nobody; and whose guest was off has lost nothing.
+    # Its hypervisor does not say; and whose guest was off has lost nothing.
     assert (rows[live.id]["stood_still"], rows[off.id]["stood_still"]) == (None, 0.0)
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from moves_cloud import Cloud
 
 from causeway.cli.main import cli
 from causeway.clients import session
 from causeway.model.states import TaskState, VmState
 from causeway.store.cell import hosts, instances
 from causeway.store.database import statements
+from tests.functional.servers.moves_cloud import Cloud
 
 # Hosts report when they start, and not again: what changes, is changed by somebody.
 CLOUD = {
@@ -60,7 +60,7 @@ def change(cloud: Cloud, server: Any, **changes: Any) -> None:
     instances.update(cloud.cell("cell1"), server.id, **changes)
 
 
-def test_a_cell_that_all_can_leave(cloud: Cloud, starter: Any) -> None:
+def test_a_plan_moves_all_servers_that_can_move(cloud: Cloud, starter: Any) -> None:
     running, off = starter(), starter(host="cell1-host2")
     cloud.member.compute.stop_server(off.id)
     cloud.wait(off, "SHUTOFF")
@@ -83,7 +83,7 @@ def test_inside_its_cell_a_guest_goes_live(cloud: Cloud, starter: Any) -> None:
     assert (row["how"], row["target_host"], row["pause"]) == ("live", "cell1-host2", 1.0)
 
 
-def test_the_pause_of_a_guest_whose_hypervisor_misses_what_it_writes(
+def test_a_plan_counts_the_pause_of_a_hypervisor_that_misses_writes(
     cloud: Cloud, starter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes live, and stands still while its memory travels."""
@@ -120,7 +120,7 @@ def test_why_a_flavor_keeps_a_server_and_another_one_would_not(cloud: Cloud) -> 
     assert (row["state"], row["new_flavor"], row["how"]) == ("pending", "gen2.small", "warm")
 
 
-def test_what_cell2_lacks_for_all_of_them(cloud: Cloud, starter: Any) -> None:
+def test_a_plan_says_what_a_cell_lacks_for_all_servers(cloud: Cloud, starter: Any) -> None:
     servers = [starter() for _number in range(2)]
     (free,) = {node.memory_mb for node in hosts.list_nodes(cloud.cell("cell2"))}
     flavor = cloud.flavor("nearly-a-host", ram=free - 1024, vcpus=1)
@@ -195,7 +195,7 @@ def test_a_suspended_server_keeps_its_memory_or_stays(cloud: Cloud, starter: Any
     assert row["state"] == "blocked" and "take the memory of suspended guests along" in row["why"]
 
 
-def test_the_server_of_a_host_that_is_dead(cloud: Cloud, starter: Any) -> None:
+def test_a_server_of_a_dead_host_is_blocked_with_advice(cloud: Cloud, starter: Any) -> None:
     server = starter()
     database = cloud.cell("cell1")
     (service,) = hosts.list_services(database, host="cell1-host1", binary="nova-compute")
@@ -234,7 +234,7 @@ def test_an_owners_hold_is_obeyed_and_shown(cloud: Cloud, starter: Any) -> None:
     assert any("asked to wait" in note for note in plan["notes"])
 
 
-def test_scopes_by_host_aggregate_zone_project_and_server(cloud: Cloud, starter: Any) -> None:
+def test_scopes_are_given_by_host_aggregate_zone_project_and_server(cloud: Cloud, starter: Any) -> None:
     one, other = starter(), starter(host="cell1-host2")
     project = cloud.show(one).project_id
     rack = cloud.admin.compute.create_aggregate(name="rack")
@@ -321,7 +321,7 @@ def test_the_command_shows_each_server_and_the_whole(cloud: Cloud, starter: Any)
     assert json.loads(shown.output)["movable"] == 2
 
 
-def test_the_command_by_names_of_servers_and_projects(cloud: Cloud, starter: Any) -> None:
+def test_the_command_takes_names_of_servers_and_projects(cloud: Cloud, starter: Any) -> None:
     server = starter(name="by-its-name")
     shown = run(cloud, "--server", "by-its-name", "--to-cell", "cell2", "--json")
     assert [each["instance_uuid"] for each in json.loads(shown.output)["servers"]] == [server.id]

@@ -97,7 +97,7 @@ def test_what_is_wrong_is_named(cloud: DrainsCloud, drain: dict[str, Any], said:
     assert said in refusal(asked(cloud, path, **drain), 400)
 
 
-def test_a_server_that_another_drain_has(cloud: DrainsCloud) -> None:
+def test_a_server_of_another_drain_is_refused(cloud: DrainsCloud) -> None:
     server = cloud.on(ONE)
     first = asked(cloud, scope={"servers": [server.id]}).json()["drain"]["id"]
     said = refusal(asked(cloud), 409)
@@ -144,7 +144,7 @@ def test_actions_that_there_are_not_or_that_are_given_too_much(cloud: DrainsClou
 
 
 @pytest.mark.parametrize("of", ["drains", "servers"])
-def test_a_marker_that_nobody_knows(cloud: DrainsCloud, of: str) -> None:
+def test_unknown_markers_are_refused(cloud: DrainsCloud, of: str) -> None:
     server = cloud.on(ONE)
     drain = cloud.drain({server.id: (THERE, How.WARM)})
     path = PATH if of == "drains" else f"{PATH}/{drain}/servers"
@@ -170,7 +170,7 @@ def test_a_drain_that_there_is_not(cloud: DrainsCloud, drain: str) -> None:
         assert refusal(answer, 404) == f"Drain {drain} could not be found."
 
 
-def test_limits_of_one_that_runs(cloud: DrainsCloud) -> None:
+def test_bad_limits_of_a_running_drain_are_refused(cloud: DrainsCloud) -> None:
     drain = cloud.drain({})
     put = cloud.admin.compute.put
     for limits in ({"total": -1}, {"total": "many"}, {"totals": 3}):

@@ -41,7 +41,7 @@ def test_a_cell_is_emptied(cloud: DrainsCloud) -> None:
             off.id: (THERE, How.COLD),
             nearby.id: (None, None),
         },
-        reason="The cell is given back.",
+        reason="The cell is returned.",
     )
     shown = cloud.becomes_drain(drain, "done")
     assert shown["progress"]["servers"] == {"done": 4}
@@ -57,7 +57,7 @@ def test_a_cell_is_emptied(cloud: DrainsCloud) -> None:
     # What was closed stays closed, and says why.
     assert cloud.closed() == dict.fromkeys((ONE, TWO), f"Drain {drain} empties it.")
     assert shown["closed"] == [ONE, TWO]
-    assert {move.reason for move in cloud.moves(warm)} == {"The cell is given back.", None}
+    assert {move.reason for move in cloud.moves(warm)} == {"The cell is returned.", None}
     assert cloud.audit().disagreements == []
 
 
@@ -74,7 +74,10 @@ def test_a_host_is_emptied_live_inside_its_cell(cloud: DrainsCloud) -> None:
 
 def test_servers_get_the_flavors_that_they_are_mapped_to(cloud: DrainsCloud) -> None:
     server, other = cloud.on(ONE), cloud.on(ONE, flavor="any.medium")
-    servers = {server.id: (THERE, How.WARM), other.id: (THERE, How.WARM)}
+    servers: dict[str, tuple[str | None, How | None]] = {
+        server.id: (THERE, How.WARM),
+        other.id: (THERE, How.WARM),
+    }
     drain = cloud.started(servers, flavors={"any.small": "any.medium"}, scope=Scope(servers=[server.id, other.id]))
     cloud.becomes_drain(drain, "done")
     for each in (server, other):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moves_cloud import until
-
 from causeway.model.drains import Afterwards, How, Limits
 from causeway.store.api import drains as store
+from tests.functional.servers.moves_cloud import until
 
 from .drains_cloud import CLOUD as CLOUD
 from .drains_cloud import DrainsCloud
@@ -21,7 +20,7 @@ def gone(cloud: DrainsCloud, server: Any) -> None:
     until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "it to go")
 
 
-def test_one_that_is_deleted_while_it_moves(cloud: DrainsCloud) -> None:
+def test_a_server_that_is_deleted_while_it_moves_is_passed_over(cloud: DrainsCloud) -> None:
     server, other = cloud.on(ONE), cloud.on(TWO)
     with cloud.held("begin_round") as reached:
         drain = cloud.started({each.id: (THERE, How.WARM) for each in (server, other)}, limits=Limits(total=1))
@@ -34,7 +33,7 @@ def test_one_that_is_deleted_while_it_moves(cloud: DrainsCloud) -> None:
     assert cloud.audit().disagreements == []
 
 
-def test_one_that_is_deleted_while_it_waits_for_its_confirm(cloud: DrainsCloud) -> None:
+def test_a_server_that_is_deleted_before_its_confirm_is_passed_over(cloud: DrainsCloud) -> None:
     server = cloud.on(ONE)
     drain = cloud.started({server.id: (THERE, How.WARM)}, **WAITS)
     cloud.becomes_row(drain, server, "moved")
@@ -45,7 +44,7 @@ def test_one_that_is_deleted_while_it_waits_for_its_confirm(cloud: DrainsCloud) 
     assert (row["state"], row["why"]) == ("passed_over", "It was deleted.")
 
 
-def test_one_that_is_deleted_while_a_drain_is_rolled_back(cloud: DrainsCloud) -> None:
+def test_a_server_that_is_deleted_during_a_rollback_is_passed_over(cloud: DrainsCloud) -> None:
     server, other = cloud.on(ONE), cloud.on(TWO)
     drain = cloud.started({each.id: (THERE, How.WARM) for each in (server, other)}, **WAITS)
     for each in (server, other):

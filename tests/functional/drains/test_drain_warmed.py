@@ -63,8 +63,9 @@ def test_disks_are_copied_before_the_window_and_the_rest_goes_when_it_opens(
     (move,) = [move for move in cloud.moves(server) if not move.recipe.endswith("confirm")]
     steps = {step.step: step for step in journal.steps(cloud.parts.api_database, move.id)}
     held_until = msgspec.convert(move.data, MoveMemory).held_until
-    assert held_until is not None and steps["PrepResizeAtSource"].started_at >= held_until
-    assert steps["CopyWhileRunning"].started_at < held_until
+    off, copied = steps["PrepResizeAtSource"].started_at, steps["CopyWhileRunning"].started_at
+    assert held_until is not None and off is not None and copied is not None
+    assert copied < held_until <= off
 
 
 def test_what_is_held_keeps_nobody_else_from_being_copied_and_is_undone_without_its_guest_noticing(
@@ -72,7 +73,11 @@ def test_what_is_held_keeps_nobody_else_from_being_copied_and_is_undone_without_
 ) -> None:
     first, second, off = cloud.on(ONE), cloud.on(ONE), cloud.on(ONE, off=True)
     opens(monkeypatch, 1800.0)
-    plan = {first.id: (THERE, How.WARM), second.id: (THERE, How.WARM), off.id: (THERE, How.COLD)}
+    plan: dict[str, tuple[str | None, How | None]] = {
+        first.id: (THERE, How.WARM),
+        second.id: (THERE, How.WARM),
+        off.id: (THERE, How.COLD),
+    }
     drain = cloud.started(plan, limits=Limits(total=1), windows=WEEKLY)
     for server in (first, second):
         becomes_held(cloud, drain, server)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dead_hosts import come_back
 
 from causeway.store.api import cleanups
+from tests.functional.servers.dead_hosts import come_back
 
 from .drains_cloud import DYING, DrainsCloud, until
 from .test_left_behind import ELSEWHERE, ONE, THERE, TWO, act, cell_of, planned
@@ -168,7 +168,7 @@ def test_a_host_that_is_back_in_time_keeps_its_guest(
         "drain.move.after",
     ],
 )
-def test_a_conductor_dies(
+def test_a_drain_of_a_dead_host_survives_the_death_of_its_conductor(
     cloud: DrainsCloud, dead: Callable[..., None], dies_at: Callable[[str], None], point: str
 ) -> None:
     server = on_volume(cloud, ONE)

@@ -94,7 +94,7 @@ def test_it_is_a_suspended_server_as_any_other_when_it_has_moved(cloud: DrainsCl
 
 
 @pytest.mark.parametrize("method", ["save_memory", "stash_disks", "define_suspended"])
-def test_a_hypervisor_that_fails_leaves_it_suspended_where_it_was(
+def test_a_server_stays_suspended_where_it_was_if_the_hypervisor_fails(
     cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     server, memory = suspended(cloud)

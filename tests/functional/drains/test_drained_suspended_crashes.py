@@ -37,7 +37,9 @@ ORDERS = [
 
 
 @pytest.mark.parametrize("point", [*STEPS, *ORDERS])
-def test_a_conductor_or_a_host_dies(cloud: DrainsCloud, dies_at: Callable[[str], None], point: str) -> None:
+def test_it_moves_with_its_memory_though_a_conductor_or_a_host_dies(
+    cloud: DrainsCloud, dies_at: Callable[[str], None], point: str
+) -> None:
     server, memory = suspended(cloud)
     drain, _plan = planned(cloud)
     dies_at(point)
@@ -59,7 +61,7 @@ def test_a_message_is_lost(cloud: DrainsCloud, method: str, verdict: Verdict) ->
 
 
 @pytest.mark.parametrize("point", UNDOING)
-def test_a_conductor_dies_while_it_is_undone(
+def test_its_undo_survives_the_death_of_a_conductor(
     cloud: DrainsCloud, dies_at: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     server, memory = suspended(cloud)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.as_written import PATIENCE, cloud_at, typed
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "draining.md"

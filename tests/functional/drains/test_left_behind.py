@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from moves_cloud import Cloud
 
 from causeway.model.states import TaskState, VmState
 from causeway.store.api import mappings
 from causeway.store.cell import copies, instances
+from tests.functional.servers.moves_cloud import Cloud
 
 from .drains_cloud import DrainsCloud, until
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from moves_cloud import another_conductor
-from slow_conductors import take_over
 
 from causeway import errors
 from causeway.faults import points
 from causeway.store.api import journal, wanted_moves
 from causeway.store.cell import copies
+from tests.functional.servers.moves_cloud import another_conductor
+from tests.functional.servers.slow_conductors import take_over
 
 from .drains_cloud import DYING, DrainsCloud, until
 from .test_left_behind import ONE, act, cell_of, planned, shelved
@@ -57,7 +57,9 @@ def check(cloud: DrainsCloud, server: Any, before: dict[str, Any], cell: str) ->
 
 
 @pytest.mark.parametrize("point", [*STEPS, *ASKING])
-def test_a_conductor_dies(cloud: DrainsCloud, dies_at: Callable[[str], None], point: str) -> None:
+def test_its_records_arrive_whole_though_a_conductor_dies(
+    cloud: DrainsCloud, dies_at: Callable[[str], None], point: str
+) -> None:
     server, before = with_records(cloud)
     drain, _plan = planned(cloud)
     dies_at(point)
@@ -69,7 +71,7 @@ def test_a_conductor_dies(cloud: DrainsCloud, dies_at: Callable[[str], None], po
 
 
 @pytest.mark.parametrize("point", UNDOING)
-def test_a_conductor_dies_while_it_is_undone(
+def test_its_undo_survives_the_death_of_a_conductor(
     cloud: DrainsCloud, dies_at: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     server, before = with_records(cloud)

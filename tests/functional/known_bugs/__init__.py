@@ -1,0 +1,1 @@
+"""Bugs that the field had in moves, one by one: none is here (docs/known-bugs.md)."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_url import deployed, sweep
 
 from causeway.embedded.cloud import EmbeddedCloud
+from tests.functional.servers.by_url import deployed, sweep
 
 from .known_bugs_cloud import KnownBugsCloud
 

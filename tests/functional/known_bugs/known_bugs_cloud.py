@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from audited_cloud import AuditedCloud
-from moves_cloud import until
-
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import mappings
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.moves_cloud import until
 
 ALL_HOSTS = ("cell1-host1", "cell1-host2", "cell2-host1", "cell2-host2")
 
@@ -21,7 +20,7 @@ class KnownBugsCloud(AuditedCloud):
 
     def at(self, method: str, act: Callable[[], Any]) -> threading.Event:
         """The first RPC ``method`` from now on waits until ``act`` was done; the event is set then."""
-        done, begun = threading.Event(), []
+        done, begun = threading.Event(), list[Any]()
 
         def on_send(message: Outgoing) -> Verdict:
             if message.method == method and not begun:
@@ -67,7 +66,7 @@ class KnownBugsCloud(AuditedCloud):
             assert answer.status_code == 200, answer.text
 
     @contextmanager
-    def flavor(self, name: str, **fields: Any) -> Iterator[str]:
+    def passing_flavor(self, name: str, **fields: Any) -> Iterator[str]:
         """The id of a flavor that is there for a while."""
         specs = fields.pop("extra_specs", None)
         made = self.admin.compute.create_flavor(

@@ -90,7 +90,7 @@ def test_the_disk_of_a_flavor_does_not_count_if_the_root_disk_is_a_volume(cloud:
     cloud.report(home)
     (node,) = hosts.list_nodes(cloud.cell("cell1"), host=home)
     assert (node.vcpus_used, node.local_gb_used) == (1, 0)
-    with cloud.flavor("diskless", disk=0) as diskless:
+    with cloud.passing_flavor("diskless", disk=0) as diskless:
         there = cloud.resized(server, diskless).compute_host
         assert cloud.allocations(server.id) == {there: without_disk}
         assert cloud.allocations(cloud.migration(server).uuid) == {home: without_disk}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from moves_cloud import until
 
 from causeway.errors import GuestFailed
 from causeway.model.sagas import SagaState
 from causeway.store.api import journal
+from tests.functional.servers.moves_cloud import until
 
 from .known_bugs_cloud import KnownBugsCloud
 
@@ -44,7 +44,7 @@ def test_a_server_without_allocations_can_be_moved(cloud: KnownBugsCloud, outcom
     assert cloud.allocations(cloud.migration(server).uuid) == {}
 
 
-def test_a_revert_that_meets_another_writer_gives_the_allocations_back_all_the_same(cloud: KnownBugsCloud) -> None:
+def test_a_revert_that_meets_another_writer_returns_the_allocations_all_the_same(cloud: KnownBugsCloud) -> None:
     """Reading: a conflict that is only logged leaves the server with the target's resources."""
     server = cloud.boot()
     home = cloud.show(server).compute_host
@@ -105,7 +105,7 @@ def test_the_services_of_both_ends_stay_while_a_resize_waits(cloud: KnownBugsClo
 
 @pytest.mark.parametrize("what", ["build", "resize"])
 def test_a_server_that_is_deleted_while_it_is_scheduled_holds_nothing(cloud: KnownBugsCloud, what: str) -> None:
-    """1848343, 1859496 (the other stages: tests/functional/moves/test_delete.py)."""
+    """1848343, 1859496 (the other stages: tests/functional/servers/build_and_delete/test_delete.py)."""
     given = {"image_id": cloud.image_id, "networks": "none", "flavor_id": "gen1.small"}
     server = None if what == "build" else cloud.boot()
     with cloud.held("select_destinations") as reached:

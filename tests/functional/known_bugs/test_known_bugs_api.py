@@ -26,7 +26,7 @@ def test_a_resize_to_less_than_the_image_needs_is_refused(cloud: KnownBugsCloud)
     server = cloud.boot(image_id=image.id, flavor="any.medium")
     cloud.member.compute.delete_server(cloud.boot().id)
     for name, fields in {"forgetful": {"ram": 64}, "diskless": {"disk": 0}}.items():
-        with cloud.flavor(name, **fields) as flavor:
+        with cloud.passing_flavor(name, **fields) as flavor:
             answer = cloud.act(server, {"resize": {"flavorRef": flavor}})
             assert answer.status_code == 400 and "badRequest" in answer.json(), answer.text
     assert cloud.show(server).status == "ACTIVE" and cloud.actions(server) == ["create"]
@@ -36,7 +36,7 @@ def test_a_resize_to_less_than_the_image_needs_is_refused(cloud: KnownBugsCloud)
 def test_flavors_with_accelerators_are_refused(cloud: KnownBugsCloud) -> None:
     """1893751: as the new flavor of a server, and as the old one."""
     server = cloud.boot()
-    with cloud.flavor("accelerated", extra_specs={"accel:device_profile": "fpga"}) as flavor:
+    with cloud.passing_flavor("accelerated", extra_specs={"accel:device_profile": "fpga"}) as flavor:
         assert cloud.act(server, {"resize": {"flavorRef": flavor}}).status_code == 400
         record = cloud.record(server, "cell1")
         accelerated = flavors.get(cloud.parts.api_database, flavor)

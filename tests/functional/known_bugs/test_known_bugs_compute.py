@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from moves_cloud import until
 
 import causeway.virt.libvirt
 from causeway.errors import GuestFailed
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.cell import instances
+from tests.functional.servers.moves_cloud import until
 
 from .known_bugs_cloud import ALL_HOSTS, KnownBugsCloud
 
 
 class Unplugs:
-    """Which ports every host was told to unplug, with what it was told of them."""
+    """Which ports every host was ordered to unplug, with what was said of them."""
 
     def __init__(self, cloud: KnownBugsCloud, patch: pytest.MonkeyPatch) -> None:
         self.seen: list[tuple[str, list[Any]]] = []
@@ -100,7 +100,7 @@ def test_a_server_that_goes_while_something_is_attached_leaves_nothing(
 
 
 @pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
-def test_a_leftover_of_an_earlier_move_is_in_nobodys_way(cloud: KnownBugsCloud, flavor: str) -> None:
+def test_orphaned_disks_of_an_earlier_move_are_in_nobodys_way(cloud: KnownBugsCloud, flavor: str) -> None:
     """1960230: stale stashed disks at the source; revert brings the server's own disk back, confirm leaves nothing."""
     server = cloud.boot()
     home = cloud.show(server).compute_host
@@ -115,7 +115,7 @@ def test_a_leftover_of_an_earlier_move_is_in_nobodys_way(cloud: KnownBugsCloud, 
         assert cloud.hosts_of(server) == {here: "guest"}
 
 
-def test_a_host_with_leftovers_of_the_server_is_passed_over_and_they_are_not_touched(cloud: KnownBugsCloud) -> None:
+def test_a_host_with_orphaned_disks_of_the_server_is_passed_over_and_keeps_them(cloud: KnownBugsCloud) -> None:
     """1414895, 1550919: nobody knows whose they are; another host takes the server, and a failure deletes nothing here."""
     server = cloud.boot()
     left = cloud.parts.state.host("cell2-host1") / "instances" / server.id

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from moves_cloud import until
 
 from causeway.parts import acceptance
 from causeway.rpc.transport import Verdict
 from causeway.store.api import deletions
+from tests.functional.servers.moves_cloud import until
 
 from .known_bugs_cloud import KnownBugsCloud
 

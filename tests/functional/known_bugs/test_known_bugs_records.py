@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from moves_cloud import until
 
 from causeway.conductor.upkeep import auto_confirm
 from causeway.errors import GuestFailed
@@ -13,6 +12,7 @@ from causeway.model.instance import InstanceFault
 from causeway.model.states import VmState
 from causeway.store.api import mappings
 from causeway.store.cell import actions, instances
+from tests.functional.servers.moves_cloud import until
 
 from .known_bugs_cloud import ALL_HOSTS, KnownBugsCloud
 
@@ -61,7 +61,7 @@ def test_no_late_write_of_a_conductor_covers_what_happened_meanwhile(cloud: Know
 def test_a_server_that_was_set_to_error_meanwhile_can_be_deleted_when_its_move_has_failed(
     cloud: KnownBugsCloud, monkeypatch: pytest.MonkeyPatch, reach: str
 ) -> None:
-    """2019: whatever the failure's handler writes, the server is usable: given back, and told why."""
+    """2019: whatever the failure's handler writes, the server is usable: restored, with a fault that says why."""
     server = cloud.boot()
     home = cloud.show(server).compute_host
 

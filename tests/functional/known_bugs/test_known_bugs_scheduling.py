@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from moves_cloud import until
 
 from causeway.errors import ClaimRefused
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.scheduler.request import PERSISTED, RequestSpec
 from causeway.store.api import mappings
+from tests.functional.servers.moves_cloud import until
 
 from .known_bugs_cloud import KnownBugsCloud
 

@@ -1,0 +1,1 @@
+"""Live and near-live migration, inside a cell and across cells."""

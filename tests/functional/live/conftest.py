@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.functional.moves.conftest import at_point, dead, declared, deployed, dies_at, embedded
+
+from tests.functional.servers.conftest import at_point, dead, declared, deployed, dies_at, embedded
 
 from .live_cloud import LiveCloud
 
@@ -22,6 +23,6 @@ def module_cloud(embedded: Any) -> LiveCloud:
 def cloud(module_cloud: LiveCloud) -> Iterator[LiveCloud]:
     yield module_cloud
     module_cloud.heal()
-    module_cloud.let_go()
+    module_cloud.end_what_hangs()
     module_cloud.settle()
     module_cloud.clean()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from audited_cloud import AuditedCloud
-from moves_cloud import until
-
 from causeway.virt.simulated.live import BUSY
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.moves_cloud import until
 
 __all__ = ["LiveCloud", "until"]
 
@@ -78,7 +77,7 @@ class LiveCloud(AuditedCloud):
                 return server
         raise AssertionError(f"no server on {host}")
 
-    def let_go(self) -> None:
+    def end_what_hangs(self) -> None:
         """Ends what hangs, so that the next test begins with nothing under way."""
         for service in self.parts.computes.values():
             driver = service.host.driver

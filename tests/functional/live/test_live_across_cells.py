@@ -233,7 +233,9 @@ def test_an_alternate_that_can_not_be_reached(cloud: LiveCloud, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("method", ["prepare_live_target", "live_migrate"])
-def test_a_hypervisor_that_fails(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+def test_a_guest_notices_no_hypervisor_that_fails(
+    cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
     """The guest never noticed."""
     server, memory = booted(cloud)
     cloud.attach(server, cloud.volume())

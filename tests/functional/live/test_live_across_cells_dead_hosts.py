@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dead_hosts import come_back, left_on
 
 from causeway.store.api import journal
 from causeway.store.cell import hosts
+from tests.functional.servers.dead_hosts import come_back, left_on
 
 from .live_cloud import ONE_NETWORK, LiveCloud, until
 from .test_near_live import booted, elsewhere
@@ -55,7 +55,7 @@ def waiting(cloud: LiveCloud, server: Any, code: str = "host_down") -> Any:
     return until(newest, waits, "the operation to wait for its host")
 
 
-def test_a_source_that_dies_while_memory_travels(
+def test_a_move_waits_for_a_source_that_dies_while_memory_travels(
     cloud: LiveCloud, dead: Callable[..., None], dies_at: Callable[[str], None]
 ) -> None:
     server, source, there = broken_off(cloud, dies_at)
@@ -71,7 +71,7 @@ def test_a_source_that_dies_while_memory_travels(
     assert not cloud.driver(there).files.incoming(server.id).exists()
 
 
-def test_a_target_that_dies_while_memory_travels(
+def test_the_guest_stays_if_the_target_dies_while_memory_travels(
     cloud: LiveCloud, dead: Callable[..., None], dies_at: Callable[[str], None]
 ) -> None:
     server, source, there = broken_off(cloud, dies_at)
@@ -86,7 +86,9 @@ def test_a_target_that_dies_while_memory_travels(
     cloud.check_left_nothing(server, source)
 
 
-def test_a_target_that_is_down_when_the_guest_has_arrived(cloud: LiveCloud, at_point: Callable[..., None]) -> None:
+def test_the_guest_is_not_lost_if_the_target_is_down_when_it_has_arrived(
+    cloud: LiveCloud, at_point: Callable[..., None]
+) -> None:
     """Its hypervisor runs the guest, and nobody can ask it: so nobody says that the guest is lost."""
     server, memory = booted(cloud)
     source, there = cloud.host_of(server), elsewhere(cloud, server)
@@ -111,7 +113,7 @@ def test_a_target_that_is_down_when_the_guest_has_arrived(cloud: LiveCloud, at_p
 
 @pytest.mark.parametrize("fenced", [False, True])
 @pytest.mark.parametrize("step", ["SwitchInstanceMapping", "LeaveSourceCell"])
-def test_a_source_that_is_down_when_the_guest_has_left(
+def test_a_move_completes_if_the_source_is_down_when_the_guest_has_gone(
     cloud: LiveCloud, dead: Callable[..., None], at_point: Callable[..., None], step: str, fenced: bool
 ) -> None:
     server, memory = booted(cloud)
@@ -127,7 +129,7 @@ def test_a_source_that_is_down_when_the_guest_has_left(
     cloud.check_left_nothing(server, there)
 
 
-def test_a_target_that_dies_for_good_when_the_guest_has_arrived(
+def test_the_server_is_one_of_a_dead_host_if_the_target_dies_after_arrival(
     cloud: LiveCloud, dead: Callable[..., None], at_point: Callable[..., None]
 ) -> None:
     """The server is one of a dead host, in its new cell; what the source still has of its disks is not destroyed."""

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dead_hosts import come_back
-from moves_cloud import until
-from test_watched_operations import operations
 
 from causeway.faults import points
 from causeway.rpc.compute.live import LiveCalls
 from causeway.rpc.transport import Verdict
 from causeway.virt.live import Presence
+from tests.functional.servers.dead_hosts import come_back
+from tests.functional.servers.moves_cloud import until
+from tests.functional.servers.operations.test_watched_operations import operations
 
 from .live_cloud import LiveCloud
 
@@ -66,7 +66,9 @@ def check(cloud: LiveCloud, server: Any, source: str, memory: list[str]) -> str:
 
 
 @pytest.mark.parametrize("point", STEPS)
-def test_a_conductor_dies(cloud: LiveCloud, dies_at: Callable[[str], None], point: str) -> None:
+def test_a_migration_completes_though_a_conductor_dies(
+    cloud: LiveCloud, dies_at: Callable[[str], None], point: str
+) -> None:
     server, source, memory = with_memory(cloud)
     dies_at(point)
     assert cloud.migrate_live(server).status_code == 202
@@ -74,7 +76,9 @@ def test_a_conductor_dies(cloud: LiveCloud, dies_at: Callable[[str], None], poin
 
 
 @pytest.mark.parametrize("point", ORDERS)
-def test_a_host_dies_in_an_order(cloud: LiveCloud, dies_at: Callable[[str], None], point: str) -> None:
+def test_the_guest_runs_in_one_place_though_a_host_dies_in_an_order(
+    cloud: LiveCloud, dies_at: Callable[[str], None], point: str
+) -> None:
     server, source, memory = with_memory(cloud)
     dies_at(point)
     assert cloud.migrate_live(server).status_code == 202
@@ -94,7 +98,9 @@ def test_a_message_is_lost(cloud: LiveCloud, method: str, verdict: Verdict) -> N
 
 
 @pytest.mark.parametrize("point", UNDOING)
-def test_a_conductor_dies_while_it_undoes(cloud: LiveCloud, dies_at: Callable[[str], None], point: str) -> None:
+def test_a_cancel_completes_though_a_conductor_dies(
+    cloud: LiveCloud, dies_at: Callable[[str], None], point: str
+) -> None:
     server, source, memory = with_memory(cloud)
     cloud.busy(server)
     dies_at(point)
@@ -107,7 +113,7 @@ def test_a_conductor_dies_while_it_undoes(cloud: LiveCloud, dies_at: Callable[[s
 
 
 @pytest.mark.parametrize("where", ["stands still", "handed over"])
-def test_the_source_dies_in_the_hand_over(cloud: LiveCloud, where: str) -> None:
+def test_the_guest_runs_in_one_place_though_the_source_dies_in_the_hand_over(cloud: LiveCloud, where: str) -> None:
     """Its hypervisor is started again, and knows by itself whether the guest is still its own."""
     server, source, memory = with_memory(cloud)
     driver = cloud.driver(source)

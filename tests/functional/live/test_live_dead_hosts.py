@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dead_hosts import come_back, left_on
 
 from causeway.model.states import PowerState
 from causeway.store.api import journal
 from causeway.store.cell import hosts
+from tests.functional.servers.dead_hosts import come_back, left_on
 
 from .live_cloud import LiveCloud, until
 
@@ -42,7 +42,7 @@ def broken_off(cloud: LiveCloud, dies_at: Callable[[str], None]) -> tuple[Any, s
     return server, source
 
 
-def test_a_source_that_dies_while_memory_travels(
+def test_a_move_waits_for_a_source_that_dies_while_memory_travels(
     cloud: LiveCloud, dead: Callable[..., None], dies_at: Callable[[str], None]
 ) -> None:
     server, source = broken_off(cloud, dies_at)
@@ -77,7 +77,7 @@ def _waiting(cloud: LiveCloud, server: Any) -> Any:
     )
 
 
-def test_a_target_that_dies_while_memory_travels(
+def test_the_guest_stays_if_the_target_dies_while_memory_travels(
     cloud: LiveCloud, dead: Callable[..., None], dies_at: Callable[[str], None]
 ) -> None:
     server, source = broken_off(cloud, dies_at)
@@ -92,7 +92,9 @@ def test_a_target_that_dies_while_memory_travels(
     cloud.check_left_nothing(server, source)
 
 
-def test_a_target_that_is_down_when_the_guest_has_arrived(cloud: LiveCloud, at_point: Callable[..., None]) -> None:
+def test_the_guest_is_not_lost_if_the_target_is_down_when_it_has_arrived(
+    cloud: LiveCloud, at_point: Callable[..., None]
+) -> None:
     """Its hypervisor runs the guest, and nobody can ask it: so nobody says that the guest is lost."""
     server = cloud.boot()
     source, memory = cloud.host_of(server), cloud.remember(server, "a line")
@@ -117,7 +119,7 @@ def test_a_target_that_is_down_when_the_guest_has_arrived(cloud: LiveCloud, at_p
 
 
 @pytest.mark.parametrize("fenced", [False, True])
-def test_a_source_that_is_down_when_the_guest_has_left(
+def test_a_move_completes_if_the_source_is_down_when_the_guest_has_gone(
     cloud: LiveCloud, dead: Callable[..., None], at_point: Callable[..., None], fenced: bool
 ) -> None:
     server = cloud.boot_from_volume()

@@ -102,7 +102,7 @@ def test_progress_is_shown_and_a_busy_guest_is_aborted(cloud: LiveCloud) -> None
     path = f"/servers/{server.id}/migrations"
     shown = until_counted(cloud, f"{path}/{migration.id}")
     assert shown["memory_total_bytes"] == 128 * 1024**2 and shown["memory_remaining_bytes"] == 64 * 1024**2
-    # It is told with the next report.
+    # It is sent with the next report.
     until(lambda: cloud.show(server).progress, lambda progress: progress == 50, "the server's progress")
     listed = cloud.admin.compute.get("/os-migrations", params={"instance_uuid": server.id}, microversion="2.96").json()
     assert [each["rel"] for each in listed["migrations"][0]["links"]] == ["self", "bookmark"]
@@ -151,7 +151,7 @@ def test_a_busy_guest_is_forced(cloud: LiveCloud) -> None:
     ]
 
 
-def test_one_leaves_a_host_at_a_time(cloud: LiveCloud) -> None:
+def test_a_host_sends_one_guest_at_a_time(cloud: LiveCloud) -> None:
     first = cloud.boot("first")
     source = cloud.host_of(first)
     second = cloud.booted_on(source, "second")

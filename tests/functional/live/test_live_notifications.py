@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notified import heard_by
+
+from tests.functional.servers.notified import heard_by
 
 from .live_cloud import ONE_NETWORK, LiveCloud, until
 from .test_near_live import elsewhere
@@ -53,14 +54,14 @@ def consumer(module_cloud: LiveCloud) -> Iterator[Consumer]:
 
 def heard(consumer: Consumer, last: str) -> list[tuple[str, str]]:
     found = until(
-        lambda: list(consumer.heard), lambda found: last in [event for event, _ in found], f"{last} to be told"
+        lambda: list(consumer.heard), lambda found: last in [event for event, _ in found], f"{last} to be notified"
     )
     consumer.heard.clear()
     return found
 
 
 @across_cells
-def test_success(cloud: LiveCloud, consumer: Consumer, *, across_cells: bool) -> None:
+def test_a_migration_is_notified_from_start_to_end(cloud: LiveCloud, consumer: Consumer, *, across_cells: bool) -> None:
     server, source, target = booted(cloud, across_cells=across_cells)
     assert cloud.migrated(server, host=target).compute_host == target
     assert heard(consumer, "post.end") == [
@@ -74,7 +75,7 @@ def test_success(cloud: LiveCloud, consumer: Consumer, *, across_cells: bool) ->
 
 
 @across_cells
-def test_abort(cloud: LiveCloud, consumer: Consumer, *, across_cells: bool) -> None:
+def test_an_abort_is_notified_with_its_rollback(cloud: LiveCloud, consumer: Consumer, *, across_cells: bool) -> None:
     server, source, target = booted(cloud, across_cells=across_cells)
     cloud.busy(server)
     cloud.migrate_live(server, host=target)
@@ -93,7 +94,7 @@ def test_abort(cloud: LiveCloud, consumer: Consumer, *, across_cells: bool) -> N
     assert ("abort.start", source) in found
 
 
-def test_no_host(cloud: LiveCloud, consumer: Consumer) -> None:
+def test_a_migration_without_a_host_is_notified_as_an_error(cloud: LiveCloud, consumer: Consumer) -> None:
     server = cloud.boot()
     consumer.heard.clear()
     cloud.break_driver(list(cloud.parts.computes), "check_live_target")
@@ -103,7 +104,7 @@ def test_no_host(cloud: LiveCloud, consumer: Consumer) -> None:
     ]
 
 
-def test_force(cloud: LiveCloud, consumer: Consumer) -> None:
+def test_a_forced_completion_is_notified(cloud: LiveCloud, consumer: Consumer) -> None:
     server = cloud.boot()
     source = cloud.host_of(server)
     cloud.busy(server)

@@ -1,14 +1,14 @@
-"""Pinned CPUs and pages in a live migration: claimed at the target before, given back at the source after. PCI devices stay."""
+"""Pinned CPUs and pages in a live migration: claimed at the target before, released at the source after. PCI devices stay."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pinned_cloud
 import pytest
-from pinned_cloud import NOTHING, claims_of, guest_topology, held, nothing_held, pinned
 
 from causeway.moves.hardware import recorded_claims
+from tests.functional.servers import pinned_cloud
+from tests.functional.servers.pinned_cloud import NOTHING, claims_of, guest_topology, held, nothing_held, pinned
 
 from .live_cloud import LiveCloud
 
@@ -77,13 +77,13 @@ def test_a_pinned_server_takes_its_claim_to_another_cell(cloud: LiveCloud, monke
     seen: list[Any] = []
     works = driver.go_on
 
-    def goes_on(uuid: str, *, is_paused: bool) -> None:
-        # The record names the target by now: that is what both hosts are told if they lose their claims.
+    def look_and_continue(uuid: str, *, is_paused: bool) -> None:
+        # The record names the target by now: that is what both hosts get if they lose their claims.
         record = cloud.record(server, target[:5])
         seen.extend(each.instance.numa_topology for host in (source, target) for each in recorded_claims(record, host))
         works(uuid, is_paused=is_paused)
 
-    monkeypatch.setattr(driver, "go_on", goes_on)
+    monkeypatch.setattr(driver, "go_on", look_and_continue)
     assert cloud.migrated(server, host=target).compute_host == target
     after = cloud.record(server, target[:5]).numa_topology
     assert seen == [before, after] and before != after

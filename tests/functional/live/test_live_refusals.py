@@ -90,7 +90,7 @@ def test_no_host_is_left(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> N
     assert cloud.memory(server) == memory
     cloud.check_left_nothing(server, source)
     assert "No valid host" in cloud.action(server, "live-migration").message
-    # Before 2.34 its client is told.
+    # Before 2.34 its client gets an answer.
     answer = cloud.migrate_live(server, version="2.33")
     assert answer.status_code == 400 and "No valid host" in message(answer)[1]
     cloud.settle()
@@ -101,7 +101,7 @@ def test_no_host_is_left(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> N
     cloud.check_left_nothing(server, source)
 
 
-def test_a_host_that_is_asked_for(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_is_asked_for_is_the_only_target(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.boot()
     source = cloud.host_of(server)
     first, second = others(cloud, source)
@@ -149,7 +149,9 @@ def test_a_host_that_will_not_do(cloud: LiveCloud, host: str, said: str) -> None
         ("2.96", {"host": None, "block_migration": "perhaps"}, 400),
     ],
 )
-def test_bodies(cloud: LiveCloud, version: str, body: dict[str, Any], status: int) -> None:
+def test_bodies_are_taken_or_refused_by_version(
+    cloud: LiveCloud, version: str, body: dict[str, Any], status: int
+) -> None:
     server = cloud.boot()
     answer = cloud.admin.compute.post(
         f"/servers/{server.id}/action", json={"os-migrateLive": body}, microversion=version
@@ -169,7 +171,7 @@ def test_block_migration_must_fit_the_disks(cloud: LiveCloud) -> None:
     assert cloud.migration(volume).status == "completed"
 
 
-def test_states(cloud: LiveCloud) -> None:
+def test_a_server_in_a_wrong_state_is_refused(cloud: LiveCloud) -> None:
     server = cloud.boot()
     cloud.member.compute.stop_server(server.id)
     cloud.wait(server, "SHUTOFF")
@@ -220,7 +222,7 @@ def test_what_is_asked_of_a_migration_that_is_not_there(cloud: LiveCloud) -> Non
     cloud.after(server)
 
 
-def test_a_server_that_is_deleted_meanwhile(cloud: LiveCloud) -> None:
+def test_a_server_that_is_deleted_meanwhile_is_gone_from_both_hosts(cloud: LiveCloud) -> None:
     server = cloud.boot_from_volume()
     cloud.busy(server)
     cloud.migrate_live(server)
@@ -234,7 +236,7 @@ def test_a_server_that_is_deleted_meanwhile(cloud: LiveCloud) -> None:
     assert cloud.audit().disagreements == []
 
 
-def test_a_migration_that_takes_too_long(cloud: LiveCloud) -> None:
+def test_a_migration_that_takes_too_long_ends_as_configured(cloud: LiveCloud) -> None:
     server = cloud.boot()
     source = cloud.host_of(server)
     cloud.busy(server)
@@ -249,7 +251,7 @@ def test_a_migration_that_takes_too_long(cloud: LiveCloud) -> None:
 
 
 @pytest.mark.parametrize("method", ["prepare_live_target", "live_migrate"])
-def test_a_hypervisor_that_breaks(cloud: LiveCloud, method: str) -> None:
+def test_a_hypervisor_that_breaks_costs_the_guest_nothing(cloud: LiveCloud, method: str) -> None:
     server = cloud.boot_from_volume()
     source, memory = cloud.host_of(server), cloud.remember(server, "a line")
     cloud.break_driver(list(cloud.parts.computes), method)

@@ -6,7 +6,6 @@ import uuid
 from typing import Any
 
 import pytest
-from moves_cloud import until
 
 from causeway import errors
 from causeway.clients.image import ImageClient
@@ -18,6 +17,7 @@ from causeway.rpc.client import RpcClient
 from causeway.store.api import migrations as store
 from causeway.store.cell import instances
 from causeway.virt.driver import MEMORY
+from tests.functional.servers.moves_cloud import until
 
 from .live_cloud import LiveCloud
 from .test_live_refusals import refuse
@@ -183,7 +183,7 @@ def test_the_cell_is_left_only_if_no_host_of_it_will_do(cloud: LiveCloud, monkey
     cloud.check_left_nothing(server, after.compute_host)
 
 
-def test_who_may_not_leave_the_cell_does_not_learn_what_is_outside(cloud: LiveCloud) -> None:
+def test_who_may_not_move_to_other_cells_does_not_learn_what_is_there(cloud: LiveCloud) -> None:
     server, _memory = booted(cloud)
     there = elsewhere(cloud, server)
     policy = cloud.embedded.state.policy
@@ -222,7 +222,9 @@ def test_what_can_not_be_asked_of_it(cloud: LiveCloud, more: dict[str, Any], sai
 
 
 @pytest.mark.parametrize("method", ["save_memory", "wake", "begin_round", "destroy", "stash_disks"])
-def test_a_hypervisor_that_fails(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+def test_all_is_undone_if_a_hypervisor_fails_before_the_pivot(
+    cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
     """Before its pivot all is undone, and the guest continues where it was."""
     server, memory = booted(cloud)
     source, there = cloud.host_of(server), elsewhere(cloud, server)
@@ -315,7 +317,7 @@ def test_a_guest_that_was_shut_down_is_not_moved(cloud: LiveCloud, monkeypatch: 
     cloud.check_left_nothing(server, source)
 
 
-def test_aborting_it(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_can_be_aborted_until_the_guest_continues(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """At any moment before the guest continues elsewhere."""
     server, memory = booted(cloud)
     source, there = cloud.host_of(server), elsewhere(cloud, server)
@@ -337,7 +339,7 @@ def test_aborting_it(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cloud.temporary_images() == []
 
 
-def test_a_hypervisor_that_is_killed_between_waking_and_resuming(
+def test_a_guest_is_woken_again_if_its_hypervisor_is_killed_before_resuming(
     cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The guest is woken once more: its memory was not used yet."""

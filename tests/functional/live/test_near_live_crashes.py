@@ -68,7 +68,9 @@ def check(cloud: LiveCloud, server: Any, source: str, memory: list[str], there: 
 
 
 @pytest.mark.parametrize("point", [*STEPS, *ORDERS])
-def test_a_conductor_or_a_host_dies(cloud: LiveCloud, dies_at: Callable[[str], None], point: str) -> None:
+def test_a_migration_completes_though_a_conductor_or_a_host_dies(
+    cloud: LiveCloud, dies_at: Callable[[str], None], point: str
+) -> None:
     server, source, memory = with_memory(cloud)
     there = elsewhere(cloud, server)
     dies_at(point)
@@ -77,7 +79,7 @@ def test_a_conductor_or_a_host_dies(cloud: LiveCloud, dies_at: Callable[[str], N
 
 
 @pytest.mark.parametrize("point", CUT_OFF)
-def test_somebody_dies_while_it_goes_through_the_image_service(
+def test_it_completes_through_the_image_service_though_somebody_dies(
     cloud: LiveCloud, dies_at: Callable[[str], None], point: str
 ) -> None:
     server, source, memory = with_memory(cloud)
@@ -100,7 +102,7 @@ def test_a_message_is_lost(cloud: LiveCloud, method: str, verdict: Verdict) -> N
 
 
 @pytest.mark.parametrize("point", UNDOING)
-def test_a_conductor_dies_while_it_is_undone(
+def test_its_undo_survives_the_death_of_a_conductor(
     cloud: LiveCloud, dies_at: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     server, source, memory = with_memory(cloud)

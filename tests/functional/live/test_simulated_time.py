@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moves_cloud import PATIENCE
-from test_watched_operations import operations
 
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.moves import near_live
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import migrations as store
+from tests.functional.servers.moves_cloud import PATIENCE
+from tests.functional.servers.operations.test_watched_operations import operations
 
 from .live_cloud import LiveCloud
 
@@ -70,7 +70,8 @@ def writes(cloud: LiveCloud, server: Any) -> int:
 
 
 def stood_still(cloud: LiveCloud, server: Any) -> float:
-    found: float = cloud.driver(cloud.host_of(server)).guest_stood_still(server.id)
+    found = cloud.driver(cloud.host_of(server)).guest_stood_still(server.id)
+    assert found is not None
     return found
 
 
@@ -85,7 +86,7 @@ def migrated_cold(cloud: LiveCloud, server: Any) -> Any:
 
 
 def while_reporting(cloud: LiveCloud, look: Callable[[], None]) -> None:
-    """``look`` is called in the middle of transfers, when hosts tell how far they are."""
+    """``look`` is called in the middle of transfers, when hosts report how far they are."""
 
     def on_send(message: Outgoing) -> Verdict:
         if message.method in ("report_progress", "report_live_progress"):

@@ -9,13 +9,13 @@ from typing import Any
 
 import falcon.testing
 import pytest
-from tests.functional.conftest import Cloud
 
 from causeway.clients.session import ServiceSessions
 from causeway.clients.vendordata import Vendordata
 from causeway.metadata.app import MetadataServices, build_app
 from causeway.metadata.callers import sign
 from causeway.model.instance import Instance
+from tests.functional.conftest import Cloud
 
 SECRET = "of-agent-and-service"
 

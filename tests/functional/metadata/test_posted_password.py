@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.functional.conftest import Caller, Cloud
-from tests.functional.metadata.conftest import Guests, signed
 
 from causeway.model.guest_password import password_in, with_password
 from causeway.store.cell import instances
+from tests.functional.conftest import Caller, Cloud
+from tests.functional.metadata.conftest import Guests, signed
 
 PASSWORD = "/openstack/latest/password"
 # As base64 of what a key of 4096 bits makes.
@@ -67,7 +67,7 @@ def test_who_may_not_post(cloud: Cloud, guests: Guests) -> None:
 def test_records_that_a_move_has_closed_are_waited_for(
     cloud: Cloud, guests: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The move that closed them has died: the guest is told to try again, and nothing is written behind the move's back."""
+    """The move that closed them has died: the guest is asked to try again, and nothing is written behind the move's back."""
     monkeypatch.setattr("causeway.store.servers.PATIENCE", 0.0)
     monkeypatch.setattr("causeway.store.servers._has_ended", lambda *_: False)
     server = cloud.server()
@@ -78,7 +78,7 @@ def test_records_that_a_move_has_closed_are_waited_for(
     assert guests.post(server, PASSWORD, b"A").status_code == 200
 
 
-def test_shorter_than_the_one_before() -> None:
+def test_a_shorter_password_replaces_all_of_a_longer_one() -> None:
     long = with_password({"other": "kept"}, "A" * 600)
     assert password_in(long) == "A" * 600
     assert with_password(long, "B") == {"other": "kept", "password_0": "B"}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.functional.conftest import Cloud
 from tests.functional.metadata.conftest import Guests
 from tests.ports import free_port
@@ -61,7 +62,7 @@ def dynamic(cloud: Cloud, service: Service) -> Service:
     return service
 
 
-def test_a_file(cloud: Cloud, guests: Guests, tmp_path: Path) -> None:
+def test_vendor_data_is_read_from_a_file(cloud: Cloud, guests: Guests, tmp_path: Path) -> None:
     server = cloud.server()
     assert guests.get(server, VENDOR_DATA).json == guests.get(server, VENDOR_DATA2).json == {}
     path = tmp_path / "vendor.json"
@@ -122,7 +123,7 @@ def test_it_is_asked_once_for_what_is_remembered(cloud: Cloud, guests: Guests, d
     ids=["500", "404", "302", "no json"],
 )
 @pytest.mark.parametrize("fatal", [False, True])
-def test_a_service_that_fails(
+def test_a_service_that_fails_is_left_out_or_fatal_as_configured(
     cloud: Cloud, guests: Guests, dynamic: Service, status: int, body: bytes, fatal: bool
 ) -> None:
     cloud.option("api", "vendordata_dynamic_failure_fatal", fatal)

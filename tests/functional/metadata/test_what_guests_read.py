@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.functional.conftest import Cloud
-from tests.functional.metadata.conftest import Guests, signed
 
 from causeway.guest_data import config_drive, ec2, versions
 from causeway.guest_data.facts import ServerFacts
@@ -22,6 +20,8 @@ from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.store.api import mappings
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import statements
+from tests.functional.conftest import Cloud
+from tests.functional.metadata.conftest import Guests, signed
 
 UUID = "11111111-2222-4333-8444-555555555555"
 IMAGE = "aaaaaaaa-0000-4000-8000-00000000abcd"
@@ -80,7 +80,7 @@ def devices() -> list[BlockDevice]:
 # --- OpenStack
 
 
-def test_openstack_versions(server: Instance, guests: Guests) -> None:
+def test_the_versions_of_openstack_files_are_listed(server: Instance, guests: Guests) -> None:
     assert guests.get(server, "/openstack").text.splitlines() == [
         *("2012-08-10", "2013-04-04", "2013-10-17", "2015-10-15", "2016-06-30", "2016-10-06", "2017-02-22"),
         *("2018-08-27", "2020-10-14", "2025-04-04", "latest"),
@@ -97,7 +97,7 @@ def test_openstack_versions(server: Instance, guests: Guests) -> None:
         ("latest", "meta_data.json user_data password vendor_data.json network_data.json vendor_data2.json"),
     ],
 )
-def test_openstack_files(server: Instance, guests: Guests, version: str, files: str) -> None:
+def test_each_version_has_its_files(server: Instance, guests: Guests, version: str, files: str) -> None:
     for path in (f"/openstack/{version}", f"/openstack/{version}/", f"//openstack//{version}"):
         assert guests.get(server, path).text.split() == files.split()
     later = set(versions.FILES) - set(files.split())
@@ -107,7 +107,7 @@ def test_openstack_files(server: Instance, guests: Guests, version: str, files: 
         assert guests.get(server, f"/openstack/{version}/{name}").status_code == 404
 
 
-def test_meta_data(server: Instance, guests: Guests) -> None:
+def test_meta_data_has_what_is_known_of_the_server(server: Instance, guests: Guests) -> None:
     answer = guests.get(server, "/openstack/latest/meta_data.json")
     assert answer.headers["content-type"] == "application/json"
     reported = answer.json
@@ -144,7 +144,9 @@ def test_meta_data(server: Instance, guests: Guests) -> None:
         ("2020-10-14", set()),
     ],
 )
-def test_meta_data_of_earlier_versions(server: Instance, guests: Guests, version: str, missing: set[str]) -> None:
+def test_meta_data_of_earlier_versions_has_less(
+    server: Instance, guests: Guests, version: str, missing: set[str]
+) -> None:
     latest = guests.get(server, "/openstack/latest/meta_data.json").json
     reported = guests.get(server, f"/openstack/{version}/meta_data.json").json
     assert latest.keys() - reported.keys() == missing
@@ -162,7 +164,7 @@ def test_a_plain_server_has_no_empty_keys(cloud: Cloud, guests: Guests) -> None:
     assert guests.get(plain, "/latest/meta-data/local-ipv4").text == ""
 
 
-def test_the_domain_of_host_names(cloud: Cloud, server: Instance, guests: Guests) -> None:
+def test_host_names_have_the_configured_domain(cloud: Cloud, server: Instance, guests: Guests) -> None:
     cloud.option("api", "dhcp_domain", "")
     assert guests.get(server, "/openstack/latest/meta_data.json").json["hostname"] == "web-1"
     cloud.option("api", "dhcp_domain", "cloud.example")
@@ -172,7 +174,7 @@ def test_the_domain_of_host_names(cloud: Cloud, server: Instance, guests: Guests
 # --- EC2
 
 
-def test_the_ec2_tree(server: Instance, guests: Guests) -> None:
+def test_the_ec2_tree_has_what_is_known_of_the_server(server: Instance, guests: Guests) -> None:
     assert walk(guests, server, "/latest/meta-data") == {
         "/ami-id": "ami-aaaaaaaa00004000800000000000abcd",
         "/ami-launch-index": "2",
@@ -214,7 +216,7 @@ def test_the_ec2_tree(server: Instance, guests: Guests) -> None:
         ("2009-04-04", ""),
     ],
 )
-def test_ec2_versions(server: Instance, guests: Guests, version: str, missing: str) -> None:
+def test_each_ec2_version_has_its_fields(server: Instance, guests: Guests, version: str, missing: str) -> None:
     latest = set(guests.get(server, "/ec2/latest/meta-data/").text.split("\n"))
     assert latest - set(guests.get(server, f"/{version}/meta-data/").text.split("\n")) == set(missing.split())
 
@@ -315,7 +317,7 @@ def counted() -> Iterator[Counter[str]]:
     sent.update(statements.snapshot() - before)
 
 
-def test_what_it_costs(cloud: Cloud, server: Instance, guests: Guests) -> None:
+def test_metadata_costs_three_statements_and_less_with_a_cache(cloud: Cloud, server: Instance, guests: Guests) -> None:
     guests.get(server, "/openstack/latest/meta_data.json")
     with counted() as sent:
         guests.get(server, "/openstack/latest/meta_data.json")

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.functional.conftest import Cloud, Recorder
-from tests.functional.metadata.conftest import SECRET, Guests, application, signed
 
 from causeway import errors
 from causeway.metadata.callers import sign
 from causeway.model.instance import Instance
 from causeway.store.api import mappings
 from causeway.store.cell import instances
+from tests.functional.conftest import Cloud, Recorder
+from tests.functional.metadata.conftest import SECRET, Guests, application, signed
 
 META_DATA = "/openstack/latest/meta_data.json"
 OTHER = "99999999-2222-4333-8444-555555555555"
@@ -46,7 +46,9 @@ def directly(cloud: Cloud) -> Guests:
     ],
     ids=str,
 )
-def test_behind_the_agent(cloud: Cloud, guests: Guests, changes: dict[str, str], status: int) -> None:
+def test_a_signed_request_is_answered_and_no_other(
+    cloud: Cloud, guests: Guests, changes: dict[str, str], status: int
+) -> None:
     server = cloud.server()
     answer = guests.ask("GET", META_DATA, headers=signed(server, **changes))
     assert answer.status_code == status
@@ -103,17 +105,19 @@ def test_a_load_balancer_signs_its_own_name(cloud: Cloud, guests: Guests, networ
     assert guests.ask("GET", META_DATA, headers=headers).status_code == 400
 
 
-def test_directly_by_the_address_of_the_caller(cloud: Cloud, directly: Guests, network: Recorder) -> None:
+def test_a_direct_caller_is_known_by_its_address(cloud: Cloud, directly: Guests, network: Recorder) -> None:
     server = cloud.server()
     network.answers["ports_with_address"] = [port_of(server)]
-    # What everybody can write is not heeded.
+    # What everybody can write is not trusted.
     claims = {**signed(cloud.server()), "X-Forwarded-For": "10.0.0.66"}
     answer = directly.ask("GET", META_DATA, headers=claims, remote_addr="10.0.0.5")
     assert answer.json["uuid"] == server.uuid
     assert network.calls == [("ports_with_address", {"args": ("10.0.0.5", None)})]
 
 
-def test_directly_behind_a_proxy_by_what_the_proxy_saw(cloud: Cloud, directly: Guests, network: Recorder) -> None:
+def test_a_caller_behind_a_proxy_is_known_by_what_the_proxy_saw(
+    cloud: Cloud, directly: Guests, network: Recorder
+) -> None:
     cloud.option("api", "use_forwarded_for", True)
     network.answers["ports_with_address"] = [port_of(cloud.server())]
     for forwarded, known in [
@@ -141,7 +145,7 @@ def test_directly_behind_a_proxy_by_what_the_proxy_saw(cloud: Cloud, directly: G
     ],
     ids=["none", "several", "of nobody", "of another project", "of no server"],
 )
-def test_an_address_that_belongs_to_no_server(
+def test_an_address_that_belongs_to_no_server_is_not_found(
     cloud: Cloud, directly: Guests, network: Recorder, ports: Callable[[Instance], list[dict[str, Any]]]
 ) -> None:
     network.answers["ports_with_address"] = ports(cloud.server())
@@ -156,7 +160,9 @@ def test_an_address_that_belongs_to_no_server(
         (RuntimeError("secret-host"), 500),
     ],
 )
-def test_a_network_service_that_fails(directly: Guests, network: Recorder, failure: Exception, status: int) -> None:
+def test_a_network_service_that_fails_is_answered_without_details(
+    directly: Guests, network: Recorder, failure: Exception, status: int
+) -> None:
     network.answers["ports_with_address"] = failure
     answer = directly.ask("GET", META_DATA, remote_addr="10.0.0.5")
     assert answer.status_code == status
@@ -164,7 +170,9 @@ def test_a_network_service_that_fails(directly: Guests, network: Recorder, failu
     assert answer.text.strip()
 
 
-def test_a_database_that_fails(cloud: Cloud, guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_fails_is_answered_without_details(
+    cloud: Cloud, guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: Any) -> Any:
         raise errors.DatabaseFailed("cell1 does not answer", details="secret-host")
 

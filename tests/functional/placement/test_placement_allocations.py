@@ -79,7 +79,7 @@ def test_a_host_that_is_gone_refuses_a_claim(client: PlacementClient) -> None:
         claimed(client, new_uuid())
 
 
-def test_two_that_race_for_the_last_slot(placement: LocalPlacement, make_host: MakeHost) -> None:
+def test_of_those_that_race_for_the_last_slot_one_gets_it(placement: LocalPlacement, make_host: MakeHost) -> None:
     host = make_host(vcpus=1)
     start = threading.Barrier(4)
 
@@ -159,7 +159,9 @@ def test_a_move_to_a_full_host_changes_nothing(
     assert truth(placement, server) == {other: LARGE}
 
 
-def test_a_move_repeated_after_a_crash(client: PlacementClient, placement: LocalPlacement, make_host: MakeHost) -> None:
+def test_a_move_that_is_repeated_holds_the_same(
+    client: PlacementClient, placement: LocalPlacement, make_host: MakeHost
+) -> None:
     source, target = make_host(), make_host()
     server, migration = moved(client, source, target)
     for repeats in (client, placement.client()):
@@ -209,10 +211,10 @@ def test_a_server_that_another_writer_took_elsewhere_is_not_moved_from_memory(
     assert truth(placement, migration) == {elsewhere: SMALL}
 
 
-def test_returning_and_moving_again_with_the_same_migration(
+def test_moving_again_with_the_same_migration_keeps_the_sources(
     client: PlacementClient, placement: LocalPlacement, make_host: MakeHost
 ) -> None:
-    """One process moves, another gives back, the first one moves again: the source's must not get lost."""
+    """One process moves, another returns them, the first one moves again: the source's must not get lost."""
     source, target = make_host(), make_host()
     server, migration = moved(client, source, target)
     placement.client().return_allocations(server, migration)
@@ -243,7 +245,9 @@ def test_a_server_that_holds_nothing_can_still_be_moved(
 
 
 @pytest.mark.parametrize("remembers", [True, False])
-def test_give_back(client: PlacementClient, placement: LocalPlacement, make_host: MakeHost, remembers: bool) -> None:
+def test_a_failed_move_returns_its_allocations(
+    client: PlacementClient, placement: LocalPlacement, make_host: MakeHost, remembers: bool
+) -> None:
     source, target = make_host(), make_host()
     server, migration = moved(client, source, target)
     giver = client if remembers else placement.client()
@@ -335,7 +339,7 @@ def test_answers_that_are_lost_again(placement: LocalPlacement, make_host: MakeH
     assert client.get_usages(target) == NOTHING
 
 
-def test_moving_allocations_between_consumers(
+def test_allocations_move_between_consumers_once(
     client: PlacementClient, placement: LocalPlacement, make_host: MakeHost
 ) -> None:
     host = make_host()
@@ -360,7 +364,7 @@ def test_many_moves_at_once_from_one_host_to_another(placement: LocalPlacement, 
     assert client.get_usages(target)["VCPU"] == 24
 
 
-def test_usage_of_a_project(client: PlacementClient, make_host: MakeHost) -> None:
+def test_the_usage_of_a_project_is_what_it_holds(client: PlacementClient, make_host: MakeHost) -> None:
     project = new_uuid()
     client.claim(new_uuid(), {make_host(): SMALL}, project, "user")
     assert client.get_project_usages(project) == SMALL

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -25,10 +26,10 @@ def new_uuid() -> str:
     return str(uuid.uuid4())
 
 
-def candidates(client: PlacementClient, **group: object) -> set[str]:
+def candidates(client: PlacementClient, **group: Any) -> set[str]:
     asked = CandidatesRequest(
         [RequestGroup(resources={"VCPU": 1}, **group)], root_forbidden={"COMPUTE_STATUS_DISABLED"}
-    )  # type: ignore[arg-type]
+    )
     found = client.allocation_candidates(asked)
     return {found.root_of(request) for request in found.requests}
 
@@ -122,7 +123,7 @@ def test_those_who_write_to_one_provider_at_once_all_succeed(placement: LocalPla
     assert placement.client().get_aggregates(host) == aggregates
 
 
-def test_deleting_a_provider(client: PlacementClient, make_host: MakeHost) -> None:
+def test_a_provider_is_deleted_with_its_allocations_only_if_asked(client: PlacementClient, make_host: MakeHost) -> None:
     host, server = make_host(), new_uuid()
     client.claim(server, {host: {"VCPU": 1}}, "project", "user")
     with pytest.raises(errors.ServiceRefused):
@@ -147,7 +148,7 @@ def test_the_public_application_wants_a_token(placement: LocalPlacement) -> None
     assert session.get("http://public/resource_providers").status_code == 401
 
 
-def test_one_placement_at_a_time(placement: LocalPlacement, tmp_path: Path) -> None:
+def test_a_process_runs_one_placement_at_a_time(placement: LocalPlacement, tmp_path: Path) -> None:
     assert placement is not None
     with pytest.raises(RuntimeError, match="runs in this process already"):
         local_placement(tmp_path / "other.sqlite")

@@ -1,4 +1,4 @@
-"""Placement is told for which request it is asked."""
+"""Placement learns for which request it is asked."""
 
 from __future__ import annotations
 

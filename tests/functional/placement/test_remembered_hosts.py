@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from oslo_config.cfg import ConfigOpts
-from tests.functional.placement.test_scheduler import Cloud, across_cells, boot, now, spec_of
 
 from causeway import errors
 from causeway.clients.placement import Inventory, PlacementClient
@@ -21,6 +20,7 @@ from causeway.conf import scheduler as options
 from causeway.model.flavor import Flavor
 from causeway.scheduler import RequestedGroup, RequestSpec, Scheduler
 from causeway.scheduler.many import Mover, PackRequest
+from tests.functional.placement.test_scheduler import Cloud, across_cells, boot, now, spec_of
 
 SMALL = Flavor("1", "small", 1, 128, 1)
 GEN2 = Flavor("2", "gen2", 2, 512, 2, extra_specs={"aggregate_instance_extra_specs:gen": "2"})
@@ -123,7 +123,7 @@ def test_a_decision_asks_about_one_host(conf: ConfigOpts, client: PlacementClien
     assert cloud.looks == looks
 
 
-def test_the_last_free_place_of_a_full_cloud(
+def test_the_last_free_place_of_a_full_cloud_is_found(
     conf: ConfigOpts, client: PlacementClient, placement: LocalPlacement, make_host: MakeHost
 ) -> None:
     """It became free after everything was looked at: a build and a drain find it all the same."""
@@ -144,7 +144,7 @@ def test_the_last_free_place_of_a_full_cloud(
         boot(scheduler, spec_of(SMALL))
 
 
-def test_a_place_beyond_the_first_that_placement_offers(
+def test_a_place_beyond_the_first_that_placement_offers_is_found(
     conf: ConfigOpts, client: PlacementClient, make_host: MakeHost
 ) -> None:
     """Who asks for some of those that fit, and finds that none of these will do, asks for all."""
@@ -199,7 +199,7 @@ def test_a_group_is_kept_apart_and_together(conf: ConfigOpts, client: PlacementC
 
 
 def test_resources_below_a_node_are_asked_for(conf: ConfigOpts, client: PlacementClient, cloud: Cloud) -> None:
-    """What a host has in providers below it is not told from memory."""
+    """What a host has in providers below it is not known from memory."""
     below = str(uuid.uuid4())
     client.ensure_provider(below, f"host2-gpu-{below}", parent_uuid=cloud.node("host2"))
     try:
@@ -257,7 +257,7 @@ def test_a_claim_that_fails_releases_the_room(conf: ConfigOpts, client: Placemen
     scheduler = Scheduler(conf, client, cloud)
 
     def fails(*_anything: Any, **_options: Any) -> None:
-        raise errors.ServiceFailed("Placement is away")
+        raise errors.ServiceFailed("Placement is unreachable")
 
     claim, client.claim = client.claim, fails  # type: ignore[method-assign,assignment]
     with pytest.raises(errors.ServiceFailed):

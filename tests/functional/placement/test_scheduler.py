@@ -135,7 +135,8 @@ MEMBERS: dict[str, set[str]] = defaultdict(set)
 
 
 def spec_of(flavor: Flavor, **fields: Any) -> RequestSpec:
-    spec = RequestSpec(**({"instance_uuid": new_uuid(), "project_id": "p", "user_id": "u", "flavor": flavor} | fields))
+    given: dict[str, Any] = {"instance_uuid": new_uuid(), "project_id": "p", "user_id": "u", "flavor": flavor}
+    spec = RequestSpec(**given | fields)
     if spec.server_group is not None:
         MEMBERS[spec.server_group.uuid].add(spec.instance_uuid)
     return spec
@@ -230,7 +231,7 @@ def test_a_forced_host_passes_all_filters(scheduler: Scheduler) -> None:
     assert boot(scheduler, spec_of(GEN2, force_hosts=["cell1-host1"])).selected.host == "cell1-host1"
 
 
-def test_too_large_for_every_host(scheduler: Scheduler) -> None:
+def test_a_flavor_too_large_for_every_host_is_refused_with_amounts(scheduler: Scheduler) -> None:
     with pytest.raises(errors.NoValidHost) as none:
         boot(scheduler, spec_of(Flavor("4", "huge", 1, 100_000, 1)))
     assert none.value.message == (
@@ -238,13 +239,13 @@ def test_too_large_for_every_host(scheduler: Scheduler) -> None:
     )
 
 
-def test_a_resource_that_nobody_has(scheduler: Scheduler, cloud: Cloud) -> None:
+def test_a_resource_that_nobody_has_is_refused(scheduler: Scheduler, cloud: Cloud) -> None:
     cloud.add_host("gpu", "cell1")
     with pytest.raises(errors.NoValidHost, match="have no VGPU"):
         boot(scheduler, spec_of(Flavor("5", "gpu", 1, 128, 1, extra_specs={"resources:VGPU": "1"})))
 
 
-def test_traits_that_are_required_or_forbidden(scheduler: Scheduler, client: PlacementClient, cloud: Cloud) -> None:
+def test_required_and_forbidden_traits_decide(scheduler: Scheduler, client: PlacementClient, cloud: Cloud) -> None:
     client.change_traits(cloud.node("cell1-host1"), add={"CUSTOM_FAST"})
     required = Flavor("6", "fast", 1, 128, 1, extra_specs={"trait:CUSTOM_FAST": "required"})
     forbidden = Flavor("7", "slow", 1, 128, 1, extra_specs={"trait:CUSTOM_FAST": "forbidden"})
@@ -266,7 +267,7 @@ def test_a_disabled_host_gets_nothing(scheduler: Scheduler, client: PlacementCli
         boot(scheduler, spec_of(GEN1))
 
 
-def test_availability_zones(scheduler: Scheduler, cloud: Cloud) -> None:
+def test_a_server_goes_to_the_zone_that_it_wants(scheduler: Scheduler, cloud: Cloud) -> None:
     cloud.add_aggregate(["cell1-host1"], {"availability_zone": "zone1"})
     in_zone = boot(scheduler, spec_of(ANY, availability_zone="zone1")).selected
     assert (in_zone.host, in_zone.availability_zone) == ("cell1-host1", "zone1")
@@ -279,14 +280,14 @@ def test_availability_zones(scheduler: Scheduler, cloud: Cloud) -> None:
         boot(scheduler, spec_of(ANY, availability_zone="zone9"))
 
 
-def test_a_zone_that_was_made_a_moment_ago(scheduler: Scheduler, cloud: Cloud) -> None:
+def test_a_zone_that_was_made_a_moment_ago_is_found(scheduler: Scheduler, cloud: Cloud) -> None:
     """What is remembered says that there is no such zone: that is looked up again before it is said."""
     boot(scheduler, spec_of(ANY))
     cloud.add_aggregate(["cell2-host1"], {"availability_zone": "new"})
     assert boot(scheduler, spec_of(ANY, availability_zone="new")).selected.host == "cell2-host1"
 
 
-def test_a_host_that_is_down(scheduler: Scheduler, cloud: Cloud) -> None:
+def test_a_host_that_is_down_is_passed_over(scheduler: Scheduler, cloud: Cloud) -> None:
     cloud.records["cell1-host1"].service.last_seen_up = now() - timedelta(seconds=61)
     assert boot(scheduler, spec_of(GEN1)).selected.host == "cell1-host2"
     with pytest.raises(errors.NoValidHost, match="1 is down"):
@@ -317,7 +318,9 @@ def test_a_host_that_filled_up_is_passed_over(conf: ConfigOpts, placement: Local
     assert result.alternates == []
 
 
-def test_racing_for_the_last_slots(conf: ConfigOpts, client: PlacementClient, make_host: MakeHost) -> None:
+def test_those_that_race_for_the_last_slots_get_one_each(
+    conf: ConfigOpts, client: PlacementClient, make_host: MakeHost
+) -> None:
     """Two hosts with one slot each, six requests: two get one, and say where."""
     cloud = Cloud(client, make_host)
     cloud.add_host("one", "cell1", vcpus=1)
@@ -351,7 +354,7 @@ def test_several_servers_get_hosts_or_none_does(scheduler: Scheduler, client: Pl
     assert [client.get_allocations(server).allocations for server in five] == [{}] * 5
 
 
-def test_members_of_an_anti_affinity_group_that_race(scheduler: Scheduler) -> None:
+def test_members_of_an_anti_affinity_group_that_race_get_different_hosts(scheduler: Scheduler) -> None:
     """The databases do not show the first one's host yet when the second one asks."""
     group = RequestedGroup(new_uuid(), "anti-affinity")
     start = threading.Barrier(4)

@@ -29,7 +29,7 @@ VERSION = re.compile(r"^\d+\.\d+$")
 
 
 # What services need in their configuration to send them.
-VERSIONED = {
+VERSIONED: dict[str, dict[str, Any]] = {
     "notifications": {"notification_format": "versioned"},
     "oslo_messaging_notifications": {"driver": "messagingv2"},
 }
@@ -152,7 +152,7 @@ def check_move(heard: list[dict[str, Any]], source: str, target: str, conductors
         "instance.resize_confirm.start",
         "instance.resize_confirm.end",
     ]
-    # As in the field: of a confirm across cells a conductor tells, as if it were a compute.
+    # As in the field: of a confirm across cells a conductor notifies, as if it were a compute.
     publishers = {publisher for _event, publisher in reported[-2:]}
     assert publishers <= {f"nova-compute:{name}" for name in conductors}, publishers
     for each in heard:

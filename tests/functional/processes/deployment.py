@@ -19,10 +19,10 @@ from typing import Any
 import openstack
 import requests
 import yaml
-from tests.functional.processes.rabbit import free_ports
 
 from causeway.store.api import journal
 from causeway.store.database import Database
+from tests.ports import free_ports
 
 CAUSEWAY = Path(sys.executable).with_name("causeway")
 PATIENCE = 90
@@ -30,7 +30,7 @@ LEASE = 3
 CONDUCTORS = ("conductor1", "conductor2")
 # cell -> hosts
 CELLS = {"cell1": ["host1"], "cell2": ["host2"]}
-OPTIONS = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "DEFAULT": {"report_interval": 2, "rpc_response_timeout": 20},
     "moves": {"lease": LEASE},
     "fault_injection": {"enabled": True},
@@ -150,7 +150,7 @@ class Deployment:
         names = ("api", "scheduler", *CONDUCTORS, *self.cell_conductors, *self.hosts)
         api_port, *others = free_ports(1 + len(names))
         self.api_url = f"http://127.0.0.1:{api_port}"
-        #: where each process tells its metrics
+        #: where each process serves its metrics
         self.metrics = {name: f"127.0.0.1:{port}" for name, port in zip(names, others, strict=True)}
 
     def start(self) -> None:
@@ -204,7 +204,7 @@ class Deployment:
         return self._start(name, role, *options, *arguments)
 
     def files_of(self, name: str) -> list[Path]:
-        """The configuration of a process. Neither computes nor conductors of cells are told of the API database."""
+        """The configuration of a process. Neither computes nor conductors of cells know the API database."""
         if name in self.cell_conductors:
             return [self.directory / "common.conf", self.directory / f"{name}.conf"]
         own = [self.directory / file for file in ("services.conf", "common.conf", f"{name}.conf")]

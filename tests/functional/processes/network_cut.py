@@ -1,7 +1,7 @@
 """A host that can be cut off from the network: a process in a network namespace of its own.
 
 It keeps its addresses: whatever it reaches on 127.0.0.1 goes through pairs of forwarders, one in the namespace, one outside,
-joined by a socket in the file system. Cut off, nothing passes and nobody is told, as when a cable is pulled: connections stay
+joined by a socket in the file system. Cut off, nothing passes and nobody is notified, as when a cable is pulled: connections stay
 open, and what was on its way arrives later, if anybody still waits for it.
 
 ``python network_cut.py DIRECTORY PORT...`` runs the forwarders of one side (see `Cable`).
@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 START_SECONDS = 20
@@ -115,9 +116,9 @@ async def _serve(side: str, directory: Path, ports: Sequence[int]) -> None:
 
     for port in ports:
         if side == "inside":
-            await asyncio.start_server(lambda r, w, port=port: from_namespace(port, r, w), "127.0.0.1", port)
+            await asyncio.start_server(partial(from_namespace, port), "127.0.0.1", port)
         else:
-            await asyncio.start_unix_server(lambda r, w, port=port: to_machine(port, r, w), directory / str(port))
+            await asyncio.start_unix_server(partial(to_machine, port), directory / str(port))
     if side == "inside":
         (directory / "inside").touch()
     await asyncio.Event().wait()

@@ -1,6 +1,6 @@
 """A deployment that the functional suite runs on by URL: with what a new embedded cloud has in it, and described in a file.
 
-The suite runs as its users run it, ``pytest --cloud DIRECTORY/cloud.yaml tests/functional/moves``, in a process of its own.
+The suite runs as its users run it, ``pytest --cloud DIRECTORY/cloud.yaml tests/functional/servers``, in a process of its own.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 from xml.etree import ElementTree
 
 import yaml
-from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment
 
 from causeway.embedded.content import FLAVORS, GENERATION
+from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment
 
 ROOT = Path(__file__).parents[3]
 CELLS = {cell: [f"{cell}-host1", f"{cell}-host2"] for cell in ("cell1", "cell2")}
 # What hosts, zones and aggregates are counts at once, as where scheduler and API are one process.
 SUITE_OPTIONS = {**OPTIONS, "scheduler": {"host_state_max_age": 0}}
-SUITE = ("tests/functional/moves", "tests/functional/known_bugs")
+SUITE = ("tests/functional/servers", "tests/functional/known_bugs")
 # Seconds for one test.
 PATIENCE = 600
 

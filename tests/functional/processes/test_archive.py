@@ -101,7 +101,7 @@ def test_only_deleted_servers_are_moved_each_as_a_whole(manage: Manage, records:
     assert (again.exit_code, again.output) == (0, "Nothing was archived.\n")
 
 
-def test_no_more_rows_than_asked_for_at_once(manage: Manage, records: Records) -> None:
+def test_no_more_rows_are_archived_at_once_than_asked_for(manage: Manage, records: Records) -> None:
     for number in range(1, 5):
         records.server(number, CELLS[number % 2])
     assert manage("archive-deleted-rows", "--max_rows", "10").exit_code == 1
@@ -136,13 +136,13 @@ def test_cell0_is_asked_for(manage: Manage, records: Records) -> None:
     assert manage("archive-deleted-rows", "--all-cells").exit_code == 1
 
 
-def test_before_a_time(manage: Manage, records: Records) -> None:
+def test_only_rows_from_before_a_time_are_archived(manage: Manage, records: Records) -> None:
     records.server(1)
     assert manage("archive-deleted-rows", "--before", "2000-01-01").exit_code == 0
     assert manage("archive-deleted-rows", "--before", "2999-01-01T00:00:00").exit_code == 1
 
 
-def test_purge(manage: Manage, records: Records) -> None:
+def test_archived_rows_are_purged(manage: Manage, records: Records) -> None:
     records.server(1)
     assert manage("purge", "--all").exit_code == 3
     manage("archive-deleted-rows")
@@ -166,11 +166,11 @@ def test_purge(manage: Manage, records: Records) -> None:
         (("purge", "--before", "yesterday"), 2),
     ],
 )
-def test_bad_arguments(manage: Manage, arguments: tuple[str, ...], status: int) -> None:
+def test_bad_arguments_are_refused_with_their_status(manage: Manage, arguments: tuple[str, ...], status: int) -> None:
     assert manage(*arguments).exit_code == status
 
 
-def test_without_an_api_database(tmp_path: Path) -> None:
+def test_archiving_without_an_api_database_fails(tmp_path: Path) -> None:
     options = tmp_path / "causeway.conf"
     options.write_text(f"[api_database]\nconnection = sqlite:///{tmp_path}/no/such/directory.sqlite\n")
     result = CliRunner().invoke(cli, ["manage", "db", "archive-deleted-rows", f"--config-file={options}"])

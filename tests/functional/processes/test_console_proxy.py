@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from console_socket import Console
-from deployment import OPTIONS, Deployment
-from rabbit import free_ports, rabbit, why_not
+
+from tests.functional.processes.deployment import OPTIONS, Deployment
+from tests.functional.processes.rabbit import rabbit, why_not
+from tests.functional.servers.console_socket import Console
+from tests.ports import free_ports
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 

@@ -102,7 +102,7 @@ class TestVerifyInstance:
         assert (quiet.exit_code, quiet.output) == (reported.exit_code, "")
         return reported.exit_code, reported.output
 
-    def test_a_server_in_its_cell(self, site: Site) -> None:
+    def test_a_server_in_its_cell_is_verified(self, site: Site) -> None:
         status, said = self.verify(site, site.server("cell2"))
         assert status == 0 and "cell2" in said and site.uuids["cell2"] in said
 
@@ -113,7 +113,7 @@ class TestVerifyInstance:
         assert site.manage("db", "archive_deleted_rows").exit_code == 0
         assert site.manage("cell_v3", "verify_instance", "--uuid", uuid).exit_code == 2
 
-    def test_one_without_a_mapping_or_without_a_cell(self, site: Site) -> None:
+    def test_a_server_without_a_mapping_or_a_cell_has_its_exit_status(self, site: Site) -> None:
         assert self.verify(site, site.record())[0] == 1
         building, lost = str(uuid4()), str(uuid4())
         site.map(building, None)
@@ -121,14 +121,14 @@ class TestVerifyInstance:
         assert self.verify(site, building)[0] == 2
         assert self.verify(site, lost)[0] == 2
 
-    def test_deleted_ones(self, site: Site) -> None:
+    def test_deleted_and_archived_servers_have_their_exit_status(self, site: Site) -> None:
         deleted, archived = site.server(), site.server()
         instances.soft_delete(site.cells["cell1"], deleted)
         copies.hard_delete(site.cells["cell1"], archived)
         assert self.verify(site, deleted)[0] == 3
         assert self.verify(site, archived)[0] == 4
 
-    def test_when_it_is_unknown(self, site: Site, tmp_path: Path) -> None:
+    def test_a_cell_that_does_not_answer_makes_it_unknown(self, site: Site, tmp_path: Path) -> None:
         uuid = site.server("cell2")
         site.break_cell2(tmp_path)
         reported = site.manage("cell", "verify-instance", "--uuid", uuid)
@@ -151,7 +151,7 @@ class TestMapInstances:
         assert again.exit_code == 0 and "Mapped to cell1: 0" in again.stdout
         assert site.manage("cell", "verify-instance", "--uuid", lost).exit_code == 0
 
-    def test_so_many_at_once_the_oldest_first(self, site: Site) -> None:
+    def test_the_oldest_are_mapped_first_up_to_a_count(self, site: Site) -> None:
         began = datetime(2026, 1, 1)
         uuids = [site.record(created_at=began - timedelta(days=days)) for days in range(3)]
         first = self.map(site, "--max-count", "2")
@@ -193,7 +193,7 @@ class TestMapInstances:
         assert self.map(site).exit_code == 0
         assert site.home(uuid) is None
 
-    def test_what_is_asked_wrongly(self, site: Site) -> None:
+    def test_wrong_counts_and_cells_are_refused(self, site: Site) -> None:
         for count in ("0", "-1"):
             assert self.map(site, "--max-count", count).exit_code == 127
         assert self.map(site, cell=str(uuid4())).exit_code == 255
@@ -288,14 +288,14 @@ class TestPlacementAudit:
         assert self.holding(placement, site.node) == {server}
         assert site.manage("placement", "audit", "--delete").exit_code == 0
 
-    def test_one_provider(self, site: Site, placement: PlacementClient) -> None:
+    def test_one_provider_can_be_audited(self, site: Site, placement: PlacementClient) -> None:
         self.hold(placement, str(uuid4()), site.node)
         assert site.manage("placement", "audit", "--resource_provider", OTHERS_PROVIDER).exit_code == 0
         assert site.manage("placement", "audit", "--resource_provider", site.node).exit_code == 3
         assert site.manage("placement", "audit", "--resource_provider", str(uuid4())).exit_code == 127
 
     def test_what_a_server_may_need_is_kept(self, site: Site, placement: PlacementClient) -> None:
-        """A revert that died before it gave the allocation back: the server holds nothing itself."""
+        """A revert that died before it returned the allocation: the server holds nothing itself."""
         old = self.hold(placement, migration_of(site, site.server(), MigrationStatus.REVERTED), site.node)
         kept = site.manage("placement", "audit", "--delete")
         assert kept.exit_code == 3 and "causeway audit --fix" in kept.stdout

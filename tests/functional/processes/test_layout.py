@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consumer import VERSIONED, Consumer, check_move, consumer, secrets_of
-from deployment import CONDUCTORS, OPTIONS, Deployment, until
-from rabbit import rabbit, why_not
 
 from causeway.model.states import PowerState
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal
+from tests.functional.processes.consumer import VERSIONED, Consumer, check_move, consumer, secrets_of
+from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment, until
+from tests.functional.processes.rabbit import rabbit, why_not
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 CELLS = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
-# Seconds. So long that no move is ever taken over because of it: whoever continues was told to.
+# Seconds. So long that no move is ever taken over because of it: whoever continues was notified.
 LEASE = 120
 DATABASES = {"api_database", "database"}
 
@@ -176,7 +176,7 @@ def billing(cloud: Deployment, tmp_path: Path) -> Iterator[Consumer]:
         yield listening
 
 
-def test_notifications_as_a_consumer_hears_them(cloud: Deployment, billing: Consumer) -> None:
+def test_a_consumer_gets_the_fields_events_and_no_secrets(cloud: Deployment, billing: Consumer) -> None:
     """Of a resize into the other cell and its confirm: the field's events in its order, and no secrets."""
     server = cloud.boot(admin_password="a-guests-password", user_data=b64encode(b"a-users-data").decode())
     source = cloud.show(server).compute_host

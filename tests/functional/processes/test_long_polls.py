@@ -1,4 +1,4 @@
-"""A worker of `causeway api` that is told to end answers the requests that wait, and does not wait for their time to be over."""
+"""A worker of `causeway api` that has to end answers the requests that wait, and does not wait for their time to be over."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tests.ports import free_port
-
 from causeway.cli.web_processes import ApiProcesses
 from causeway.conf import new_config
+from tests.ports import free_port
 
 PROCESSES = multiprocessing.get_context("spawn")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from test_held_to_records import Site
 
 from causeway.model.machine_type import RECORDED
 from causeway.model.states import VmState
 from causeway.store.cell import instances
+from tests.functional.processes.test_held_to_records import Site
 
 NOBODY = "11111111-0000-0000-0000-000000000000"
 
@@ -22,7 +23,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.close()
 
 
-def become(site: Site, uuid: str, **changes: object) -> None:
+def become(site: Site, uuid: str, **changes: Any) -> None:
     instances.update(site.cells["cell1"], uuid, **changes)
 
 

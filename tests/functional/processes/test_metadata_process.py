@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import requests
-from tests.functional.conftest import Cloud
-from tests.ports import free_port
 
 from causeway.metadata.callers import sign
+from tests.functional.conftest import Cloud
+from tests.ports import free_port
 
 SECRET, TIMEOUT = "of-agent-and-service", 30
 COMMAND = [sys.executable, "-W", "ignore", "-c", "from causeway.cli.main import cli; cli()", "metadata"]

@@ -16,7 +16,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from causeway.embedded.cloud import EmbeddedCloud
-from moves_cloud import Cloud
+from tests.functional.servers.moves_cloud import Cloud
 
 def mark(name):
     Path(f"/mark-{name}").exists()
@@ -60,7 +60,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     if strace(["true"], directory / "probe").returncode:
         pytest.skip("processes may not be traced here (ptrace)")
     root = Path(__file__).parents[3]
-    paths = os.pathsep.join([str(root / "src"), str(root / "tests/functional/moves"), str(root)])
+    paths = os.pathsep.join([str(root / "src"), str(root)])
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(directory / "cloud")]
     ended = strace(command, directory / "trace", env={**os.environ, "PYTHONPATH": paths})
     assert ended.returncode == 0, ended.stderr[-3000:]

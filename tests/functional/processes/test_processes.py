@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from deployment import CONDUCTORS, Deployment, until
-from rabbit import rabbit, why_not
 
 from causeway.model.sagas import SagaState
 from causeway.store.api import journal
+from tests.functional.processes.deployment import CONDUCTORS, Deployment, until
+from tests.functional.processes.rabbit import rabbit, why_not
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
@@ -90,7 +90,7 @@ def test_a_server_comes_back_when_its_resize_is_reverted(cloud: Deployment) -> N
 
 
 @pytest.mark.parametrize("step", ["PrepResizeAtSource", "FinishResizeAtDest"])
-def test_a_conductor_that_is_killed_leaves_its_move_to_the_other(cloud: Deployment, step: str) -> None:
+def test_a_conductor_takes_over_the_move_of_one_that_is_killed(cloud: Deployment, step: str) -> None:
     """The step was done, and the journal does not know."""
     server = cloud.boot()
     source = cloud.show(server).compute_host
@@ -116,7 +116,7 @@ def test_a_conductor_that_is_killed_leaves_its_move_to_the_other(cloud: Deployme
         cloud.wait(server, "ACTIVE")
 
 
-def test_status_of_a_cloud_that_is_well(cloud: Deployment) -> None:
+def test_the_status_of_a_healthy_cloud_is_success(cloud: Deployment) -> None:
     files = [
         f"--config-file={cloud.directory / name}"
         for name in ("services.conf", "common.conf", "conductor1.conf", "databases.conf")

@@ -89,7 +89,7 @@ def test_what_is_well_and_what_is_not_configured(checked: Status) -> None:
     assert found["placement"] == ("failure", "[placement] auth_type is not set")
 
 
-def test_a_schema_that_is_older_or_newer(checked: Status, cell1: Database) -> None:
+def test_a_schema_that_is_older_or_newer_is_reported(checked: Status, cell1: Database) -> None:
     for revision, level, says in (("0001", "failure", "db sync"), ("9999", "warning", "newer")):
         with cell1.write() as connection:
             connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{revision}'"))
@@ -97,7 +97,7 @@ def test_a_schema_that_is_older_or_newer(checked: Status, cell1: Database) -> No
         assert says in checked()["cell1: database"][1]
 
 
-def test_what_hosts_lack_for_live_migrations(checked: Status, cell1: Database) -> None:
+def test_what_hosts_lack_for_live_migrations_is_a_warning(checked: Status, cell1: Database) -> None:
     def says(host: str, **capabilities: object) -> None:
         uuid = f"{host[-1]}{NODE.uuid[1:-1]}f"
         hosts.save_node(cell1, replace(NODE, uuid=uuid, host=host, hypervisor_hostname=host, capabilities=capabilities))
@@ -123,7 +123,7 @@ def test_a_cell_that_does_not_answer(checked: Status, api: Database, tmp_path: P
     assert found["cell0: database"][0] == "success"
 
 
-def test_computes_that_are_down_or_old(checked: Status, cell1: Database) -> None:
+def test_computes_that_are_down_or_old_are_reported(checked: Status, cell1: Database) -> None:
     hosts.report_service(cell1, "host2", "nova-compute", "compute", versions.SERVICE - 1)
     assert checked()["cell1: computes"][0] == "warning"
     (service,) = hosts.list_services(cell1, host="host2")
@@ -137,7 +137,9 @@ def test_computes_that_are_down_or_old(checked: Status, cell1: Database) -> None
     assert checked()["cell1: computes"][0] == "failure"
 
 
-def test_conductors_of_the_cloud_and_of_cells(checked: Status, cell1: Database, tmp_path: Path) -> None:
+def test_missing_conductors_of_the_cloud_and_of_cells_are_reported(
+    checked: Status, cell1: Database, tmp_path: Path
+) -> None:
     assert checked()["conductors"] == ("failure", "none is up")
     assert checked()["cell1: conductors"] == ("success", "none of its own: super conductors take its reports")
     cell0 = Database(f"sqlite:///{tmp_path}/cell0.sqlite", "cell0")
@@ -153,7 +155,7 @@ def test_conductors_of_the_cloud_and_of_cells(checked: Status, cell1: Database, 
     assert checked()["cell1: conductors"] == ("failure", "none is up: near")
 
 
-def test_host_mappings(checked: Status, api: Database) -> None:
+def test_wrong_host_mappings_are_a_warning(checked: Status, api: Database) -> None:
     cells.map_host(api, "host9", CELL1)
     assert checked()["cell1: host mappings"] == ("warning", "mapped, but have no compute node there: host9")
     cells.unmap_host(api, "host1")
@@ -188,7 +190,7 @@ def test_the_worst_finding_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -
     assert exit_status(Level.FAILURE, Level.WARNING) == 2
 
 
-def test_something_unexpected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_exits_with_255(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*_: object) -> None:
         raise RuntimeError("this")
 

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import click
+
 from tests.functional.processes.rabbit import why_not
 from tests.integration.clients.cloud import PRIVATE, cloud, cloud_beside
 from tests.integration.real_services.machine import VENV as SERVICES

@@ -13,9 +13,9 @@ from typing import Any
 
 import openstack
 import yaml
-from tests.integration.tempest.stack import CELLS, stack
 
 from causeway.conf.scheduler import FILTERS
+from tests.integration.tempest.stack import CELLS, stack
 
 # As the tests know them from the field's development clouds: vCPUs, RAM in MiB, disk in GiB.
 IMAGE = "cirros-0-uec"
@@ -55,7 +55,7 @@ def cloud(directory: Path) -> Iterator[Path]:
     wanted.read_dict(_OPTIONS)
     with options.open("w") as file:
         wanted.write(file)
-    command = [
+    command: list[str | Path] = [
         *(Path(sys.executable).with_name("causeway"), "up", "--state-dir", state, "--port", "0"),
         *("--hosts-per-cell", "2", "--config-file", options),
     ]

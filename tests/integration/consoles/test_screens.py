@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import patience
 import pytest
-from audited_cloud import AuditedCloud
-from console_socket import Console
 from selenium.webdriver.common.by import By
-from tests.browser import chromium_started, needs_chromium, shown
 
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.virt.lab.hosts import Lab, missing
+from tests.browser import chromium_started, needs_chromium, shown
+from tests.functional.servers import patience
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.console_socket import Console
 
 REASON = missing()
 PIXELS = "let c = document.querySelector('#screen canvas'); return c && c.width * c.height"
@@ -77,7 +77,7 @@ def shake_hands(console: Console) -> tuple[int, int, str]:
     return width, height, console.read(length).decode()
 
 
-def test_a_screen_until_its_server_moves(cloud: AuditedCloud) -> None:
+def test_a_screen_is_shown_until_its_server_moves(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     url = url_of(cloud, server, "vnc", "novnc")
     console, serial = Console(url), Console(url_of(cloud, server, "serial", "serial"))
@@ -108,7 +108,7 @@ def test_a_screen_until_its_server_moves(cloud: AuditedCloud) -> None:
 @pytest.mark.skipif(
     not Path("/usr/share/novnc/core/rfb.js").exists(), reason="there is no noVNC (Debian's package novnc)"
 )
-def test_a_screen_in_a_browser(cloud: AuditedCloud) -> None:
+def test_a_browser_shows_a_screen_until_its_server_moves(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     with chromium_started() as browser:
         browser.get(url_of(cloud, server, "vnc", "novnc"))

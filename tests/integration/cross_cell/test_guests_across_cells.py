@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import patience
 import pytest
-from audited_cloud import AuditedCloud
-from moves_cloud import until
 
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.virt.lab.hosts import Lab, missing
 from causeway.virt.libvirt.commands import run
 from causeway.virt.live import Presence
+from tests.functional.servers import patience
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.moves_cloud import until
 
 REASON = missing()
 HOSTS = ("cell1-host1", "cell2-host1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import command
@@ -32,7 +33,7 @@ def test_an_earlier_database_gets_them_and_reports_use_their_indices(new_databas
     schema.sync(database, "cell")
     with database.engine.begin() as connection:
         for column in ("source", "dest"):
-            connection.execute(sa.DDL(f"ALTER TABLE instances DROP COLUMN move_{column}_host"))
+            connection.execute(sa.text(f"ALTER TABLE instances DROP COLUMN move_{column}_host"))
         config = schema._config("cell")
         config.attributes["connection"] = connection
         command.stamp(config, "0007")
@@ -42,11 +43,11 @@ def test_an_earlier_database_gets_them_and_reports_use_their_indices(new_databas
     schema.sync(database, "cell")
 
     with database.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
-        connection.execute(sa.DDL("ANALYZE instances" if _is_postgresql(database) else "ANALYZE TABLE instances"))
+        connection.execute(sa.text("ANALYZE instances" if _is_postgresql(database) else "ANALYZE TABLE instances"))
     found = instances.of_host_or_moving(database, "host8")
     # Ten are there, and ten that are on host7 left it.
     assert len(found) == 20 and {each.host for each in found} == {"host7", "host8"}
-    sent: list[tuple[str, object]] = []
+    sent: list[tuple[str, Any]] = []
     sa.event.listen(database.engine, "before_cursor_execute", lambda *call: sent.append((call[2], call[3])))
     instances.of_host_or_moving(database, "host8")
     statement, parameters = sent[-1]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from moves_cloud import Cloud, until
 
 from causeway.audit import audit_embedded
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.sagas import SagaState, StepState
 from causeway.store.api import journal
+from tests.functional.servers.moves_cloud import Cloud, until
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +66,7 @@ def test_many_servers_move_at_once(cloud: Cloud) -> None:
     for server in servers:
         cloud.member.compute.resize_server(server.id, "gen2.small")
     for server in servers:
-        until(
-            lambda server=server: cloud.migration(server), lambda found: found.status in ("finished", "error"), "a move"
-        )  # type: ignore[misc]
+        until(partial(cloud.migration, server), lambda found: found.status in ("finished", "error"), "a move")
         shown = cloud.admin.compute.get("/os-migrations", params={"instance_uuid": server.id}).json()["migrations"][0]
         assert shown["status"] == "finished", shown
     listed = [found.id for found in cloud.member.compute.servers(name="crowd")]

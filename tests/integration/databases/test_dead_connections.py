@@ -28,7 +28,7 @@ def cut_all(url: str) -> None:
 
 
 @pytest.mark.parametrize("budget", [None, ConnectionBudget(4)], ids=["of its own", "of a cell"])
-def test_idle_connections_that_were_cut(
+def test_idle_connections_that_were_cut_are_replaced(
     new_database: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, budget: ConnectionBudget | None
 ) -> None:
     url = new_database("cut")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests import lease_checks
 
 from causeway.store import schema
+from causeway.store.api import journal
 from causeway.store.database import Database
+from tests import lease_checks
 
 
 @pytest.fixture
@@ -17,24 +18,26 @@ def database(new_database: Callable[[str], str]) -> Iterator[Database]:
     schema.sync(database, "api")
     yield database
     with database.write() as connection:
-        connection.execute(lease_checks.journal.STEPS.delete())
-        connection.execute(lease_checks.journal.MOVES.delete())
+        connection.execute(journal.STEPS.delete())
+        connection.execute(journal.MOVES.delete())
     database.close()
 
 
 @pytest.mark.parametrize(
     "check",
     [
-        lease_checks.the_database_tells_the_time,
+        lease_checks.the_database_gives_the_time,
         lease_checks.a_lease_is_as_long_as_it_says,
         lease_checks.moves_of_former_lives_are_free_at_once,
         lease_checks.what_must_wait_is_not_abandoned,
     ],
 )
-def test_leases(database: Database, check: Callable[[Database], None]) -> None:
+def test_leases_hold_on_database_servers(database: Database, check: Callable[[Database], None]) -> None:
     check(database)
 
 
 @pytest.mark.parametrize("seconds", [4.0, 3600.0, -3600.0])
-def test_whose_lease_is_over(database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    lease_checks.whose_lease_is_over_is_told_by_the_database(database, monkeypatch, seconds)
+def test_the_database_decides_whose_lease_is_over(
+    database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    lease_checks.the_database_decides_whose_lease_is_over(database, monkeypatch, seconds)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.unit.store.test_listing import ALIVE, check_everything, with_everything
-from tests.unit.store.test_mapped_pages import SORTS, MappedCloud
 
 from causeway.store import listing, mapped_pages
 from causeway.store.conditions import OneOf
 from causeway.store.listing import ServerQuery, SortKey
+from tests.unit.store.listed_cloud import ALIVE, check_everything, with_everything
+from tests.unit.store.test_mapped_pages import SORTS, MappedCloud
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,9 @@ def cloud(new_database: Callable[[str], str], tmp_path_factory: pytest.TempPathF
 
 @pytest.mark.parametrize("sort", SORTS)
 @pytest.mark.parametrize("conditions", [[ALIVE], [ALIVE, OneOf("user_id", ("b",))]])
-def test_every_page(cloud: MappedCloud, sort: tuple[SortKey, ...], conditions: list[OneOf]) -> None:
+def test_every_page_is_that_of_all_cells(
+    cloud: MappedCloud, sort: tuple[SortKey, ...], conditions: list[OneOf]
+) -> None:
     marker = None
     while True:
         query = ServerQuery("p", 7, list(conditions), sort, marker)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests import progress_checks
 
 from causeway.store import schema
 from causeway.store.database import Database
+from tests import progress_checks
 
 
 @pytest.fixture
@@ -27,5 +27,5 @@ def database(new_database: Callable[[str], str]) -> Iterator[Database]:
     ],
     ids=lambda check: check.__name__,
 )
-def test_progress(database: Database, check: Callable[[Database], None]) -> None:
+def test_reported_progress_holds_on_database_servers(database: Database, check: Callable[[Database], None]) -> None:
     check(database)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+
 from docs.site import stage
 
 MISSING = [

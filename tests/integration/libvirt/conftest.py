@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_guests import Cloud, Net
 from platformdirs import user_cache_path
 
 from causeway.virt.lab.guest_image import GuestImage, build_guest_image
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
+from tests.integration.libvirt.lab_guests import Cloud, Net
 
 if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver
@@ -61,7 +61,7 @@ def started_drivers(endpoints: dict[str, LibvirtEndpoint]) -> Iterator[list[Libv
     # Not at the top: without libvirt-python these tests are skipped, and that must be possible to say.
     from causeway.virt.lab.drivers import driver_of
 
-    found = [driver_of(endpoints[host], virt_type="qemu") for host in HOSTS]
+    found: list[LibvirtDriver] = [driver_of(endpoints[host], virt_type="qemu") for host in HOSTS]
     for driver in found:
         driver.start()
     yield found

@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 
 import pytest
-from lab_guests import Cloud, Net
-from lab_journeys import no_word, prepared
 
 from causeway.errors import GuestFailed
 from causeway.model.console import ConsoleType
 from causeway.virt.live import LiveOptions
+from tests.integration.libvirt.lab_guests import Cloud, Net
+from tests.integration.libvirt.lab_journeys import no_word, prepared
 
 pytestmark = pytest.mark.timeout(240)
 

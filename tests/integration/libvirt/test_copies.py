@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab_guests import Cloud
-
 from causeway.virt.driver import ROOT_DISK, ExpectedDisk
+from tests.integration.libvirt.lab_guests import Cloud
 
 DISKS = [ExpectedDisk(ROOT_DISK, 1024)]
 

@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lab_guests import Cloud, Guest
 
 from causeway.errors import GuestFailed
 from causeway.virt.driver import ROOT_DISK, GuestSpec, LocalDisk, RootDisk
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.disks import image_info
+from tests.integration.libvirt.lab_guests import Cloud, Guest
 
-# Tells of every disk its size in sectors of 512 bytes and what is on it; leaves a file on the ephemeral one.
+# Prints of every disk its size in sectors of 512 bytes and what is on it; leaves a file on the ephemeral one.
 LOOK = b"""#!/bin/sh
 mkdir -p /ephemeral
 mount -t ext4 /dev/vdb /ephemeral && kept=$(cat /ephemeral/kept 2>/dev/null)

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_guests import Cloud, Guest
-from lab_journeys import no_word, prepared
 
 from causeway.model.image import ImageMeta
 from causeway.model.states import PowerState
 from causeway.virt.driver import KEPT_STATE, GuestSpec
 from causeway.virt.libvirt import uefi
 from causeway.virt.live import LiveOptions, Presence
+from tests.integration.libvirt.lab_guests import Cloud, Guest
+from tests.integration.libvirt.lab_journeys import no_word, prepared
 
 if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver

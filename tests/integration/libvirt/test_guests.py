@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from lab_guests import Cloud, Net, image_lines
 
 from causeway.errors import GuestFailed, VifPluggingFailed
 from causeway.model.states import PowerState
+from tests.integration.libvirt.lab_guests import Cloud, Net, image_lines
 
 
 def test_spawned_guest_has_its_flavor_its_address_and_its_disk(cloud: Cloud, network: Net) -> None:
@@ -50,7 +50,7 @@ def test_stopped_guest_starts_again_from_its_disk(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_reboot(cloud: Cloud, hard: bool) -> None:
+def test_a_soft_reboot_shuts_down_and_a_hard_one_does_not(cloud: Cloud, hard: bool) -> None:
     guest = cloud.guest()
     guest.spawn()
     assert guest.driver.reboot(guest.spec(), hard=hard, timeout=60) == PowerState.RUNNING
@@ -69,7 +69,7 @@ def test_config_drive_names_the_guest_and_runs_user_data(cloud: Cloud) -> None:
     assert "user data of web-1" in guest.console().text
 
 
-def test_volume_of_a_new_guest_and_one_attached_while_it_runs(cloud: Cloud) -> None:
+def test_a_guest_writes_to_volumes_it_started_with_and_got_later(cloud: Cloud) -> None:
     guest = cloud.guest()
     cold, hot = cloud.volume(guest, "/dev/vdb"), cloud.volume(guest, "/dev/vdc")
     guest.volumes = [cold]
@@ -90,7 +90,7 @@ def test_volume_of_a_new_guest_and_one_attached_while_it_runs(cloud: Cloud) -> N
         assert len(image_lines(cloud.path_of(volume))) == lines
 
 
-def test_interface_attached_and_detached_while_the_guest_runs(cloud: Cloud, network: Net) -> None:
+def test_an_interface_works_from_its_attach_to_its_detach(cloud: Cloud, network: Net) -> None:
     guest = cloud.guest()
     guest.spawn()
     port = network.port()
@@ -162,7 +162,7 @@ def test_host_reports_what_it_has(cloud: Cloud) -> None:
     assert driver.volume_connector()["host"] == "cell1-host1"
 
 
-def test_diagnostics_of_a_guest_that_runs(cloud: Cloud, network: Net) -> None:
+def test_diagnostics_show_a_guest_that_runs(cloud: Cloud, network: Net) -> None:
     port = network.port()
     guest = cloud.guest(vcpus=2, memory_mb=192, vifs=[port])
     guest.spawn()

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab_guests import Cloud, Net
 
 from causeway.errors import ClaimRefused, GuestFailed
 from causeway.model.states import PowerState
@@ -18,6 +17,7 @@ from causeway.virt.lab.commands import namespaces
 from causeway.virt.lab.guest_image import GuestImage
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
 from causeway.virt.libvirt.commands import run
+from tests.integration.libvirt.lab_guests import Cloud, Net
 
 if missing() is None:
     from causeway.virt.lab.drivers import driver_of

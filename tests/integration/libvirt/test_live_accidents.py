@@ -1,4 +1,4 @@
-"""What is left of a live migration when something dies or goes away in the middle of it."""
+"""What is left of a live migration when something dies or is unreachable in the middle of it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_guests import Cloud
-from lab_journeys import (
+
+from causeway.errors import GuestFailed
+from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
+from causeway.virt.live import LiveOptions, LiveProgress, Presence
+from tests.integration.libvirt.lab_guests import Cloud
+from tests.integration.libvirt.lab_journeys import (
     SLOW,
     TICKING,
     assert_runs_on_at_the_source,
@@ -26,28 +31,28 @@ from lab_journeys import (
     wait_until,
 )
 
-from causeway.errors import GuestFailed
-from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
-from causeway.virt.live import LiveOptions, LiveProgress, Presence
-
 if missing() is None:
     from causeway.virt.libvirt import dead_peers, live, power
 
 pytestmark = pytest.mark.timeout(240)
 
 
-def test_a_guest_that_is_destroyed_while_it_migrates(cloud: Cloud) -> None:
+def is_absent(driver: Any, guest: Any) -> bool:
+    return bool(driver.presence(guest.uuid) is Presence.ABSENT)
+
+
+def test_a_guest_that_is_destroyed_while_it_migrates_is_gone_from_both_hosts(cloud: Cloud) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
         guest.driver.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
         with pytest.raises(GuestFailed):
             call.result(60)
     for driver in cloud.drivers:
-        wait_until(lambda driver=driver: driver.presence(guest.uuid) is Presence.ABSENT)
+        wait_until(partial(is_absent, driver, guest))
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_a_guest_that_leaves_while_it_is_rebooted_is_not_started_here(
+def test_a_guest_that_moves_while_it_is_rebooted_is_not_started_here(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, hard: bool
 ) -> None:
     guest = cloud.guest()
@@ -61,7 +66,7 @@ def test_a_guest_that_leaves_while_it_is_rebooted_is_not_started_here(
     assert guest.driver.presence(guest.uuid) is Presence.ABSENT
 
 
-def test_the_targets_qemu_dies_in_the_middle(cloud: Cloud, lab_dir: Path) -> None:
+def test_a_guest_runs_at_its_source_if_the_targets_qemu_dies(cloud: Cloud, lab_dir: Path) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
         (pid_file,) = (lab_dir / "hosts" / "cell2-host1" / "run" / "qemu").glob(f"*{guest.uuid}*.pid")
@@ -139,7 +144,7 @@ def test_connections_notice_that_the_target_is_gone(cloud: Cloud) -> None:
         assert dead_peers.PeersOf(guest.uuid).watch() >= 2
 
 
-def test_the_network_dies_in_the_middle(cloud: Cloud, lab: Lab) -> None:
+def test_a_guest_runs_at_its_source_if_the_network_dies(cloud: Cloud, lab: Lab) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call, lab.network.cut_off("cell2-host1"):
         begun = time.monotonic()

@@ -6,8 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from lab_guests import Cloud, Net, image_lines
-from lab_journeys import SLOW, TICKING, assert_runs_on_at_the_source, no_word, orders, prepared, runs_on, under_way
 
 from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
 from causeway.model.image import ImageMeta
@@ -15,6 +13,17 @@ from causeway.virt.driver import LocalDisk, RootDisk
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
 from causeway.virt.libvirt.commands import run
 from causeway.virt.live import LiveOptions, LiveProgress, Presence
+from tests.integration.libvirt.lab_guests import Cloud, Net, image_lines
+from tests.integration.libvirt.lab_journeys import (
+    SLOW,
+    TICKING,
+    assert_runs_on_at_the_source,
+    no_word,
+    orders,
+    prepared,
+    runs_on,
+    under_way,
+)
 
 if missing() is None:
     from causeway.virt.libvirt import power
@@ -53,7 +62,8 @@ def test_a_guest_goes_to_another_host_and_does_not_notice(
     assert network.lab.network.ping(network.id, guest.vifs[0].fixed_ips[0].address).received
     # The definition for the next start is this host's.
     target.power_off(guest.uuid, timeout=60)
-    again = target.power_on(guest.spec()) and guest.wait_for_boot()
+    assert target.power_on(guest.spec())
+    again = guest.wait_for_boot()
     assert again.last("CAUSEWAY-GUEST")["boot"] == "2"
     assert again.last("CAUSEWAY-MARKER", disk="vda")["first"] == marker
     # One line by each boot: the volume was the same one all the time.
@@ -97,7 +107,7 @@ def test_an_emulated_guest_stands_still_while_its_memory_travels_and_not_while_i
     assert after["id"] == before["id"] and guest.console().boots == 0
 
 
-class GivenUp(Exception):
+class Abandoned(Exception):
     """What a caller's progress raises."""
 
 
@@ -108,13 +118,13 @@ def test_a_migration_that_its_caller_abandons_leaves_the_guest_running_and_may_b
     guest.spawn()
     guest.wait(lambda said: "TICK id=" in said.text)
 
-    def give_up(progress: LiveProgress) -> None:
+    def abandon(progress: LiveProgress) -> None:
         if progress.memory_processed:
             assert progress.memory_remaining and progress.memory_total
-            raise GivenUp
+            raise Abandoned
 
-    with pytest.raises(GivenUp), runs_on(source):
-        source.live_migrate(guest.spec(), prepared(guest, target), SLOW, give_up)
+    with pytest.raises(Abandoned), runs_on(source):
+        source.live_migrate(guest.spec(), prepared(guest, target), SLOW, abandon)
     assert_runs_on_at_the_source(guest)
     assert target.presence(guest.uuid) is Presence.ABSENT
 
@@ -127,7 +137,7 @@ def test_a_migration_that_its_caller_abandons_leaves_the_guest_running_and_may_b
         source.force_live_migration(guest.uuid, post_copy=False)
 
 
-def test_a_migration_that_somebody_aborts(cloud: Cloud) -> None:
+def test_a_guest_runs_at_its_source_after_an_abort(cloud: Cloud) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
         assert guest.driver.presence(guest.uuid) is Presence.RUNNING
@@ -225,7 +235,7 @@ def test_a_guest_that_comes_in_is_let_alone_and_may_be_destroyed(cloud: Cloud) -
     assert not target._disks.folder(guest.uuid).exists()
 
 
-def test_a_migration_that_two_ask_for_at_once(cloud: Cloud) -> None:
+def test_a_migration_that_two_ask_for_at_once_happens_once(cloud: Cloud) -> None:
     guest = cloud.guest()
     guest.spawn()
     where = prepared(guest, cloud.drivers[1])
@@ -292,7 +302,7 @@ def test_disks_that_are_somebodys_are_not_made_anew(cloud: Cloud) -> None:
     assert disk.read_bytes() == content
 
 
-def test_a_target_without_the_image_that_the_disk_stands_on(cloud: Cloud) -> None:
+def test_a_target_without_the_base_image_refuses_and_keeps_nothing(cloud: Cloud) -> None:
     guest = cloud.guest()
     guest.spawn()
     source, target = cloud.drivers

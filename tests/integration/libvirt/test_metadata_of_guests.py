@@ -8,19 +8,19 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import patience
 import pytest
-from moves_cloud import Cloud, until
 
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.virt.lab.hosts import Lab, missing
+from tests.functional.servers import patience
+from tests.functional.servers.moves_cloud import Cloud, until
 
 REASON = missing()
-# Again and again, so that it is seen what it is told at its new host. The image's wget wants files that the image does not have.
+# Again and again, so that it is seen what it reads at its new host. The image's wget wants files that the image does not have.
 ASKING = b"""#!/bin/sh
 ask() { (printf 'GET %s HTTP/1.0\\r\\n\\r\\n' "$1"; sleep 1) | nc -w 5 169.254.169.254 80 | tail -n 1; }
 (while sleep 1; do
-    echo "TOLD type=$(ask /latest/meta-data/instance-type) about=$(ask /openstack/2012-08-10/meta_data.json)" > /dev/console
+    echo "READ type=$(ask /latest/meta-data/instance-type) about=$(ask /openstack/2012-08-10/meta_data.json)" > /dev/console
 done) &
 """
 
@@ -48,14 +48,14 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 
 
 def reported(cloud: Cloud, server: Any, flavor: str) -> dict[str, Any]:
-    """What the guest says that it was told, when that has this flavor."""
+    """What the guest says that it read, when that has this flavor."""
     host = cloud.show(server).compute_host
 
     def look() -> list[str]:
         console = cloud.parts.computes[host].host.driver.console_output(server.id).decode(errors="replace")
-        return re.findall(rf"TOLD type={re.escape(flavor)} about=(\{{.*\}})\s*$", console, re.MULTILINE)
+        return re.findall(rf"READ type={re.escape(flavor)} about=(\{{.*\}})\s*$", console, re.MULTILINE)
 
-    about: dict[str, Any] = json.loads(until(look, bool, f"the guest to be told of {flavor}")[-1])
+    about: dict[str, Any] = json.loads(until(look, bool, f"the guest to read of {flavor}")[-1])
     return about
 
 

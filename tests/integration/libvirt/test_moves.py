@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lab_guests import Cloud, Guest, Net, image_lines
 
 from causeway.errors import DiskTransferFailed, GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt.driver import RootDisk
+from tests.integration.libvirt.lab_guests import Cloud, Guest, Net, image_lines
 
 
 def stop_and_stash(guest: Guest, directory: Path, *, flatten: bool = False) -> RootDisk:
@@ -47,7 +47,7 @@ def test_guest_continues_at_another_host_with_its_disk(cloud: Cloud, tmp_path: P
     assert guest.uuid not in cloud.drivers[0].list_disks()
 
 
-def test_small_export_of_a_guest_that_wrote_little(cloud: Cloud) -> None:
+def test_the_export_of_a_guest_that_wrote_little_is_small(cloud: Cloud) -> None:
     guest = cloud.guest()
     guest.spawn()
     guest.driver.power_off(guest.uuid, timeout=60)

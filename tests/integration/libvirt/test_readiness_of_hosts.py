@@ -30,7 +30,7 @@ print(json.dumps(lacks(LiveSettings(sys.argv[1], uri=sys.argv[2]))))
         (16514, "nobody", "can't be reached by those of other hosts"),
     ],
 )
-def test_what_a_host_of_the_lab_lacks(
+def test_a_host_says_what_it_lacks(
     endpoints: dict[str, LibvirtEndpoint], lab_dir: Path, port: int, pki: str, says: str | None
 ) -> None:
     host = endpoints["cell1-host1"]

@@ -7,13 +7,13 @@ import hashlib
 from typing import Any
 
 import pytest
-from lab_guests import Cloud, Console, Guest, image_lines
 
 from causeway.errors import GuestFailed
 from causeway.model.rescue import RescueImage
 from causeway.model.states import PowerState
 from causeway.virt.driver import GuestSpec, Rescue
 from causeway.virt.libvirt.commands import run
+from tests.integration.libvirt.lab_guests import Cloud, Console, Guest, image_lines
 
 
 def spec_of(guest: Guest, *, again: bool = False, **image: str) -> GuestSpec:
@@ -23,7 +23,7 @@ def spec_of(guest: Guest, *, again: bool = False, **image: str) -> GuestSpec:
     return found if rescue.image.is_stable else dataclasses.replace(found, volumes=[])
 
 
-def rescue(guest: Guest, **image: str) -> Console:
+def rescue(guest: Guest, **image: Any) -> Console:
     """The guest once it has booted its rescue disk."""
     driver, boots = guest.driver, guest.console().boots
     driver.prepare_rescue(spec_of(guest, **image))
@@ -104,7 +104,7 @@ def test_all_disks_stay_in_place_and_it_boots_the_rescue_disk(cloud: Cloud, imag
 @pytest.mark.parametrize(
     "image", [{"device": "cdrom"}, {"device": "cdrom", "bus": "scsi"}, {"device": "floppy"}, {"bus": "usb"}]
 )
-def test_kinds_of_disks_that_the_hypervisor_takes(cloud: Cloud, image: dict[str, Any]) -> None:
+def test_the_hypervisor_takes_every_kind_of_rescue_disk(cloud: Cloud, image: dict[str, Any]) -> None:
     """This image boots from hard disks only."""
     guest = cloud.guest()
     guest.spawn()
@@ -115,7 +115,7 @@ def test_kinds_of_disks_that_the_hypervisor_takes(cloud: Cloud, image: dict[str,
     guest.driver.power_off(guest.uuid, timeout=0)
 
 
-def test_a_guest_with_its_root_disk_on_a_volume(cloud: Cloud) -> None:
+def test_a_guest_on_a_volume_is_rescued_and_unrescued(cloud: Cloud) -> None:
     guest = cloud.guest()
     root = cloud.volume(guest, "/dev/vda")
     root.boot_index = 0

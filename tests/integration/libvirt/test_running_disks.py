@@ -11,12 +11,12 @@ from typing import Any
 
 import libvirt
 import pytest
-from lab_guests import Cloud, Guest
 
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt.driver import RootDisk
 from causeway.virt.libvirt import backups, power
+from tests.integration.libvirt.lab_guests import Cloud, Guest
 
 
 def info(path: Path) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def test_a_backup_that_somebody_else_makes_is_left_alone(cloud: Cloud, tmp_path:
     domain(guest).abortJob()
 
 
-def test_a_guest_that_stops_while_its_disk_is_copied(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_a_guest_that_stops_fails_and_is_cleaned(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     guest = cloud.guest()
     guest.spawn()
     begin = backups._begin

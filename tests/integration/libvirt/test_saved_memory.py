@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_guests import Cloud, Console, Guest, Net, image_lines
-from lab_journeys import TICKING
-from test_warm_copies import Warm
 
 from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.rounds import Rounds
@@ -23,6 +20,9 @@ from causeway.model.outcomes import MoveToken
 from causeway.model.states import PowerState, VmState
 from causeway.virt.driver import MEMORY, ROOT_DISK, RootDisk
 from causeway.virt.live import Presence
+from tests.integration.libvirt.lab_guests import Cloud, Console, Guest, Net, image_lines
+from tests.integration.libvirt.lab_journeys import TICKING
+from tests.integration.libvirt.test_warm_copies import Warm
 
 if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver
@@ -44,7 +44,7 @@ def ticks_on(guest: Guest, before: dict[str, str]) -> None:
 
     said = guest.wait(next_ones)
     lines = [line.strip() for line in said.text.splitlines() if line.startswith("TICK id=")]
-    # What the guest said while its console was taken away is nowhere; the counts that are there follow one another.
+    # What the guest said while its console was closed is nowhere; the counts that are there follow one another.
     counts = [int(line.split("n=")[1]) for line in lines[1:]]
     assert counts == list(range(counts[0], counts[0] + len(counts)))
     assert {line.split()[1] for line in lines[1:]} == {f"id={before['id']}"}
@@ -102,7 +102,8 @@ def test_a_guest_is_saved_here_and_woken_there(cloud: Cloud, network: Net, tmp_p
     assert network.lab.network.ping(network.id, guest.vifs[0].fixed_ips[0].address).received
     # The definition for the next start is this host's, and the disk is whole.
     target.power_off(guest.uuid, timeout=60)
-    again = target.power_on(guest.spec()) and guest.wait_for_boot()
+    assert target.power_on(guest.spec())
+    again = guest.wait_for_boot()
     assert again.last("CAUSEWAY-GUEST")["boot"] == "2"
     assert len(image_lines(cloud.path_of(guest.volumes[0]))) == 2
     source.delete_stashed_disks(guest.uuid)

@@ -13,8 +13,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from lab_guests import Cloud, Guest
-from test_warm_copies import bitmaps, disk, domain, write
 
 from causeway.compute.guests import running_disk
 from causeway.compute.host import Host
@@ -22,6 +20,8 @@ from causeway.context import RequestContext
 from causeway.errors import Cancelled, GuestFailed, WarmCopyImpossible
 from causeway.model.states import PowerState
 from causeway.virt.driver import RootDisk
+from tests.integration.libvirt.lab_guests import Cloud, Guest
+from tests.integration.libvirt.test_warm_copies import bitmaps, disk, domain, write
 
 
 @dataclass
@@ -88,7 +88,7 @@ def test_the_image_is_the_disk_of_the_guest_that_is_off_and_boots(cloud: Cloud, 
     assert other.wait_for_boot().last("CAUSEWAY-MARKER", disk="vda")["first"] == marker["first"]
 
 
-def test_a_hypervisor_that_is_killed_meanwhile(cloud: Cloud, tmp_path: Path) -> None:
+def test_an_upload_whose_hypervisor_is_killed_fails_and_is_cleaned(cloud: Cloud, tmp_path: Path) -> None:
     guest = cloud.guest()
     guest.spawn()
     with pytest.raises((GuestFailed, WarmCopyImpossible)):

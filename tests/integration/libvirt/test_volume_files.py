@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_guests import Cloud, Guest, image_lines
 
 from causeway.model.block_device import BlockDevice
 from causeway.operations.volume_snapshots import with_file
 from causeway.virt.libvirt import power, volume_files
+from tests.integration.libvirt.lab_guests import Cloud, Guest, image_lines
 
 
 def overlay(on: Path, name: str, base_format: str = "qcow2") -> Path:
@@ -94,7 +94,7 @@ def test_what_is_not_there_is_refused(cloud: Cloud) -> None:
     guest.driver.merge_volume_files(guest.instance, volume, None, None, nothing)
 
 
-def test_files_of_a_guest_that_is_off(cloud: Cloud, tmp_path: Path) -> None:
+def test_files_of_a_guest_that_is_off_are_made_and_merged(cloud: Cloud, tmp_path: Path) -> None:
     guest = cloud.guest()
     volume = cloud.volume(guest)
     guest.volumes.append(volume)

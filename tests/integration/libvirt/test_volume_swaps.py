@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_guests import Cloud, Guest, image_lines
 
 from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.states import PowerState
 from causeway.virt.libvirt import power
+from tests.integration.libvirt.lab_guests import Cloud, Guest, image_lines
 
 
 def domain(guest: Guest) -> Any:
@@ -131,8 +131,8 @@ def test_qemu_is_killed(cloud: Cloud, switched: bool) -> None:
     driver.end_volume_swap(guest.uuid, old, new, keep_new=switched)
 
 
-def test_a_switch_whose_new_definition_was_lost(cloud: Cloud) -> None:
-    """The host died between QEMU's switch and the definition: what was noted before it tells."""
+def test_a_switch_whose_new_definition_was_lost_is_found_again(cloud: Cloud) -> None:
+    """The host died between QEMU's switch and the definition: what was noted before it decides."""
     guest, old, new = with_volumes(cloud)
     driver, definition = guest.driver, domain(guest).XMLDesc(2)
     driver.copy_volume(guest.uuid, old, new, nothing)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_guests import Cloud, Guest
 
 from causeway.compute.disks import changes
 from causeway.compute.disks.copies import Copies
@@ -26,6 +25,7 @@ from causeway.model.warm import CopiedDisk, CopyRound
 from causeway.virt.driver import RootDisk
 from causeway.virt.libvirt import domain_xml, power
 from causeway.virt.libvirt.agent import Agent
+from tests.integration.libvirt.lab_guests import Cloud, Guest
 
 
 class Stream:
@@ -257,7 +257,7 @@ def test_the_agent_keeps_the_file_systems_still_when_a_later_round_begins(warm: 
     warm.receive(second)
     guest.wait(lambda _said: frozen(guest) == ["frozen", "thawed"])
     assert not list(guest.driver._disks.directory.glob("frozen-*"))
-    # It lives on, and goes off when it is told to.
+    # It lives on, and goes off when it is asked to.
     warm.rounds.end(warm.token.move_id)
     guest.driver.power_off(guest.uuid, 30)
     assert "CAUSEWAY-SHUTDOWN" in guest.console().text

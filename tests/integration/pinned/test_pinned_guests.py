@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import moves_cloud
-import patience
 import pytest
-from moves_cloud import Cloud
 
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.flavor import Flavor
 from causeway.store.api import flavors
 from causeway.virt.lab.hosts import Lab, missing
+from tests.functional.servers import moves_cloud, patience
+from tests.functional.servers.moves_cloud import Cloud
 
 REASON = missing() or (None if (os.cpu_count() or 1) > 1 else "two CPUs are needed: one to pin, one to share")
 
@@ -39,7 +38,7 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
 
 def domain(cloud: Cloud, server: Any, host: str) -> ET.Element:
-    connection = cloud.parts.computes[host].host.driver._connection  # type: ignore[attr-defined]
+    connection = cloud.parts.computes[host].host.driver._connection
     return ET.fromstring(
         connection.call("describe a guest", lambda libvirt: libvirt.lookupByUUIDString(server.id).XMLDesc(0))
     )

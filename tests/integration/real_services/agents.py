@@ -7,6 +7,7 @@ that it is up. There is no data path. Run with the services' own interpreter.
 import sys
 import threading
 import time
+from typing import Any
 
 from oslo_service import backend
 
@@ -31,8 +32,8 @@ REPORT = agent_rpc.PluginReportStateAPI(topics.REPORTS)
 PLUGIN = agent_rpc.PluginApi(topics.PLUGIN)
 
 
-def state(host, first):
-    configurations = {
+def state(host: str, first: bool) -> dict[str, Any]:
+    configurations: dict[str, Any] = {
         "bridge_mappings": {"physical": "br-physical"},
         "tunnel_types": [],
         "tunneling_ip": None,
@@ -52,13 +53,13 @@ def state(host, first):
     return {**found, "start_flag": True} if first else found
 
 
-def on_port(_type, _event, _trigger, payload):
+def on_port(_type: object, _event: object, _trigger: object, payload: Any) -> None:
     port = payload.latest_state
     active = next((binding for binding in port.bindings if binding.status == "ACTIVE"), None)
     if active is None or active.host not in HOSTS or active.vif_type != "ovs" or port.status == "ACTIVE":
         return
 
-    def up():
+    def up() -> None:
         PLUGIN.update_device_up(CONTEXT, port.id, f"ovs-agent-{active.host}", active.host)
         print("up", port.id, active.host, flush=True)
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from causeway.embedded.settings import POLICY
 from tests.functional.processes.deployment import Deployment
 from tests.integration.real_services.services import RealServices
-
-from causeway.embedded.settings import POLICY
 
 D = TypeVar("D", bound=Deployment)
 Surround = Callable[[Deployment], None]

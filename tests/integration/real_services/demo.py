@@ -18,10 +18,6 @@ from pathlib import Path
 warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 from platformdirs import user_cache_path  # noqa: E402
-from tests.integration.real_services.audits import audit  # noqa: E402
-from tests.integration.real_services.configuration import PASSWORD  # noqa: E402
-from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing  # noqa: E402
-from tests.integration.real_services.services import NAMES  # noqa: E402
 
 from causeway.cli.demo.chapter import SIZES  # noqa: E402
 from causeway.cli.demo.client import ADMIN, Client  # noqa: E402
@@ -32,6 +28,10 @@ from causeway.embedded.settings import StateDir  # noqa: E402
 from causeway.virt.lab.guest_image import build_guest_image  # noqa: E402
 from causeway.virt.lab.network import PingResult  # noqa: E402
 from causeway.virt.lab.observer import Observer  # noqa: E402
+from tests.integration.real_services.audits import audit  # noqa: E402
+from tests.integration.real_services.configuration import PASSWORD  # noqa: E402
+from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing  # noqa: E402
+from tests.integration.real_services.services import NAMES  # noqa: E402
 
 CELL1, CELL2 = "cell1-host1", "cell2-host1"
 CELLS = {"cell1": [CELL1], "cell2": [CELL2]}
@@ -96,7 +96,7 @@ class IntegrationCloud:
             client.run("aggregate", "add", "host", f"gen{generation}", host, cloud=ADMIN)
 
 
-def tell(cloud: GuestCloud, screen: Screen) -> None:
+def run_story(cloud: GuestCloud, screen: Screen) -> None:
     """The story, and what `causeway audit` says after it."""
     integration = IntegrationCloud(cloud)
     integration.make_flavors(Client(screen, integration.state.clouds))
@@ -122,7 +122,7 @@ def main() -> None:
             for service in NAMES:
                 screen.note(f"{service}: {cloud.services.addresses.url(service)}")
             try:
-                tell(cloud, screen)
+                run_story(cloud, screen)
             except FAILURES as failure:
                 screen.check("the story came to its end", False, f"{type(failure).__name__}: {failure}")
             screen.heading("The end")

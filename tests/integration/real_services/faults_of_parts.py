@@ -18,13 +18,13 @@ from typing import Any
 import openstack
 from rich.console import Console
 from rich.table import Table
+
+from causeway import errors
+from causeway.store.api import journal
 from tests.functional.processes.deployment import Deployment, until
 from tests.integration.real_services.audits import audit
 from tests.integration.real_services.sites import Site, site_with_devcloud, site_with_services
 from tests.integration.real_services.strikes import AWAY, CUT, Away, CutOff, Kill, Scene, ServiceDies, Strike
-
-from causeway import errors
-from causeway.store.api import journal
 
 # What a fault point holds the move for: the fault strikes meanwhile.
 HOLD = 2
@@ -69,7 +69,7 @@ class Result:
 
 
 CHOOSES = Moment("while the target is chosen", "resize.SelectDestination.do.before")
-LEAVES_SOURCE = Moment("while the guest leaves the source", "compute.prep_snapshot_based_resize_at_source.before")
+STOPS = Moment("while the guest leaves the source", "compute.prep_snapshot_based_resize_at_source.before")
 GONE = Moment("when the guest is off", "compute.prep_snapshot_based_resize_at_source.in")
 UPLOAD = Moment("in the middle of the upload", "disk.upload.in", whole_disk=True)
 DOWNLOAD = Moment("in the middle of the download", "disk.download.in", whole_disk=True)
@@ -90,33 +90,33 @@ GLANCE = ServiceDies("glance", 5)
 SOURCE_CUT, TARGET_CUT = CutOff(lambda scene: scene.source), CutOff(lambda scene: scene.target)
 
 ROWS = (
-    Row("kill -9 of the API", LEAVES_SOURCE, API),
+    Row("kill -9 of the API", STOPS, API),
     Row("kill -9 of the scheduler", CHOOSES, SCHEDULER),
     Row("kill -9 of the super conductor that has the move", CHOOSES, DRIVER),
-    Row("kill -9 of the super conductor that has the move", LEAVES_SOURCE, DRIVER),
+    Row("kill -9 of the super conductor that has the move", STOPS, DRIVER),
     Row("kill -9 of the super conductor that has the move", IS_UP, DRIVER),
     Row("kill -9 of the super conductor that has the move", BEHIND, DRIVER),
-    Row("kill -9 of the other super conductor", LEAVES_SOURCE, OTHER),
+    Row("kill -9 of the other super conductor", STOPS, OTHER),
     Row("kill -9 of the source cell's conductor", UPLOAD, SOURCE_CELL),
     Row("kill -9 of the target cell's conductor", COMES_UP, TARGET_CELL),
     Row("kill -9 of the source's compute", GONE, SOURCE),
     Row("kill -9 of the source's compute", UPLOAD, SOURCE),
     Row("kill -9 of the target's compute", COMES_UP, TARGET),
     Row("kill -9 of the target's compute", IS_UP, TARGET),
-    Row("RabbitMQ unreachable for 20 s", LEAVES_SOURCE, QUEUE),
+    Row("RabbitMQ unreachable for 20 s", STOPS, QUEUE),
     Row("RabbitMQ unreachable for 20 s", IS_UP, QUEUE),
     Row("RabbitMQ unreachable for 20 s", BEHIND, QUEUE),
-    Row("the database restarted", LEAVES_SOURCE, DATABASE_RESTART),
-    Row("the database unreachable for 20 s", LEAVES_SOURCE, DATABASE),
+    Row("the database restarted", STOPS, DATABASE_RESTART),
+    Row("the database unreachable for 20 s", STOPS, DATABASE),
     Row("the database unreachable for 20 s", BEFORE, DATABASE),
     Row("the database unreachable for 20 s", SWITCHED, DATABASE),
     Row("Glance dies, back after 5 s", UPLOAD, GLANCE),
     Row("Glance dies, back after 5 s", DOWNLOAD, GLANCE),
-    Row(f"Keystone unreachable for {AWAY} s", LEAVES_SOURCE, ServiceDies("keystone", AWAY), real=True),
+    Row(f"Keystone unreachable for {AWAY} s", STOPS, ServiceDies("keystone", AWAY), real=True),
     Row(f"Neutron unreachable for {AWAY} s", COMES_UP, ServiceDies("neutron", AWAY), real=True),
-    Row(f"Cinder unreachable for {AWAY} s", LEAVES_SOURCE, ServiceDies("cinder", AWAY), real=True),
+    Row(f"Cinder unreachable for {AWAY} s", STOPS, ServiceDies("cinder", AWAY), real=True),
     Row(f"Placement unreachable for {AWAY} s", CHOOSES, ServiceDies("placement", AWAY), real=True),
-    Row(f"the source host cut off for {CUT} s", LEAVES_SOURCE, SOURCE_CUT),
+    Row(f"the source host cut off for {CUT} s", STOPS, SOURCE_CUT),
     Row(f"the target host cut off for {CUT} s", COMES_UP, TARGET_CUT),
 )
 

@@ -6,10 +6,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import libvirt
 from platformdirs import user_cache_path
+
+from causeway.embedded.settings import POLICY
+from causeway.virt.lab import hosts as lab
+from causeway.virt.lab.guest_image import GuestImage, build_guest_image
 from tests.functional.processes.deployment import Deployment
 from tests.functional.processes.rabbit import own_broker, why_not
 from tests.integration.database_servers import database_server
@@ -19,11 +23,7 @@ from tests.integration.real_services.machines import Machines
 from tests.integration.real_services.services import RealServices
 from tests.integration.real_services.switches import Switches
 
-from causeway.embedded.settings import POLICY
-from causeway.virt.lab import hosts as lab
-from causeway.virt.lab.guest_image import GuestImage, build_guest_image
-
-OPTIONS = {
+OPTIONS: dict[str, dict[str, Any]] = {
     # Guests are emulated, on a machine that does much else.
     "DEFAULT": {"report_interval": 5, "rpc_response_timeout": 60},
     "moves": {"lease": 10},
@@ -119,9 +119,6 @@ class GuestCloud(Deployment):
         return found
 
 
-C = TypeVar("C", bound=GuestCloud)
-
-
 @contextmanager
 def guest_cloud(
     directory: Path,
@@ -130,8 +127,8 @@ def guest_cloud(
     database: str = "mariadb",
     libvirt_options: Mapping[str, object] | None = None,
     options: Mapping[str, Mapping[str, Any]] = OPTIONS,
-    kind: type[C] = GuestCloud,  # type: ignore[assignment]
-) -> Iterator[C]:
+    kind: type[GuestCloud] = GuestCloud,
+) -> Iterator[GuestCloud]:
     """Everything, started and at the end stopped. ``libvirt_options``: more of all hosts."""
     with ExitStack() as undo:
         machines = Machines(directory, [host for hosts in cells.values() for host in hosts])

@@ -92,7 +92,7 @@ class Machines:
             self._link(host, "up")
 
     def stop(self) -> None:
-        """Ends hosts and guests and takes the networks away."""
+        """Ends hosts and guests and deletes the networks."""
         self._kill_guests()
         self.lab.stop(keep_guests=False)
         there = {link["ifname"] for link in json.loads(run("ip", "-json", "link", "show"))}

@@ -7,6 +7,7 @@ list of ports. There is no network namespace and no haproxy: who writes to its s
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from oslo_service import backend
 
@@ -26,10 +27,10 @@ cfg.CONF(["--config-file", sys.argv[1]], project="neutron")
 class Ports:
     """Stands for `MetadataPluginAPI`."""
 
-    def __init__(self, _topic):
+    def __init__(self, _topic: str) -> None:
         pass
 
-    def get_ports(self, _context, filters):
+    def get_ports(self, _context: object, filters: dict[str, Any]) -> Any:
         (address,) = filters["fixed_ips"]["ip_address"]
         ports = json.loads(Path(sys.argv[2]).read_text())
         return [port for port in ports if port["address"] == address and port["network_id"] in filters["network_id"]]

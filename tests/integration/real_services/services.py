@@ -8,6 +8,7 @@ from pathlib import Path
 import openstack
 import requests
 import yaml
+
 from tests.integration.real_services import configuration
 from tests.integration.real_services.configuration import CATALOG, PASSWORD, REGION, Addresses, render
 from tests.integration.real_services.machine import VENV, Machine

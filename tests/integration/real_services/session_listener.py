@@ -27,6 +27,7 @@ while True:
             numbers[caller], rests[caller] = accepted, b""
             selector.register(caller, selectors.EVENT_READ)
             continue
+        assert isinstance(each, socket.socket)
         try:
             data = each.recv(65536)
         except OSError:

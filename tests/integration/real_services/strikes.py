@@ -47,7 +47,7 @@ class Strike:
         """Nothing, unless a strike says otherwise."""
 
     def __call__(self, scene: Scene) -> None:
-        """Does it, and brings back what it took away."""
+        """Does it, and restores what it broke."""
         raise NotImplementedError
 
     def clean(self, scene: Scene) -> None:

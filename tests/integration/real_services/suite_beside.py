@@ -44,5 +44,5 @@ if __name__ == "__main__":
     where = Path(sys.argv[1]).resolve()
     where.mkdir(parents=True)
     with suite_cloud(where, sys.argv[2]) as described:
-        print(f"ready: pytest --cloud {described} tests/functional/moves tests/functional/known_bugs", flush=True)
+        print(f"ready: pytest --cloud {described} tests/functional/servers tests/functional/known_bugs", flush=True)
         sys.stdin.readline()

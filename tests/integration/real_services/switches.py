@@ -13,16 +13,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from causeway.virt.lab.network import PingResult, ping_result
 from tests.functional.processes.deployment import until
 from tests.integration.real_services.configuration import render
 from tests.integration.real_services.machine import VENV, Machine
 from tests.integration.real_services.machines import PROVIDER, Machines, run
 
-from causeway.virt.lab.network import PingResult, ping_result
-
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 PLACE = Path("/run/openvswitch")
-# where os-vif and the agent are told to look for it
+# where os-vif and the agent look for it
 CONNECTION = f"unix:{PLACE}/db.sock"
 
 
@@ -67,7 +66,8 @@ class Switches:
         self._machine.start(
             f"ovsdb-{host}",
             [
-                *(*inside, "ovsdb-server", database, f"--remote=punix:{PLACE}/db.sock"),
+                *inside,
+                *("ovsdb-server", database, f"--remote=punix:{PLACE}/db.sock"),
                 f"--unixctl={PLACE}/ovsdb.ctl",
             ],
         )
@@ -97,7 +97,7 @@ class Switches:
         """From a host, which is given a port of its own on the network for that.
 
         A guest that moved has said nothing to the provider network yet: its answer to the question for its address, which goes to
-        everybody, tells the switches where it is now.
+        everybody, shows the switches where it is now.
         """
         self.address(host, admin, network, stranger=stranger)
         inside, probe = self._machines.inside(host), _probe(network, stranger)

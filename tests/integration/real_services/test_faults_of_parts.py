@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.integration.real_services.conftest import why_not_here
 from tests.integration.real_services.faults_of_parts import ROWS, Row, rows, run
 from tests.integration.real_services.sites import Site, site_with_services

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from causeway.model.sagas import StepRecord
+from causeway.store.api import journal
 from tests.functional.processes.deployment import until
 from tests.integration.real_services import sessions
 from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
 from tests.integration.real_services.sessions import Sessions, Word
 from tests.integration.real_services.test_main_job import volume_is
 from tests.integration.real_services.test_real_guests import PATIENCE, answers, ended, is_whole, report
-
-from causeway.model.sagas import StepRecord
-from causeway.store.api import journal
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
 
@@ -34,7 +34,7 @@ CELLS = {"cell1": [SOURCE, NEIGHBOUR], "cell2": [ELSEWHERE]}
 CUT_SECONDS = 40
 # MiB/s: a guest's memory takes some seconds, so that it can be caught on its way.
 LIBVIRT = {"live_migration_bandwidth": 6}
-# Seconds of silence outside, in which nobody gives up who talks with a guest. Guests are emulated.
+# Seconds of silence outside, that nobody who talks with a guest takes for its end. Guests are emulated.
 LONGEST_LIVE, LONGEST_NEAR_LIVE = 20.0, 60.0
 
 
@@ -64,7 +64,7 @@ class Talker:
     sessions: Sessions
     heard: Word
 
-    def goes_on(self, since: float) -> float:
+    def longest_silence(self, since: float) -> float:
         """The same boot, in the same session, without a word missing. Returns the longest silence since, in seconds."""
         now = self.sessions.word(time.monotonic())
         assert (now.boot, now.connection) == (self.heard.boot, self.heard.connection)
@@ -153,8 +153,8 @@ def test_a_guest_is_copied_while_its_host_is_cut_off_for_a_while(cloud: GuestClo
         pass
     found = ended(cloud, talker.server, "VERIFY_RESIZE", "ACTIVE")
     if found.status == "ACTIVE":
-        # Given up: the guest never noticed.
-        talker.goes_on(began)
+        # Abandoned: the guest never noticed.
+        talker.longest_silence(began)
         assert found.compute_host == SOURCE
     else:
         now = report(cloud, talker.server, after_boot=before.boot)
@@ -173,7 +173,7 @@ def test_a_guest_goes_live_inside_its_cell_and_to_the_other_one(cloud: GuestClou
     assert found.compute_host == target
     assert "MigrateGuest" in steps(cloud, talker.server)
     assert migration(cloud, talker.server)["status"] == "completed"
-    assert talker.goes_on(began) < LONGEST_LIVE
+    assert talker.longest_silence(began) < LONGEST_LIVE
     is_whole(cloud, talker.server, talker.volume)
 
 
@@ -198,7 +198,7 @@ def test_a_guest_whose_way_is_cut_while_it_goes_live_runs_on(
         "the migration to end",
         PATIENCE,
     )
-    talker.goes_on(began)
+    talker.longest_silence(began)
     is_whole(cloud, talker.server, talker.volume)
 
 
@@ -210,7 +210,7 @@ def test_a_guest_goes_near_live_to_the_other_cell(cloud: GuestCloud, talker: Tal
     assert found.compute_host == ELSEWHERE
     assert migration(cloud, talker.server)["status"] == "completed"
     assert "SaveGuest" in steps(cloud, talker.server)
-    assert talker.goes_on(began) < LONGEST_NEAR_LIVE
+    assert talker.longest_silence(began) < LONGEST_NEAR_LIVE
     is_whole(cloud, talker.server, talker.volume)
 
 
@@ -229,7 +229,7 @@ def test_a_guest_whose_memory_is_cut_off_on_its_way_continues_once(
             pass
         ended(cloud, talker.server, "ACTIVE")
     # It stood still meanwhile, and continued there or here: the same boot.
-    talker.goes_on(began)
+    talker.longest_silence(began)
     is_whole(cloud, talker.server, talker.volume)
 
 
@@ -243,6 +243,6 @@ def test_it_answers_from_every_host_after_all_of_it(cloud: GuestCloud, talker: T
         assert ended(cloud, talker.server, "ACTIVE").compute_host == SOURCE
     migrate_live(cloud, talker.server, NEIGHBOUR)
     assert ended(cloud, talker.server, "ACTIVE").compute_host == NEIGHBOUR
-    talker.goes_on(began)
+    talker.longest_silence(began)
     answers(cloud, talker.server)
     is_whole(cloud, talker.server, talker.volume)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.functional.processes.deployment import until
-from tests.integration.real_services.audits import audit
-from tests.integration.real_services.conftest import TOKEN_LIFE, Cloud
 
 from causeway.model.sagas import SagaState
 from causeway.store.api import journal
+from tests.functional.processes.deployment import Deployment, until
+from tests.integration.real_services.audits import audit
+from tests.integration.real_services.conftest import TOKEN_LIFE, Cloud
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -29,7 +29,7 @@ def with_volume(cloud: Cloud) -> tuple[Any, Any]:
     return server, volume
 
 
-def volume_is(cloud: Cloud, volume: Any, status: str) -> None:
+def volume_is(cloud: Deployment, volume: Any, status: str) -> None:
     until(
         lambda: cloud.member.block_storage.get_volume(volume.id).status, lambda seen: seen == status, f"{status} volume"
     )
@@ -44,7 +44,7 @@ def moved(cloud: Cloud, server: Any) -> str:
     return source
 
 
-def bindings(cloud: Cloud, server: Any) -> dict[str, str]:
+def bindings(cloud: Deployment, server: Any) -> dict[str, str]:
     """host -> status of the bindings of the server's port."""
     (port,) = cloud.admin.network.ports(device_id=server.id)
     assert port.status == "ACTIVE"
@@ -101,7 +101,7 @@ def test_a_move_outlives_the_token_of_its_user(cloud: Cloud) -> None:
     assert audit(cloud) == []
 
 
-def test_a_conductor_that_is_killed_leaves_its_move_to_the_other(cloud: Cloud) -> None:
+def test_a_conductor_takes_over_the_move_of_one_that_is_killed(cloud: Cloud) -> None:
     server, _volume = with_volume(cloud)
     source = cloud.show(server).compute_host
     point = "cross_cell_resize.FinishResizeAtDest.do.after"

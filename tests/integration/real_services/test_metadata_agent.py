@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moves_cloud import Cloud
-from tests.integration.real_services.machine import VENV
-from tests.ports import free_port
 
 from causeway.embedded.cloud import EmbeddedCloud
+from tests.functional.servers.moves_cloud import Cloud
+from tests.integration.real_services.machine import VENV
+from tests.ports import free_port
 
 AGENT = Path(__file__).parent / "metadata_agent.py"
 SECRET, TIMEOUT = "of-agent-and-service", 30
@@ -64,7 +64,12 @@ def service(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         f"[api]\nmetadata_cache_expiration = 0\n"
         f"[neutron]\nservice_metadata_proxy = true\nmetadata_proxy_shared_secret = {SECRET}\n"
     )
-    command = [Path(sys.executable).parent / "causeway", "metadata", "--config-file", folder / "causeway.conf"]
+    command: list[str | Path] = [
+        Path(sys.executable).parent / "causeway",
+        "metadata",
+        "--config-file",
+        folder / "causeway.conf",
+    ]
     with started([*command, "--workers", "1", "--bind", f"127.0.0.1:{port}"], folder / "log", {**os.environ}):
         yield port
 
@@ -77,7 +82,14 @@ def agent(folder: Path, service: int, ports: list[dict[str, str]], secret: str =
         f"[DEFAULT]\nnova_metadata_host = 127.0.0.1\nnova_metadata_port = {service}\n"
         f"metadata_proxy_shared_secret = {secret}\nmetadata_proxy_socket = {folder}/proxy\n"
     )
-    command = [VENV / "bin/python", "-W", "ignore", AGENT, folder / "metadata_agent.ini", folder / "ports.json"]
+    command: list[str | Path] = [
+        VENV / "bin/python",
+        "-W",
+        "ignore",
+        AGENT,
+        folder / "metadata_agent.ini",
+        folder / "ports.json",
+    ]
     # Its interpreter has packages of its own.
     with started(command, folder / "log", {"PATH": os.environ["PATH"]}):
         yield folder / "proxy"
@@ -115,7 +127,7 @@ def port_of(cloud: Cloud, server: Any) -> dict[str, str]:
     }
 
 
-def test_what_a_guest_reads_through_the_agent(cloud: Cloud, service: int, tmp_path: Path) -> None:
+def test_a_guest_reads_its_metadata_through_the_agent(cloud: Cloud, service: int, tmp_path: Path) -> None:
     server = cloud.boot(name="web", user_data=base64.b64encode(USER_DATA).decode(), metadata={"purpose": "test"})
     port = port_of(cloud, server)
     with agent(tmp_path, service, [port]) as proxy:
@@ -146,7 +158,7 @@ def test_what_a_guest_reads_through_the_agent(cloud: Cloud, service: int, tmp_pa
         assert guest.ask("/openstack/latest/meta_data.json")[0] == 404
 
 
-def test_an_agent_with_another_secret(cloud: Cloud, service: int, tmp_path: Path) -> None:
+def test_an_agent_with_another_secret_is_refused(cloud: Cloud, service: int, tmp_path: Path) -> None:
     server = cloud.boot()
     port = port_of(cloud, server)
     with agent(tmp_path, service, [port], secret="another") as proxy:

@@ -1,10 +1,11 @@
-"""Notifications of a move beside the real services, and what the processes of that deployment are told of databases."""
+"""Notifications of a move beside the real services, and what the processes of that deployment know of databases."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+
 from tests.functional.processes.consumer import check_move, consumer, secrets_of
 from tests.functional.processes.deployment import CONDUCTORS
 from tests.integration.real_services.conftest import Cloud

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.functional.processes.deployment import CONDUCTORS, Deployment
-from tests.functional.processes.rabbit import rabbit, why_not
-from tests.integration.database_servers import database_server
 
 from causeway.store import schema
 from causeway.store.api import cells
 from causeway.store.database import Database
+from tests.functional.processes.deployment import CONDUCTORS, Deployment
+from tests.functional.processes.rabbit import rabbit, why_not
+from tests.integration.database_servers import database_server
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 

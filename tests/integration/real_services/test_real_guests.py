@@ -5,20 +5,21 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.functional.processes.deployment import until
-from tests.integration.real_services.audits import audit
-from tests.integration.real_services.demo import tell
-from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
-from tests.integration.real_services.test_main_job import bindings, volume_is
 
 from causeway.cli.demo.guest import GuestReport
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.watch import guest_report
+from tests.functional.processes.deployment import until
+from tests.integration.real_services.audits import audit
+from tests.integration.real_services.demo import run_story
+from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
+from tests.integration.real_services.test_main_job import bindings, volume_is
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
 
@@ -81,7 +82,7 @@ def answers(cloud: GuestCloud, server: Any) -> None:
     (address,) = [each["addr"] for each in cloud.show(server).addresses["network"]]
     for host in cloud.hosts:
         until(
-            lambda host=host: cloud.services.switches.ping(host, cloud.admin, cloud.network, address),
+            partial(cloud.services.switches.ping, host, cloud.admin, cloud.network, address),
             lambda result: result.answered,
             f"{address} to answer {host}",
         )
@@ -172,7 +173,7 @@ def test_every_check_of_the_demonstration_holds_beside_the_real_services(cloud: 
     reported = io.StringIO()
     screen = Screen(Console(file=reported, highlight=False, soft_wrap=True))
 
-    tell(cloud, screen)
+    run_story(cloud, screen)
 
     assert screen.failed == [], reported.getvalue()
     assert reported.getvalue().count("it answers ping on") == 7

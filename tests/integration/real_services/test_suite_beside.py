@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+
 from tests.functional.processes.suite_cloud import run_suite, run_tests
 from tests.integration.real_services import suite_beside
 from tests.integration.real_services.conftest import why_not_here
@@ -23,7 +24,7 @@ LEAST = 230
 
 
 @KINDS
-def test_the_suite_of_the_api_on_databases(kind: str, tmp_path: Path) -> None:
+def test_the_suite_of_the_api_passes_on_database_servers(kind: str, tmp_path: Path) -> None:
     """The API is in the process of the tests, which look at what it asks of others; what differs is what SQL means."""
     outcome = run_tests(tmp_path, "--databases", kind, "tests/functional/api", seconds=PATIENCE)
     suite_beside.outcomes[f"API, {kind}"] = outcome
@@ -31,7 +32,7 @@ def test_the_suite_of_the_api_on_databases(kind: str, tmp_path: Path) -> None:
 
 
 @KINDS
-def test_the_functional_suite_by_url(kind: str) -> None:
+def test_the_functional_suite_passes_by_url(kind: str) -> None:
     reason = why_not_here()
     if reason is not None:
         pytest.skip(reason)

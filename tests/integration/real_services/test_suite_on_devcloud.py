@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.functional.processes.rabbit import rabbit, why_not
 from tests.functional.processes.suite_cloud import SUITE_OPTIONS, SuiteDeployment, run_suite
 
@@ -12,13 +13,13 @@ pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None
 
 # What is seen, what fails in devcloud and in our own parts, and what can only be done inside a process.
 SAMPLE = (
-    "tests/functional/moves/test_cross_cell_resize.py",
-    "tests/functional/moves/test_failed_moves.py::test_a_stopped_server_is_given_back_stopped",
-    "tests/functional/moves/test_pivot.py",
+    "tests/functional/servers/cross_cell/test_cross_cell_resize.py",
+    "tests/functional/servers/failures/test_failed_moves.py::test_a_stopped_server_is_restored_stopped",
+    "tests/functional/servers/cross_cell/test_pivot.py",
 )
 
 
-def test_a_sample_of_the_suite(tmp_path: Path) -> None:
+def test_a_sample_of_the_suite_passes_by_url(tmp_path: Path) -> None:
     with rabbit(tmp_path / "rabbit") as queue:
         # Some of the sample want what fails to be rolled back at once.
         moves = SUITE_OPTIONS["moves"] | {"patience": 0.0, "patience_while_off": 0.0, "whole_tries": 1}

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integration.real_services.configuration import PASSWORD, REGION
-from tests.integration.real_services.services import RealServices
 
 from causeway import errors
 from causeway.api import unified_limits
 from causeway.clients.limits import Limits, LimitsClient
 from causeway.conf import new_config
+from tests.integration.real_services.configuration import PASSWORD, REGION
+from tests.integration.real_services.services import RealServices
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -83,7 +83,7 @@ def test_limits_are_read_by_the_endpoint(keystone: RealServices, limited: dict[s
         assert found.of_project(limited["other"]) == Limits(REGISTERED, {})
 
 
-def test_what_is_enforced(keystone: RealServices, limited: dict[str, str]) -> None:
+def test_limits_are_read_from_keystone(keystone: RealServices, limited: dict[str, str]) -> None:
     conf = new_config()
     limits = client(keystone).of_project(limited["own"])
     names = ("servers", "class:VCPU", "class:DISK_GB", "class:MEMORY_MB", "server_groups")

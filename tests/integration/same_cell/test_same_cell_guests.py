@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import patience
 import pytest
-from audited_cloud import AuditedCloud
-from broken_hosts import lose_guest
-from moves_cloud import until
 
 from causeway.cli.demo.guest import GuestReport, last_report
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.virt.lab.hosts import Lab, missing
+from tests.functional.servers import patience
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.broken_hosts import lose_guest
+from tests.functional.servers.moves_cloud import until
 
 REASON = missing()
 HOSTS = ("cell1-host1", "cell1-host2")

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
+
 from tests.functional.processes.rabbit import why_not
 from tests.integration.real_services.machine import VENV as SERVICES
 from tests.integration.tempest import settings
@@ -47,7 +48,7 @@ def run(
             [BIN / "tempest", "init", workspace], env=environment, check=True, capture_output=True, timeout=60
         )
     (workspace / "etc/tempest.conf").write_text(conf.read_text())
-    command = [
+    command: list[str | Path] = [
         *(BIN / "tempest", "run", "--subunit", "--regex", regex),
         *("--exclude-list", exclusions, "--concurrency", str(concurrency)),
     ]

@@ -13,8 +13,11 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
+
+from causeway.virt.lab.guest_image import GuestImage
 from tests.functional.processes.deployment import PATIENCE, until
 from tests.integration.real_services import guests as real
 from tests.integration.real_services.configuration import render
@@ -23,8 +26,6 @@ from tests.integration.real_services.machine import VENV
 from tests.integration.real_services.switches import CONNECTION
 from tests.integration.tempest import consoles, guest_image, stack
 from tests.ports import free_port
-
-from causeway.virt.lab.guest_image import GuestImage
 
 NETWORK_NODE = "cell1-host1"
 CELLS = {"cell1": [NETWORK_NODE, "cell1-host2"], "cell2": ["cell2-host1"]}
@@ -111,7 +112,11 @@ class GuestsBehindRouters(GuestCloud):
             "oslo_concurrency": {"lock_path": state},
         }
         inside = self.machines.inside(NETWORK_NODE)
-        for name, options, prefix in (("l3", routers, inside), ("metadata", proxies, [])):
+        agents: list[tuple[str, Any, list[str]]] = [
+            ("l3", routers, inside),
+            ("metadata", proxies, []),
+        ]
+        for name, options, prefix in agents:
             file = machine.write(f"etc/neutron/{name}_agent.ini", render(options))
             machine.start(f"{name}-agent", [*prefix, VENV / f"bin/neutron-{name}-agent", "--config-file", file])
         until(
@@ -128,4 +133,5 @@ def guests(directory: Path, database: str) -> Iterator[GuestsBehindRouters]:
     options = {**OPTIONS, **consoles.options(port)}
     kind = type("Guests", (GuestsBehindRouters,), {"console_port": port})
     with guest_cloud(directory, cells=CELLS, database=database, options=options, kind=kind) as cloud:
+        assert isinstance(cloud, GuestsBehindRouters)
         yield cloud

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from causeway.conf.scheduler import FILTERS
 from tests.functional.processes.deployment import Deployment
 from tests.functional.processes.rabbit import rabbit
 from tests.integration.database_servers import database_server
@@ -14,8 +15,6 @@ from tests.integration.real_services.beside import Surround, deployed
 from tests.integration.real_services.services import RealServices
 from tests.integration.tempest import consoles
 from tests.ports import free_port
-
-from causeway.conf.scheduler import FILTERS
 
 # Two more than by default: Tempest has tests for them.
 ENABLED_FILTERS = (*FILTERS, "SameHostFilter", "DifferentHostFilter")

@@ -142,7 +142,7 @@ def test_a_broken_file_is_reported_at_the_start(tmp_path: Path, text: str, line:
 @pytest.mark.parametrize(
     "text", ["", "# nothing\n", '"x": ""\n', '"x": []\n', '"x": [["role:member"]]\n', '"x": "!"\n']
 )
-def test_whole_files(tmp_path: Path, text: str) -> None:
+def test_files_of_every_form_are_read(tmp_path: Path, text: str) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(text)
     Enforcer(config_with(file))

@@ -72,7 +72,7 @@ def test_every_default_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_who_may(as_they_are: Enforcer, rule: str) -> None:
+def test_each_rule_allows_its_roles(as_they_are: Enforcer, rule: str) -> None:
     own, others = MAY[RULES[rule]]
     assert allowed(as_they_are, rule, OWN, project_id="project") == own
     assert allowed(as_they_are, rule, OTHERS, project_id="project") == others
@@ -81,7 +81,7 @@ def test_who_may(as_they_are: Enforcer, rule: str) -> None:
     assert allowed(as_they_are, rule, OWN, domain_id="default") == ""
 
 
-def test_who_may_whatever_the_scope() -> None:
+def test_each_rule_allows_its_roles_without_scopes() -> None:
     lenient = enforcer(enforce_scope=False)
     for rule, default in RULES.items():
         own, others = MAY[default]
@@ -91,7 +91,7 @@ def test_who_may_whatever_the_scope() -> None:
         assert allowed(lenient, rule, OTHERS, domain_id="default") == others
 
 
-def test_who_may_with_the_defaults_of_before_the_roles() -> None:
+def test_each_rule_allows_its_former_roles_with_former_defaults() -> None:
     former = enforcer(enforce_new_defaults=False)
     for rule, default in RULES.items():
         own, others = MAY[default]

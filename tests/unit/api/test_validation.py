@@ -51,7 +51,7 @@ def test_the_legacy_endpoint_lets_unknown_fields_pass() -> None:
         ("uri", ["http://host/path"], ["host", "//host"]),
     ],
 )  # fmt: skip
-def test_formats(format: str, good: list[str], bad: list[str]) -> None:
+def test_formats_accept_good_and_refuse_bad_values(format: str, good: list[str], bad: list[str]) -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"value": {"type": "string", "format": format}}}
     for value in good:
         validation.check_body({"value": value}, schema)

@@ -269,7 +269,7 @@ def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
         (VmState.RESCUED, None, []),
     ],
 )
-def test_what_a_rescued_server_boots_from(
+def test_a_rescued_server_has_its_rescue_disk_and_no_other_has(
     vm_state: VmState, rescue_disks: list[str] | None, expected: list[str]
 ) -> None:
     snapshot = cloud(record(vm_state=vm_state))
@@ -282,7 +282,7 @@ def test_what_a_rescued_server_boots_from(
 
 # servers that are shelved
 
-SHELVED = {"vm_state": VmState.SHELVED, "power_state": PowerState.SHUTDOWN, "shelved_image_id": "image"}
+SHELVED: dict[str, Any] = {"vm_state": VmState.SHELVED, "power_state": PowerState.SHUTDOWN, "shelved_image_id": "image"}
 
 
 def image(status: str = "active", name: str = "name-shelved", owner: str = "p") -> ImageMeta:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from benchmarks import recorded
 from benchmarks.counting import typical
 from benchmarks.instructions import Meter, Spent

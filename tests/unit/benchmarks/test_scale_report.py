@@ -1,8 +1,10 @@
-"""What `make bench-scale` tells of what it measured; that it measures, only a run of it shows."""
+"""What `make bench-scale` reports of what it measured; that it measures, only a run of it shows."""
 
 from __future__ import annotations
 
 import io
+
+from rich.console import Console
 
 from benchmarks.scale import report
 from benchmarks.scale.benchmark import Plan
@@ -10,7 +12,6 @@ from benchmarks.scale.deployment import Memory, kind_of
 from benchmarks.scale.kinds import Kind
 from benchmarks.scale.measure import Moved, Times
 from benchmarks.scale.profiling import summary
-from rich.console import Console
 
 PLAN = Plan(cells=10, hosts=100, servers=20_000, movers=16, seconds=40.0, reads=30, host_subset_size=1)
 

@@ -63,7 +63,7 @@ def test_what_is_none_is_not_asked_for() -> None:
         (Answer("", 404, "Not Found"), "The cloud refused (404): Not Found"),
     ],
 )
-def test_refusals(answer: Answer, text: str) -> None:
+def test_a_refusal_says_what_the_api_said(answer: Answer, text: str) -> None:
     with pytest.raises(asking.Refused) as refusal:
         asking.ask(Compute(answer), "/x")
     assert (str(refusal.value), refusal.value.status) == (text, answer.status_code)
@@ -83,14 +83,14 @@ def ids(found: Any) -> list[str]:
     return [each["id"] for each in found]
 
 
-def test_all_pages() -> None:
+def test_all_pages_are_followed() -> None:
     compute = Compute(page("1", "2", more=True), page("3"))
     assert ids(asking.pages(compute, "/things", "things", {"state": "x"})) == ["1", "2", "3"]
     assert [query for _method, _path, query in compute.asked] == [{"state": "x"}, {"state": "x", "marker": "2"}]
 
 
 @pytest.mark.parametrize(("most", "wanted", "limits"), [(3, "123", ["3", "1"]), (2, "12", ["2"]), (0, "", [])])
-def test_so_many_at_most(most: int, wanted: str, limits: list[str]) -> None:
+def test_no_more_is_asked_for_than_wanted(most: int, wanted: str, limits: list[str]) -> None:
     """The API gives two at a time, and a link whenever a page is full."""
     compute = Compute(page("1", "2", more=True), page("3", more=True))
     assert ids(asking.pages(compute, "/things", "things", most=most)) == list(wanted)
@@ -106,7 +106,7 @@ def servers(*found: tuple[str, str]) -> Answer:
     return Answer({"servers": [{"id": server_id, "name": name} for server_id, name in found]})
 
 
-def test_a_server_by_its_name() -> None:
+def test_a_server_is_found_by_its_name() -> None:
     compute = Compute(servers(("1", "web.1")))
     assert asking.id_of_server(compute, "web.1") == "1"
     assert compute.asked[0][2] == {"all_tenants": "1", "name": r"^web\.1$"}

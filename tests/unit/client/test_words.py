@@ -1,4 +1,4 @@
-"""What people are told of bytes, seconds and operations."""
+"""How people read bytes, seconds and operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from causeway.client import words
     ("count", "text"),
     [(None, ""), (0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (2**60, "1024.0 PiB")],
 )
-def test_sizes(count: int | None, text: str) -> None:
+def test_sizes_are_written_in_units(count: int | None, text: str) -> None:
     assert words.size(count) == text
 
 
@@ -30,7 +30,7 @@ def test_sizes(count: int | None, text: str) -> None:
         (90061, "1 d 1 h 1 min"),
     ],
 )
-def test_durations(seconds: float | None, text: str) -> None:
+def test_durations_are_written_in_units(seconds: float | None, text: str) -> None:
     assert words.duration(seconds) == text
 
 
@@ -39,7 +39,7 @@ def operation(**fields: Any) -> dict[str, Any]:
     return known | fields
 
 
-def test_what_an_operation_waits_for() -> None:
+def test_it_says_what_an_operation_waits_for() -> None:
     wait = {"reason": "It is down.", "until": "2026-08-01T10:11:12.345", "host": "host1"}
     assert words.standing(operation(waits_for=wait)) == "running, waits for host1 until 10:11:12 UTC"
     assert words.standing(operation(waits_for=wait | {"until": None, "host": None})) == "running, waits"
@@ -61,12 +61,12 @@ def test_an_operation_that_is_to_be_cancelled() -> None:
         ({"round": 1, "ended_at": "2026-08-01"}, "1,000"),
     ],
 )
-def test_what_is_transferred(fields: dict[str, Any], text: str) -> None:
+def test_it_says_how_much_is_transferred(fields: dict[str, Any], text: str) -> None:
     known = dict.fromkeys(("bytes_total", "percent", "round", "seconds_left", "ended_at"))
     assert words.transferred(known | {"bytes_done": 1000} | fields) == text
 
 
-def test_a_step_with_both_of_its_errors() -> None:
+def test_a_step_shows_both_of_its_errors() -> None:
     step = {
         "step": "FinishResizeAtDest", "phase": "undo", "state": "failed", "attempt": 3, "host": "host1", "seconds": 1.5,
         "bytes_done": None, "error": {"message": "Last.", "details": "So."}, "first_error": {"message": "First."},

@@ -57,7 +57,7 @@ def sessions(answers: Answers) -> Iterator[Callable[..., ServiceSessions]]:
         transport = requests.Session()
         transport.mount(BASE, answers)
         token = {"auth_type": "admin_token", "endpoint": BASE, "token": "ours"}
-        made.append(ServiceSessions(new_config(service_user=token, **groups), transport=transport))
+        made.append(ServiceSessions(new_config(None, service_user=token, **groups), transport=transport))
         return made[-1]
 
     yield make
@@ -71,7 +71,7 @@ def user() -> RequestContext:
 
 
 @pytest.mark.parametrize("endpoint", [BASE, BASE + "/", BASE + "/v2", BASE + "/v2/"])
-def test_endpoints_with_and_without_the_version(
+def test_endpoints_may_have_the_version_or_not(
     sessions: Any, answers: Answers, user: RequestContext, endpoint: str
 ) -> None:
     answers.answer = lambda _request: (200, {"id": "i"})
@@ -89,7 +89,7 @@ def test_endpoints_with_the_project_in_them_get_the_callers(
     assert answers.requests[0].url == f"{BASE}/v3/{prefix}p/volumes/v"
 
 
-def test_whose_tokens_go_out(sessions: Any, answers: Answers, user: RequestContext) -> None:
+def test_the_callers_token_goes_out_or_the_services_own(sessions: Any, answers: Answers, user: RequestContext) -> None:
     answers.answer = lambda _request: (200, {"id": "i"})
     images = ImageClient(sessions(glance={"endpoint_override": BASE}))
     images.show(user, "i")

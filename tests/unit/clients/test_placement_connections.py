@@ -80,7 +80,7 @@ def test_a_connection_that_was_closed_is_made_anew(server: Server, client: Place
     assert len(server.seen) == 3
 
 
-def test_once_only(server: Server, client: PlacementClient) -> None:
+def test_a_broken_connection_is_made_anew_only_once(server: Server, client: PlacementClient) -> None:
     server.breaks = 5
     with pytest.raises(errors.ServiceFailed, match="did not answer"):
         client.get_allocations("server")

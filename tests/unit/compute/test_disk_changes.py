@@ -168,7 +168,7 @@ def test_what_was_sent_ahead_does_not_count() -> None:
 
 
 def test_a_disk_without_anything_of_its_own_needs_no_part(tmp_path: Path) -> None:
-    """An ephemeral disk that nobody has formatted: only the last changes make its file. One that was lost is told."""
+    """An ephemeral disk that nobody has formatted: only the last changes make its file. One that was lost is reported."""
     copies = Copies(tmp_path / "copies", SimulatedDriver("host", tmp_path / "hypervisor"))
     token = MoveToken("0" * 36, "1" * 36, 1, "CopyWhileRunning")
     copied = CopyRound(1, None, "", "", [CopiedDisk(name, SIZE, BLOCK, 0, 0) for name in ("disk.eph0", "disk.eph1")])

@@ -1,4 +1,4 @@
-"""Data travels compressed where that pays, and only to who can read it."""
+"""Data travels compressed where that pays, and only to hosts that can read it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ class Writer(DiskWriter):
         pytest.param(8, 2.0, 1.6, 1.5, False, id="a slow processor"),
     ],
 )
-def test_when_it_pays(packed: int, packing_seconds: float, seconds: float, waited: float, pays: bool) -> None:
+def test_data_is_compressed_when_it_pays(
+    packed: int, packing_seconds: float, seconds: float, waited: float, pays: bool
+) -> None:
     assert Probe(16 * MIB, packed * MIB, packing_seconds, seconds, waited).pays is pays
 
 
@@ -106,7 +108,7 @@ def test_over_a_slow_link_the_probe_goes_as_it_is_and_the_rest_compressed() -> N
     assert arrived == content
     assert verdict.packs
     assert PROBE_BYTES + 4 * MIB < came < PROBE_BYTES + 5 * MIB
-    # What is counted is what travelled; how far that leads on the disk is told, too.
+    # What is counted is what travelled; how far that leads on the disk is reported, too.
     assert came == sum(travelled for travelled, _of_disk in reported)
     assert len(content) == sum(of_disk for _travelled, of_disk in reported)
     assert len(stream) < came + 4096

@@ -99,11 +99,11 @@ def test_it_starts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure:
 
 
 def test_a_claim_is_made_though_it_can_not_be_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is on the disk by then, and the next report tells of it."""
+    """It is on the disk by then, and the next report has it."""
     made, _conductor = reporter(tmp_path, FAILURES[0])
 
     def fail() -> None:
-        raise OSError("the hypervisor is away")
+        raise OSError("the hypervisor is unreachable")
 
     monkeypatch.setattr(made, "report_alive", fail)
     made._host.claims.on_change()
@@ -116,7 +116,12 @@ def test_what_a_host_lacks_for_live_migrations_is_in_its_reports_once_it_knows(
     said: list[list[str]] = [["it does not listen"], ["it does not listen", "it waits too long"], []]
     looked = iter(said)
     monkeypatch.setattr(made._host.driver, "live_migration_lacks", lambda: next(looked))
-    monkeypatch.setattr(made._stopping, "wait", lambda _seconds: made.report_alive() or len(reported_of(conductor)) > 3)
+
+    def wait(_seconds: float) -> bool:
+        made.report_alive()
+        return len(reported_of(conductor)) > 3
+
+    monkeypatch.setattr(made._stopping, "wait", wait)
     made.report_alive()
     made._look()
     assert reported_of(conductor) == [None, *said]

@@ -64,7 +64,7 @@ def order(fence: Fence, method: str, epoch: int, done: list[str]) -> None:
 def test_a_torn_record_of_a_move_does_not_keep_it_stuck(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes
 ) -> None:
-    path, done = torn(tmp_path / f"{MOVE}.json", content), []
+    path, done = torn(tmp_path / f"{MOVE}.json", content), list[Any]()
     order(Fence(tmp_path, "host1", Journal(3)), "finish_resize", 3, done)
     check_kept(path, content, caplog.text)
     # From here on it is as ever.
@@ -120,7 +120,7 @@ def test_a_torn_claim_is_asked_for_and_nobody_is_given_anything_before(
     path = torn(tmp_path / f"{SERVER}.json", content)
     assert claims_in(tmp_path).torn() == [SERVER]
     check_kept(path, content, caplog.text)
-    # Not forgotten by the next start either.
+    # The next start knows of them, too.
     claims = claims_in(tmp_path)
     assert claims.torn() == [SERVER]
     with pytest.raises(errors.ClaimRefused, match="does not know now"):
@@ -146,7 +146,7 @@ def server(**fields: Any) -> Instance:
 
 
 def moving(promised: InstanceNUMATopology | None, dest_host: str = "host1") -> Instance:
-    """A server as the target is told to make its guest."""
+    """A server as the target is ordered to make its guest."""
     return server(migration_context=MigrationContext(MIGRATION, new_numa_topology=promised, dest_host=dest_host))
 
 

@@ -19,19 +19,19 @@ from causeway.model.states import PowerState, VmState
 
 
 class Cloud:
-    """Notes what it is told, and fails as long as it is to."""
+    """Notes what it is sent, and fails as long as it is to."""
 
     def __init__(self, failure: errors.CausewayError) -> None:
         self.failure: errors.CausewayError | None = failure
         self.reported: list[str] = []
 
     def guest_runs(self, _context: Any, *, instance_uuid: str) -> None:
-        self._tell(instance_uuid)
+        self._note(instance_uuid)
 
     def host_is_back(self, _context: Any, *, host: str) -> None:
-        self._tell(host)
+        self._note(host)
 
-    def _tell(self, what: str) -> None:
+    def _note(self, what: str) -> None:
         self.reported.append(what)
         if self.failure is not None:
             raise self.failure
@@ -71,7 +71,7 @@ def test_a_guest_that_runs_though_it_is_stopped_and_can_not_be_reported(
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.code)
 @pytest.mark.parametrize("forced_down", [False, True])
 def test_a_host_that_is_back_is_reported_until_that_arrives(failure: errors.CausewayError, forced_down: bool) -> None:
-    """What continued without it is still there: it must not be discarded because nobody could be told at that moment."""
+    """What continued without it is still there: it must not be discarded because nobody could be notified at that moment."""
     cloud = Cloud(failure)
     cell = endpoint(cloud)
     if forced_down:

@@ -70,7 +70,7 @@ def test_computes_have_no_database() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_units(role: str) -> None:
+def test_units_call_what_is_there_and_wait_for_its_end(role: str) -> None:
     """They call what is there with the files that are there, and wait for an orderly end."""
     unit = configparser.ConfigParser(interpolation=None, strict=False)
     unit.optionxform = str  # type: ignore[method-assign,assignment]

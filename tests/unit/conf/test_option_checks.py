@@ -1,4 +1,4 @@
-"""Options that can't be end a process; those that do nothing are told."""
+"""Options that can't be end a process; those that do nothing are reported."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_does_nothing_is_reported(tmp_path: Path) -> None:
     assert "nova.conf has them" in str(found) and "nobody knows them" in str(found)
 
 
-def test_nothing_to_report(tmp_path: Path) -> None:
+def test_good_options_report_nothing(tmp_path: Path) -> None:
     assert not ignored(new_config(config_files=[written(tmp_path, "[DEFAULT]\nhost = h\n")]))
     assert not ignored(new_config())
 
@@ -85,7 +85,7 @@ def test_options_that_are_here_are_not_called_missing() -> None:
         ("%(hostname)s-%(uuid)s", "h-11111111-2222-4333-8444-555555555555"),
     ],
 )
-def test_names_of_guests(template: str, name: str) -> None:
+def test_guests_are_named_by_the_template(template: str, name: str) -> None:
     given = new_config(instance_name_template=template).instance_name_template
     assert name_guest(given, "11111111-2222-4333-8444-555555555555", "p", "u", "h") == name
 
@@ -93,7 +93,7 @@ def test_names_of_guests(template: str, name: str) -> None:
 @pytest.mark.parametrize(
     "template", ["guest", "%(hostname)s", "%(nothing)s", "%s-%s", "a/%(uuid)s", "%(uuid)s\n", "%q"]
 )
-def test_templates_that_name_servers_alike_or_not_at_all(template: str) -> None:
+def test_templates_that_name_servers_alike_are_refused(template: str) -> None:
     with pytest.raises(cfg.ConfigFileValueError, match="instance_name_template"):
         new_config(instance_name_template=template)
 

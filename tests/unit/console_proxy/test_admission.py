@@ -32,7 +32,9 @@ HTTP, WSS = "http://proxy:6080/vnc_auto.html", "wss://proxy:6083/"
         ("http://proxy", "[broken", None, HTTP, False),
     ],
 )
-def test_origins(origin: str | None, host: str | None, forwarded: str | None, base: str, may: bool) -> None:
+def test_only_allowed_origins_open_consoles(
+    origin: str | None, host: str | None, forwarded: str | None, base: str, may: bool
+) -> None:
     assert origin_is_allowed(origin, host, forwarded, ["allowed"], base) is may
 
 
@@ -47,7 +49,7 @@ def test_origins(origin: str | None, host: str | None, forwarded: str | None, ba
         ("/", "bad\x01cookie;;;=", None),
     ],
 )
-def test_where_the_token_is(path: str, cookies: str | None, token: str | None) -> None:
+def test_the_token_is_found_in_path_or_cookie(path: str, cookies: str | None, token: str | None) -> None:
     assert token_of(path, cookies) == token
 
 

@@ -107,7 +107,7 @@ def read(side: socket.socket, size: int) -> bytes:
     return seen
 
 
-def test_both_ways(between: Between) -> None:
+def test_bytes_go_both_ways(between: Between) -> None:
     between.user.sendall(b"hello guest")
     assert read(between.guest, 11) == b"hello guest"
     between.guest.sendall(b"hello user")

@@ -16,9 +16,9 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import click
-from docs.site.stage import ROOT, pages
 
 from causeway.cli.main import cli
+from docs.site.stage import ROOT, pages
 
 # Blocks of these languages, and those that begin so, are no commands.
 NO_COMMANDS = {"ini", "yaml", "mermaid", "python"}

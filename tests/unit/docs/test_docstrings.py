@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from oslo_config import cfg
-from tests.unit.sagas.journal_in_memory import JournalInMemory
 
 from causeway.model.host import CELL0_UUID, CellMapping
 from causeway.model.sagas import Saga
@@ -24,6 +23,7 @@ from causeway.sagas.lives import Life
 from causeway.store import schema
 from causeway.store.api import cells as cell_records
 from causeway.store.database import Database
+from tests.unit.sagas.journal_in_memory import JournalInMemory
 
 SOURCE = Path(__file__).parents[3] / "src"
 MODULES = sorted(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+
 from tests.unit.docs.examples import OTHERS, Example, check, examples, python_blocks
 
 EXAMPLES = list(examples())

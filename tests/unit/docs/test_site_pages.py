@@ -5,10 +5,10 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
-from docs.site import api, contents, plots, recipes, sequence, stage
 
 from causeway.api import routes, versions
 from causeway.operations.recipes import RECIPES
+from docs.site import api, contents, plots, recipes, sequence, stage
 
 README = (stage.ROOT / "docs/README.md").read_text()
 

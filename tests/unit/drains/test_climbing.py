@@ -1,4 +1,4 @@
-"""How many moves at once a resource takes: tried, measured, taken back."""
+"""How many moves at once a resource takes: tried, measured, lowered again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def climbed(carries: int, periods: int = 400, crowd: float = 0.0) -> list[int]:
 def test_it_is_raised_while_that_brings_something_and_not_much_further(carries: int) -> None:
     seen = climbed(carries)[100:]
     assert min(seen) >= carries * 0.7
-    # One raise further is tried now and then, and taken back.
+    # One raise further is tried now and then, and lowered again.
     assert max(seen) <= max(carries + 1, carries * 1.5 * 1.5)
     assert sum(limit <= carries * 1.5 + 1 for limit in seen) > 0.8 * len(seen)
 

@@ -72,14 +72,15 @@ def test_limits_and_windows_and_holds_are_kept(
     moves = transfers(drawn)
     times = simulate(moves, Pace(limits, 100.0, tuple(windows), first), BEGIN)
     assert times.began.keys() == times.ended.keys() == {move.id for move in moves}
-    assert most_at_once(moves, times) <= limits.total
+    assert limits.total is not None and most_at_once(moves, times) <= limits.total
     for place, most in (
         ("source", limits.per_source_host),
         ("target", limits.per_target_host),
         ("cells", limits.per_cell_pair),
     ):
         for where in {getattr(move, place) for move in moves}:
-            assert most_at_once([move for move in moves if getattr(move, place) == where], times) <= most
+            here = [move for move in moves if getattr(move, place) == where]
+            assert most is not None and most_at_once(here, times) <= most
     for move in moves:
         began = BEGIN + timedelta(seconds=times.began[move.id])
         assert is_open(windows, began + timedelta(microseconds=1))
@@ -94,6 +95,8 @@ def test_limits_and_windows_and_holds_are_kept(
 def test_nobody_waits_who_could_go(drawn: list[tuple[int, int, float, float, int | None]], limits: Limits) -> None:
     moves = [move for move in transfers(drawn) if move.not_before is None]
     times = simulate(moves, Pace(limits, 100.0), BEGIN)
+    assert limits.total is not None and limits.per_cell_pair is not None
+    assert limits.per_source_host is not None and limits.per_target_host is not None
     for when in {0.0, *times.ended.values()}:
         running = [move for move in moves if times.began[move.id] <= when < times.ended[move.id]]
         if len(running) >= limits.total:
@@ -157,11 +160,11 @@ def test_moves_of_one_host_share_its_rate() -> None:
         ),
     ],
 )
-def test_what_bounds_a_drain(moves: list[Transfer], limits: Limits, what: str, seconds: float) -> None:
+def test_what_bounds_a_drain_is_found(moves: list[Transfer], limits: Limits, what: str, seconds: float) -> None:
     pace = Pace(limits, 100.0)
     makespan = simulate(moves, pace, BEGIN).makespan
     bound = bound_of(moves, pace, BEGIN, makespan)
-    assert bound is not None and (bound.what, bound.seconds) == (what, pytest.approx(seconds))
+    assert bound is not None and bound.what == what and bound.seconds == pytest.approx(seconds)
 
 
 def test_windows_bound_a_drain_that_waits_for_them() -> None:
@@ -181,7 +184,7 @@ def test_one_move_that_only_takes_its_time_is_bound_by_nothing() -> None:
 
 
 @pytest.mark.parametrize(("first", "order"), [(First.LARGEST, ["b", "c", "a"]), (First.SMALLEST, ["a", "c", "b"])])
-def test_who_goes_first(first: First, order: list[str]) -> None:
+def test_the_first_to_go_are_as_asked(first: First, order: list[str]) -> None:
     moves = [
         Transfer(name, "s", "t", ("cell1", "cell2"), mib, 1.0) for name, mib in (("a", 1.0), ("b", 9.0), ("c", 5.0))
     ]

@@ -33,7 +33,7 @@ def at(text: str) -> datetime:
         ("2027-07-05T20:30", True),  # summer: 22:30 in Zurich
     ],
 )
-def test_nights_of_the_week(moment: str, is_it: bool) -> None:
+def test_nights_belong_to_the_day_on_which_they_begin(moment: str, is_it: bool) -> None:
     assert is_open([NIGHTS], at(moment)) is is_it
 
 

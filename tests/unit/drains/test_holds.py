@@ -19,7 +19,7 @@ from causeway.parts.holds import PROPERTY, held_until
         ("2027-03-05T18:00:00+01:00", datetime(2027, 3, 5, 17)),
     ],
 )
-def test_dates_and_moments(text: str, moment: datetime) -> None:
+def test_dates_and_moments_are_read_as_meant(text: str, moment: datetime) -> None:
     assert held_until({PROPERTY: text}) == moment
 
 

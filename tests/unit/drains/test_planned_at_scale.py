@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 
-from tests.unit.scheduler.packing_hosts import host, pack, spec
-
 from causeway.drains.schedule import Pace, Transfer, bound_of, simulate
 from causeway.model.drains import Limits, Window
 from causeway.scheduler.many import Mover
+from tests.unit.scheduler.packing_hosts import host, pack, spec
 
 SIZES = (2048, 4096, 8192, 16384, 65536)
 SERVERS, SOURCES, TARGETS = 5000, 200, 500
 
 
-def test_five_thousand_servers() -> None:
+def test_five_thousand_servers_are_planned() -> None:
     hosts = [host(f"t{number:04}", 262_144) for number in range(TARGETS)]
     specs = [spec(size) for size in SIZES]
     servers = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from benchmarks.drains import simulated
-
 from causeway.model.drains import Limits
 
 

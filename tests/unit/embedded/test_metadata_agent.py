@@ -17,7 +17,8 @@ PORT = {"device_id": "server", "project_id": "project"}
 
 class Network:
     def __init__(self, found: Any) -> None:
-        self.found, self.asked = found, []
+        self.found = found
+        self.asked: list[Any] = []
 
     def ports_with_address(self, address: str, networks: list[str]) -> Any:
         self.asked.append((address, networks))
@@ -43,7 +44,7 @@ def ask(found: Any, *, proxy: bool = True) -> tuple[int, dict[str, str], Network
     return answer.status_code, reported, network
 
 
-def test_the_owner_of_the_address_in_this_network() -> None:
+def test_the_owner_of_the_address_in_this_network_is_answered() -> None:
     status, reported, network = ask([PORT])
     assert (status, network.asked) == (200, [("10.0.0.5", ["net"])])
     assert reported == {
@@ -54,7 +55,7 @@ def test_the_owner_of_the_address_in_this_network() -> None:
 
 
 @pytest.mark.parametrize("found", [[], [PORT, PORT], [PORT | {"device_id": ""}]])
-def test_nobody(found: Any) -> None:
+def test_an_address_of_nobody_is_not_found(found: Any) -> None:
     assert ask(found)[:2] == (404, {})
 
 
@@ -62,6 +63,6 @@ def test_the_network_service_fails() -> None:
     assert ask(errors.ServiceFailed("no answer"))[:2] == (503, {})
 
 
-def test_a_service_that_finds_out_itself() -> None:
+def test_a_service_that_finds_out_itself_gets_the_request_as_it_is() -> None:
     status, reported, network = ask([PORT], proxy=False)
     assert (status, reported, network.asked) == (200, {}, [])

@@ -1,4 +1,4 @@
-"""What guests are told of their links and networks."""
+"""What guests learn of their links and networks."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ def v4(**fields: Any) -> FixedIp:
 
 
 def v6(**fields: Any) -> FixedIp:
-    return FixedIp(
-        **{"address": "fd00::5", "subnet_id": "sub6", "version": 6, "cidr": "fd00::/64", "gateway": "fd00::1"} | fields
-    )
+    given: dict[str, Any] = {"address": "fd00::5", "subnet_id": "sub6", "version": 6, "cidr": "fd00::/64"}
+    return FixedIp(**given | {"gateway": "fd00::1"} | fields)
 
 
-def test_a_network_with_a_dhcp_server() -> None:
+def test_a_network_with_a_dhcp_server_has_no_addresses() -> None:
     reported = network_data([vif(v4(dhcp=True, dns=["192.0.2.53"]), vif_type="ovs")])
     assert reported == {
         "links": [
@@ -38,7 +37,7 @@ def test_a_network_with_a_dhcp_server() -> None:
     }
 
 
-def test_a_network_without_one() -> None:
+def test_a_network_without_a_dhcp_server_has_addresses_and_routes() -> None:
     routes = [{"destination": "192.168.0.0/16", "nexthop": "10.0.0.2"}]
     address = v4(dhcp=False, dns=["192.0.2.53"], routes=routes)
     reported = network_data([vif(address, mtu=1450), vif(v4(address="10.0.0.6", dhcp=False, dns=["192.0.2.53"]))])
@@ -67,11 +66,11 @@ def test_a_network_without_one() -> None:
         (v6(dhcp=True), "ipv6_dhcp"),
         (v6(dhcp=True, ipv6_address_mode="slaac"), "ipv6_slaac"),
         (v6(dhcp=True, ipv6_address_mode="dhcpv6-stateful"), "ipv6_dhcpv6-stateful"),
-        # Seen by a release that did not look: as that one told it.
+        # Seen by a release that did not look: as that one wrote it.
         (v6(), "ipv6_dhcp"),
     ],
 )
-def test_ipv6(address: FixedIp, kind: str) -> None:
+def test_ipv6_networks_have_the_type_of_their_mode(address: FixedIp, kind: str) -> None:
     (network,) = network_data([vif(address)])["networks"]
     assert network["type"] == kind
     if kind not in ("ipv6_dhcp",):

@@ -62,7 +62,7 @@ def check(asked: Flavor, properties: ImageMeta) -> None:
         ),
     ],
 )
-def test_what_is_asked_for(
+def test_flavors_and_images_decide_the_firmware(
     specs: dict[str, str], properties: dict[str, str], expected: Firmware, traits: set[str]
 ) -> None:
     check(flavor(**specs), image(**properties))
@@ -135,7 +135,7 @@ def test_what_no_guest_can_have(specs: dict[str, str], properties: dict[str, str
     assert message in refused.value.message
 
 
-def test_words_in_any_case_and_old_words_of_cards() -> None:
+def test_words_in_any_case_and_old_words_of_cards_are_known() -> None:
     check(flavor(), image(hw_vif_model="VirtualE1000", hw_scsi_model="lsiLogicSAS", os_type="Windows"))
     found = guest_devices.devices_of(flavor(), image(hw_vif_model="VirtualE1000", hw_scsi_model="lsiLogicSAS"))
     assert (found.vif_model, found.scsi_model) == ("e1000", "lsisas1068")

@@ -69,7 +69,7 @@ SERVERS = st.builds(
 )
 def test_nothing_is_given_away_twice(servers: list[InstanceNUMATopology], there: NUMATopology) -> None:
     given_away: set[int] = set()
-    claims = []
+    claims: list[InstanceNUMATopology] = []
     for wanted in servers:
         try:
             claimed = fit(wanted, holding(there, claims), LIMITS)
@@ -83,9 +83,9 @@ def test_nothing_is_given_away_twice(servers: list[InstanceNUMATopology], there:
             assert cell.held_cpus <= set(there.cells[cell.id].pcpuset)
             assert not cell.held_cpus & given_away
             given_away |= cell.held_cpus
-    for cell in holding(there, claims).cells:
-        assert cell.memory_usage <= cell.memory
-        assert all(pages.used <= pages.total for pages in cell.mempages)
+    for held in holding(there, claims).cells:
+        assert held.memory_usage <= held.memory
+        assert all(pages.used <= pages.total for pages in held.mempages)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=3), st.lists(st.integers(1, 4), min_size=1, max_size=3))
@@ -119,7 +119,7 @@ def test_siblings_stay_together_and_an_isolated_guest_has_its_cores_for_itself()
     assert fit(server(1), there, LIMITS).cells[0].cpu_pinning == {0: 1}
 
 
-def test_required_siblings() -> None:
+def test_required_siblings_are_thread_siblings() -> None:
     with pytest.raises(Misfit, match="thread siblings"):
         fit(server(2, thread_policy="require"), host(), LIMITS)
     found = fit(server(4, thread_policy="require"), host(pinned=4, threads=2), LIMITS)
@@ -130,7 +130,7 @@ def test_required_siblings() -> None:
     ("asked", "memory", "chosen"),
     [(MEMPAGES_SMALL, 2, 4), (MEMPAGES_LARGE, 2, 2048), (MEMPAGES_ANY, 2, 2048), (MEMPAGES_ANY, 3, 4), (2048, 4, 2048)],
 )
-def test_page_sizes(asked: int, memory: int, chosen: int) -> None:
+def test_page_sizes_are_chosen_as_asked(asked: int, memory: int, chosen: int) -> None:
     found = fit(server(1, pagesize=asked, memory=memory), host(cells=1), LIMITS)
     assert found.cells[0].pagesize == chosen
 

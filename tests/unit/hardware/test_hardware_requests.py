@@ -37,7 +37,7 @@ def test_who_does_not_care_asks_for_nothing() -> None:
     assert not asked_of(new_config(), flavor(), None)
 
 
-def test_cells_in_equal_parts_and_as_listed() -> None:
+def test_cells_have_equal_parts_or_those_that_are_listed() -> None:
     equal = numa_topology(flavor(numa_nodes="2"), None)
     assert equal is not None
     assert [(cell.cpuset, cell.memory) for cell in equal.cells] == [([0, 1], 512), ([2, 3], 512)]
@@ -47,7 +47,7 @@ def test_cells_in_equal_parts_and_as_listed() -> None:
     assert [(cell.cpuset, cell.memory) for cell in listed.cells] == [([0, 1, 2], 256), ([3], 768)]
 
 
-def test_pinned_and_mixed_and_pages() -> None:
+def test_pinned_and_mixed_cpus_and_pages_are_read() -> None:
     pinned = numa_topology(flavor(cpu_policy="dedicated", cpu_thread_policy="isolate"), None)
     assert pinned is not None and pinned.cells[0].pcpuset == [0, 1, 2, 3]
     by_image = numa_topology(flavor(mem_page_size="large"), image(cpu_policy="dedicated", mem_page_size="2MB"))
@@ -98,7 +98,7 @@ def test_pinned_and_mixed_and_pages() -> None:
         ({}, {"mem_page_size": "2048"}, "Page size 2048 forbidden against '<empty>'"),
     ],
 )
-def test_contradictions(specs: dict[str, str], properties: dict[str, str], message: str) -> None:
+def test_contradictions_are_refused(specs: dict[str, str], properties: dict[str, str], message: str) -> None:
     with pytest.raises(errors.BadRequest, match=message):
         numa_topology(flavor(**specs), image(**properties))
 
@@ -107,7 +107,7 @@ def test_a_flavor_that_contradicts_itself_pins_nothing() -> None:
     assert dedicated_cpus(flavor(cpu_policy="some"), None) == 0
 
 
-def test_pci_aliases() -> None:
+def test_pci_aliases_name_devices() -> None:
     asking = Flavor("f", "f", 1, 1, 1, extra_specs={"pci_passthrough:alias": "nic:2, gpu:1"})
     gpu = ['{"name": "gpu", "vendor_id": "10de"}', '{"name": "gpu", "vendor_id": "1002", "device_type": "type-PF"}']
     nic, graphics = pci_requests(asking, [NIC, *gpu])
@@ -121,18 +121,18 @@ def test_pci_aliases() -> None:
 
 
 @pytest.mark.parametrize(("text", "found"), [("0-3,^2,8", {0, 1, 3, 8}), ("", set()), (" 1 , 2-2 ", {1, 2})])
-def test_cpu_lists(text: str, found: set[int]) -> None:
+def test_cpu_lists_are_read_and_written(text: str, found: set[int]) -> None:
     assert cpus.parse(text) == found
     assert cpus.parse(cpus.text(found)) == found
 
 
 @pytest.mark.parametrize("text", ["a", "1-", "3-1", "-1", "1 2"])
-def test_no_cpu_lists(text: str) -> None:
+def test_what_is_no_cpu_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="CPU"):
         cpus.parse(text)
 
 
-def test_what_of_a_host_is_for_guests() -> None:
+def test_the_options_decide_which_cpus_are_for_guests() -> None:
     cells = [NUMACell(0, [0, 1], [], 64), NUMACell(1, [2, 3], [], 64)]
     every = for_guests(cells, dedicated=None, shared=None)
     assert [(cell.cpuset, cell.pcpuset) for cell in every.cells] == [([0, 1], []), ([2, 3], [])]

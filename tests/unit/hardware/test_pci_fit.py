@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from causeway.model.pci import InstancePCIRequest, PciDevice, PciDeviceStatus
 NIC = {"vendor_id": "8086", "product_id": "154d"}
 
 
-def device(number: int, numa_node: int | None = None, **more: str) -> PciDevice:
+def device(number: int, numa_node: int | None = None, **more: Any) -> PciDevice:
     return PciDevice(f"0000:{number:02x}:00.0", "8086", "154d", numa_node=numa_node, **more)
 
 
@@ -34,7 +36,9 @@ def wanted(count: int = 1, policy: str | None = None) -> InstancePCIRequest:
         (None, None, ["0000:03:00.0", "0000:01:00.0", "0000:02:00.0"]),
     ],
 )
-def test_affinity(policy: str | None, cells: set[int] | None, taken: list[str]) -> None:
+def test_devices_are_near_the_cells_as_the_policy_says(
+    policy: str | None, cells: set[int] | None, taken: list[str]
+) -> None:
     there = [device(1, 0), device(2, 1), device(3)]
     found = take_devices([wanted(len(taken), policy)], there, cells)
     assert [each.address for each in found] == taken
@@ -76,7 +80,7 @@ def test_no_device_is_given_away_twice(counts: list[int], nodes: list[int | None
         ('[{"address": "0000:02:00.0"}, {"vendor_id": "*"}]', ["0000:01:00.0", "0000:02:00.0"]),
     ],
 )
-def test_device_specs(spec: str, addresses: list[str]) -> None:
+def test_specifications_decide_which_devices_are_for_guests(spec: str, addresses: list[str]) -> None:
     found = devices_for_guests([device(1), device(2)], device_specs([spec]))
     assert [each.address for each in found] == addresses
 

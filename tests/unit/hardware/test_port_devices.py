@@ -1,4 +1,4 @@
-"""What ports ask of hosts, which devices answer, and what the network service is told of them."""
+"""What ports ask of hosts, which devices answer, and what the network service gets of them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ PHYSNET1 = '{"devname": "ens1f0", "physical_network": "physnet1"}'
         ('[{"product_id": "1572"}, {"product_id": "101d"}]', ["0000:81:00.0", "0000:c1:00.0"]),
     ],
 )
-def test_which_devices_a_specification_names(spec: str, addresses: list[str]) -> None:
+def test_a_specification_names_its_devices(spec: str, addresses: list[str]) -> None:
     assert [device.address for device in tagged(spec)] == addresses
 
 
@@ -76,7 +76,7 @@ def test_which_devices_a_specification_names(spec: str, addresses: list[str]) ->
         '{"trusted": "perhaps"}',
     ],
 )
-def test_what_is_no_specification(spec: str) -> None:
+def test_what_is_no_specification_is_refused(spec: str) -> None:
     with pytest.raises(ValueError, match="is not a description of devices"):
         device_specs([spec])
 
@@ -91,7 +91,7 @@ def test_what_is_no_specification(spec: str) -> None:
         (asked("vdpa", None), "0000:c1:02.1"),
     ],
 )
-def test_which_device_serves_a_port(request_: InstancePCIRequest, address: str) -> None:
+def test_a_port_gets_a_device_of_its_kind(request_: InstancePCIRequest, address: str) -> None:
     devices = tagged(PHYSNET1, '{"devname": "ens2f0", "physical_network": null}')
     (taken,) = take_devices([request_], devices, None)
     assert (taken.address, taken.request_id) == (address, "port-1")
@@ -110,9 +110,10 @@ def test_a_device_of_no_named_network_serves_none(vnic_type: str) -> None:
             take_from_pools([asked(vnic_type, network)], pools(devices), None)
 
 
-def test_trusted_and_remote_managed_functions() -> None:
+def test_trusted_and_remote_managed_functions_serve_their_ports() -> None:
     plain, trusted = tagged(PHYSNET1), tagged('{"devname": "ens1f0", "physical_network": "physnet1", "trusted": true}')
-    wants_trust = asked(**{"binding:profile": {"trusted": "True"}})
+    profile: dict[str, Any] = {"binding:profile": {"trusted": "True"}}
+    wants_trust = asked(**profile)
     assert take_devices([asked()], trusted, None)
     assert take_devices([wants_trust], trusted, None)
     assert take_devices([asked(trusted=True)], trusted, None)
@@ -137,7 +138,7 @@ def test_functions_of_one_card_are_one_pool() -> None:
     assert sorted(pool.count for pool in pools(tagged(PHYSNET1))) == [1, 2]
 
 
-def test_a_function_of_the_interface_that_gives_the_bandwidth() -> None:
+def test_a_port_gets_a_function_of_the_interface_that_gives_its_bandwidth() -> None:
     devices = tagged('{"devname": "ens1f0", "physical_network": "p"}', '{"devname": "ens2f0", "physical_network": "p"}')
     (first,) = take_devices([asked(network="p")], devices, None)
     (second,) = take_devices([port_devices.under(asked(network="p"), "ens2f0")], devices, None)
@@ -160,12 +161,12 @@ def test_the_policy_of_a_port_goes_before_the_flavors() -> None:
     assert [request.numa_policy for request in again] == ["preferred", None]
 
 
-def test_ports_that_need_no_device() -> None:
+def test_ports_of_other_kinds_need_no_device() -> None:
     for vnic_type in ("normal", "baremetal", "smart-nic", None):
         assert port_devices.request_of({"id": "port-1", "binding:vnic_type": vnic_type}, "physnet1") is None
 
 
-def test_what_the_network_service_gets() -> None:
+def test_the_network_service_gets_the_device_and_its_card() -> None:
     card, function = tagged(PHYSNET1)[:2]
     assert port_devices.profile_of(card) == {
         "pci_vendor_info": "8086:1572",
@@ -194,5 +195,5 @@ def test_what_the_network_service_gets() -> None:
         ({"segments": [{"provider:physical_network": None}, {"provider:physical_network": "physnet2"}]}, "physnet2"),
     ],
 )
-def test_the_physical_network_of_a_network(network: dict[str, Any], physical: str | None) -> None:
+def test_a_network_names_its_physical_network(network: dict[str, Any], physical: str | None) -> None:
     assert physical_network_of(network) == physical

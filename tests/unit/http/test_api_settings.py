@@ -1,4 +1,4 @@
-"""How gunicorn is told to serve the API."""
+"""How gunicorn is set to serve the API."""
 
 from __future__ import annotations
 

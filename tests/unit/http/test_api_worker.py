@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
 from tests.unit.http.wire import (
     AMBIGUOUS,
     CHUNKED,

@@ -65,7 +65,7 @@ def seen_by(call: Callable[[requests.Session], object], answer: str = "200 OK") 
     return seen
 
 
-def test_what_the_application_sees() -> None:
+def test_the_application_sees_what_a_server_would_show() -> None:
     seen = seen_by(lambda session: session.put(f"{URL}/a%2Fb/c%20d?x=1", data=b"abc", headers={"X-Auth-Token": "t"}))
     assert (seen["REQUEST_METHOD"], seen["PATH_INFO"], seen["QUERY_STRING"]) == ("PUT", "/a%2Fb/c d", "x=1")
     assert (seen["HTTP_HOST"], seen["CONTENT_LENGTH"], seen["HTTP_X_AUTH_TOKEN"]) == ("inside:80", "3", "t")
@@ -89,7 +89,7 @@ def test_an_answer_in_pieces_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("failure", "length"), [(RuntimeError("broke"), None), (None, 3 * len(PIECE))])
-def test_an_answer_that_breaks_off(failure: Exception | None, length: int | None) -> None:
+def test_an_answer_that_breaks_off_is_noticed(failure: Exception | None, length: int | None) -> None:
     body = Pieces(2, failure)
     with pytest.raises(ChunkedEncodingError):
         session_of(answering(body, length=length)).get(f"{URL}/")

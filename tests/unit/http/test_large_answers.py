@@ -20,7 +20,7 @@ PIECES = [random.Random(size).randbytes(size) for size in SIZES]
 
 @contextmanager
 def serving(*, is_long_known: bool) -> Iterator[int]:
-    """``is_long_known``: how long the answer is is told at its beginning."""
+    """``is_long_known``: the answer's length stands at its beginning."""
 
     def answer(_environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         start_response("200 OK", [("Content-Length", str(sum(SIZES)))] if is_long_known else [])

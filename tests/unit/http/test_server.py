@@ -1,4 +1,4 @@
-"""Our servers' threads get requests that have arrived: slow clients keep nobody waiting, malformed ones are told."""
+"""Our servers' threads get requests that have arrived: slow clients keep nobody waiting, malformed ones are answered."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
+
+from causeway.http import arrived, server
 from tests.unit.http.wire import (
     AMBIGUOUS,
     CHUNKED,
@@ -24,8 +26,6 @@ from tests.unit.http.wire import (
     connect,
     echo,
 )
-
-from causeway.http import arrived, server
 
 THREADS = 4
 
@@ -75,12 +75,12 @@ def test_what_comes_in_pieces_is_answered_when_it_is_whole(port: int) -> None:
 
 
 @pytest.mark.parametrize("size", [arrived.SHORT_BODY, arrived.SHORT_BODY + 1, 5 << 20])
-def test_bodies_of_every_length(port: int, size: int) -> None:
+def test_bodies_of_every_length_arrive(port: int, size: int) -> None:
     body = b"x" * size
     assert ask(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size, body).endswith(body)
 
 
-def test_a_client_that_waits_for_100_continue(port: int) -> None:
+def test_a_client_that_waits_for_100_continue_gets_it(port: int) -> None:
     with connect(port, b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n") as made:
         assert made.recv(100).startswith(b"HTTP/1.1 100")
         made.sendall(b"abc")

@@ -27,7 +27,7 @@ def test_nothing_is_served_by_default() -> None:
     assert MetricsEndpoint(new_config()).url is None
 
 
-def test_what_is_served() -> None:
+def test_metrics_of_the_process_and_its_parts_are_served() -> None:
     TAKEOVERS.labels("test").inc()
     served = MetricsEndpoint(new_config(metrics={"enabled": True, "bind": "127.0.0.1:0"}), [Answer()])
     try:

@@ -48,7 +48,7 @@ ROWS = {row.split()[0]: row.split()[1:] for row in MATRIX.strip().splitlines()}
 
 
 @pytest.mark.parametrize("asked", ROWS)
-def test_the_whole_table(asked: str) -> None:
+def test_each_kind_of_work_excludes_what_the_table_says(asked: str) -> None:
     found = [rule(Work[asked.upper()], Work[other.upper()]) for other in UNDER_WAY]
     assert found == [MEANS[sign] for sign in ROWS[asked]]
 

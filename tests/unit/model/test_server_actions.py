@@ -28,17 +28,19 @@ def test_an_action_begins_beside_what_its_task_allows(name: str) -> None:
 
 
 def test_a_hard_reboot_breaks_into_all_but_the_change_of_a_password() -> None:
-    assert server_actions.HARD_REBOOT.task == {
-        None,
-        TaskState.REBOOTING,
-        TaskState.REBOOT_PENDING,
-        TaskState.REBOOT_STARTED,
-        TaskState.REBOOTING_HARD,
-        TaskState.RESUMING,
-        TaskState.UNPAUSING,
-        TaskState.PAUSING,
-        TaskState.SUSPENDING,
-    }
+    assert server_actions.HARD_REBOOT.task == frozenset(
+        {
+            None,
+            TaskState.REBOOTING,
+            TaskState.REBOOT_PENDING,
+            TaskState.REBOOT_STARTED,
+            TaskState.REBOOTING_HARD,
+            TaskState.RESUMING,
+            TaskState.UNPAUSING,
+            TaskState.PAUSING,
+            TaskState.SUSPENDING,
+        }
+    )
 
 
 @pytest.mark.parametrize("name", ON_GUESTS)

@@ -1,4 +1,4 @@
-"""What a resize makes of ephemeral disks and swap, whatever the flavors are, and that a revert takes it back."""
+"""What a resize makes of ephemeral disks and swap, whatever the flavors are, and that a revert undoes it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def runs(draw: st.DrawFn) -> Running:
 
 
 @given(runs())
-def test_the_disks_of_the_new_flavor(run: Running) -> None:
+def test_a_resize_makes_the_disks_of_the_new_flavor(run: Running) -> None:
     old, new = run.memory.old_flavor, run.memory.new_flavor
     found = for_new_flavor(run, run.devices)  # type: ignore[arg-type]
     names = [each.device_name for each in found]
@@ -96,7 +96,7 @@ def test_the_disks_of_the_new_flavor(run: Running) -> None:
 
 
 @given(runs(), st.booleans())
-def test_a_revert_takes_it_back(run: Running, attached: bool) -> None:
+def test_a_revert_restores_the_old_disks(run: Running, attached: bool) -> None:
     there = for_new_flavor(run, run.devices)  # type: ignore[arg-type]
     if attached:
         taken = {each.device_name for each in there}

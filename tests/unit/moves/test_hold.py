@@ -9,8 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from remembered import MEMORY
-from tests import lease_checks
 
 from causeway import errors
 from causeway.context import RequestContext
@@ -22,6 +20,8 @@ from causeway.sagas.environment import Environment
 from causeway.store import schema
 from causeway.store.api import journal, recording
 from causeway.store.database import Database
+from tests import lease_checks
+from tests.unit.moves.remembered import MEMORY
 
 LEASE = 30.0
 

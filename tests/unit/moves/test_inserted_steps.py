@@ -30,6 +30,6 @@ def progress(*steps: tuple[str, StepState]) -> Progress:
         ((("ConfirmResizeAtSource", StepState.DONE), ("FinishConfirm", StepState.DONE)), None),
     ],
 )
-def test_the_next_step(done: tuple[tuple[str, StepState], ...], following: str | None) -> None:
+def test_the_next_step_follows_what_has_begun(done: tuple[tuple[str, StepState], ...], following: str | None) -> None:
     step = progress(*done).next_step(CROSS_CELL_CONFIRM)
     assert (step.name if step is not None else None) == following

@@ -1,4 +1,4 @@
-"""What members are told of a failed move names no host and no address."""
+"""What members learn of a failed move names no host and no address."""
 
 from __future__ import annotations
 

@@ -6,14 +6,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from remembered import MEMORY
 
 from causeway.model.sagas import StepPhase, StepRecord
 from causeway.moves import dead_hosts
 from causeway.moves import run as moves_run
 from causeway.moves.run import Run
+from causeway.parts import liveness
 from causeway.parts.liveness import HostLife, Liveness
 from causeway.store.cell import copies
+from tests.unit.moves.remembered import MEMORY
 
 
 class Clock:
@@ -104,7 +105,7 @@ def test_a_hosts_life_is_looked_at_again_by_a_repeated_or_later_step(
         seen.append(host)
         return HostLife(host, Liveness.UP)
 
-    monkeypatch.setattr(dead_hosts.liveness, "of_host", of_host)
+    monkeypatch.setattr(liveness, "of_host", of_host)
     dead_hosts.at_source(looked.run)
     looked.clock.seconds += later
     looked.begin(attempt=attempt)
@@ -113,6 +114,6 @@ def test_a_hosts_life_is_looked_at_again_by_a_repeated_or_later_step(
 
 
 def test_with_the_server_a_step_reads_whether_its_host_lives(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_hosts.liveness, "of_host", lambda *_: pytest.fail("its host was looked at once more"))
+    monkeypatch.setattr(liveness, "of_host", lambda *_: pytest.fail("its host was looked at once more"))
     looked.run.source_instance()
     assert dead_hosts.recent_life(looked.run, "host", dead_hosts.at_source).is_down

@@ -12,7 +12,7 @@ from causeway.sagas.recipe import Recipe, Step
 
 # A rebuild replaces a disk that is gone by then: what is left is a server in ERROR that can be rebuilt again or deleted. The
 # attachment that keeps its root volume reserved is in the server's record, and goes with the server.
-NOT_TAKEN_BACK = {
+NOT_UNDONE = {
     ("rebuild", "RebuildGuest"),
     ("rebuild_volume", "ReleaseRootVolume"),
     ("rebuild_volume", "RebuildGuest"),
@@ -23,7 +23,7 @@ NOT_TAKEN_BACK = {
 def test_steps_that_make_something_before_the_pivot_can_undo_it(recipe: Recipe[Any]) -> None:
     before = recipe.steps[: recipe.index(recipe.pivot) + 1] if recipe.pivot else recipe.steps
     makers = {step.name for step in before if step.makes and type(step).undo is Step.undo}
-    assert {(recipe.name, name) for name in makers} <= NOT_TAKEN_BACK
+    assert {(recipe.name, name) for name in makers} <= NOT_UNDONE
 
 
 def test_what_is_made_is_known_by_name() -> None:

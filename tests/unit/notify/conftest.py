@@ -61,7 +61,7 @@ class Ear:
             self._heard.append(heard)
             self._changed.notify_all()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         with self._changed:
             self._heard.clear()
 
@@ -108,7 +108,7 @@ def listening(bus: Ear) -> Iterator[Listening]:
         made.append(Notifier(BUS, "nova-api:controller", conf, block_devices_of=block_devices_of))
         return made[-1], bus
 
-    bus.forget()
+    bus.clear()
     yield make
     for notifier in made:
         notifier.close()

@@ -1,4 +1,4 @@
-"""What is told, to whom, in whose name: the field's events, publishers and payload objects."""
+"""What is notified, to whom, in whose name: the field's events, publishers and payload objects."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ instance_group image numa_topology pci_requests num_instances requested_destinat
 DRAIN = Drain(id="d", request=DrainRequest("empty cell1", Scope(cells=["cell1"])))
 
 
-def reported(listening: Any, tell: Any, **options: Any) -> Any:
-    """The one message that comes of ``tell(notifier)``."""
+def reported(listening: Any, notify: Any, **options: Any) -> Any:
+    """The one message that comes of ``notify(notifier)``."""
     notifier, ear = listening(**options)
-    tell(notifier)
+    notify(notifier)
     (heard,) = ear.all(1)
     return heard
 
@@ -76,7 +76,9 @@ def test_actions_have_the_fields_payloads(
     assert heard.data["flavor"]["nova_object.version"] == "1.4"
 
 
-def test_words_times_and_addresses(listening: Any, context: RequestContext, instance: Instance) -> None:
+def test_payloads_have_the_fields_words_times_and_addresses(
+    listening: Any, context: RequestContext, instance: Instance
+) -> None:
     instance.launched_at = datetime(2026, 8, 1, 12, 0, 0, 999)
     instance.task_state = TaskState.RESIZE_PREP
     data = reported(listening, lambda n: n.instance_action(context, instance, "resize", "start", host="h")).data
@@ -184,7 +186,7 @@ def test_a_fault_is_the_error_as_it_was_raised(listening: Any, context: RequestC
     assert "hunter2" not in repr(said)
 
 
-def test_an_error_that_came_over_rpc_has_no_traceback_but_is_told(
+def test_an_error_that_came_over_rpc_is_notified_without_traceback(
     listening: Any, context: RequestContext, instance: Instance
 ) -> None:
     error = errors.from_wire(errors.GuestFailed("broken").to_wire())
@@ -258,7 +260,7 @@ def test_the_scheduler_notifies_of_what_was_asked(listening: Any, context: Reque
 
 
 @pytest.mark.parametrize(
-    ("tell", "event", "name", "fields"),
+    ("notify", "event", "name", "fields"),
     [
         (
             lambda n, c: n.flavor(c, Flavor("1", "f", 1, 1, 1), "create", projects=["p"]),
@@ -306,8 +308,10 @@ def test_the_scheduler_notifies_of_what_was_asked(listening: Any, context: Reque
         ),
     ],
 )
-def test_resources(listening: Any, context: RequestContext, tell: Any, event: str, name: Any, fields: str) -> None:
-    heard = reported(listening, lambda notifier: tell(notifier, context))
+def test_each_resource_is_notified_with_its_fields(
+    listening: Any, context: RequestContext, notify: Any, event: str, name: Any, fields: str
+) -> None:
+    heard = reported(listening, lambda notifier: notify(notifier, context))
     assert (heard.event_type, heard.name) == (event, name)
     assert set(heard.data) == set(fields.split())
     expected = "nova-compute:host1" if event == "service.update" else "nova-api:controller"

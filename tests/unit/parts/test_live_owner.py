@@ -37,7 +37,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("source", "target", "decision"), CASES)
-def test_without_a_job(source: Presence | None, target: Presence | None, decision: Decision) -> None:
+def test_both_hypervisors_decide_the_owner_without_a_job(
+    source: Presence | None, target: Presence | None, decision: Decision
+) -> None:
     assert owner(source, target, has_job=False) is decision
 
 
@@ -57,7 +59,7 @@ def test_a_guest_that_is_alive_at_the_target_is_the_targets(source: Presence | N
 
 @pytest.mark.parametrize("source", Presence)
 @pytest.mark.parametrize("target", [each for each in ANY if each not in ALIVE])
-def test_while_the_source_is_at_it(source: Presence, target: Presence | None) -> None:
+def test_nothing_is_decided_while_the_source_is_at_it(source: Presence, target: Presence | None) -> None:
     assert owner(source, target, has_job=True) is Decision.UNDER_WAY
 
 
@@ -68,7 +70,7 @@ def test_the_target_is_cleared_only_if_nothing_there_can_come_alive(
     decision = owner(source, target, has_job=has_job)
     if decision in (Decision.STAYED, Decision.STOPPED, Decision.LOST):
         assert target not in ALIVE and not has_job
-        # What is coming in can only come alive if the source let it go.
+        # What is coming in can only come alive if the source released it.
         assert target not in COMING or source in (*ALIVE, Presence.CRASHED)
     if decision is Decision.ARRIVED:
         assert target in ALIVE and not has_job

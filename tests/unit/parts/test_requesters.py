@@ -1,4 +1,4 @@
-"""Who asked for a server is kept with its build request; the token can be read by who has the key, and by nobody else."""
+"""Who asked for a server is kept with its build request; the token can be read with the key, and by nobody else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOKEN = "the-users-token"
 
 
 def configured(**groups: dict[str, Any]) -> cfg.ConfigOpts:
-    return new_config(**groups)
+    return new_config(None, **groups)
 
 
 def of_service(password: str) -> cfg.ConfigOpts:
@@ -56,7 +56,7 @@ def test_who_takes_a_build_up_has_the_rights_of_who_asked_for_it(context: Reques
     found = requesters.context_of(conf, requesters.requester_of(conf, context, UUID), UUID)
     for name in ("user_id", "project_id", "roles", "request_id", "global_request_id", "is_admin", "auth_token"):
         assert getattr(found, name) == getattr(context, name)
-    assert not found.is_admin
+    assert found is not None and not found.is_admin
     assert found.service_token is None
 
 
@@ -66,12 +66,14 @@ def test_the_key_may_be_the_password_that_api_and_conductors_share(context: Requ
         service_user={"auth_type": "password", "password": "secret"},
         placement={"auth_type": "password", "password": "another"},
     )
-    assert requesters.context_of(of_conductor, kept, UUID).auth_token == TOKEN
+    found = requesters.context_of(of_conductor, kept, UUID)
+    assert found is not None and found.auth_token == TOKEN
 
 
 @pytest.mark.parametrize("conf", [configured(), of_service("another")], ids=["no key", "another key"])
 def test_without_the_key_the_user_is_known_and_the_token_is_not(context: RequestContext, conf: cfg.ConfigOpts) -> None:
     found = requesters.context_of(conf, requesters.requester_of(of_service("secret"), context, UUID), UUID)
+    assert found is not None
     assert (found.user_id, found.request_id, found.auth_token) == ("user", context.request_id, None)
 
 
@@ -82,7 +84,8 @@ def test_without_a_key_no_token_is_kept(context: RequestContext) -> None:
 def test_a_token_is_of_no_use_in_the_row_of_another_server(context: RequestContext) -> None:
     conf = of_service("secret")
     kept = requesters.requester_of(conf, context, UUID)
-    assert requesters.context_of(conf, kept, OTHER_UUID).auth_token is None
+    found = requesters.context_of(conf, kept, OTHER_UUID)
+    assert found is not None and found.auth_token is None
 
 
 def test_nobody_sees_the_token(context: RequestContext, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 from oslo_config import cfg
-from tests.functional.processes.rabbit import rabbit, why_not
 
 from causeway.rpc import Transport, Transports
+from tests.functional.processes.rabbit import rabbit, why_not
 
 
 @pytest.fixture

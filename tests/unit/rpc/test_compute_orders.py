@@ -89,7 +89,7 @@ class Capped(Rpc):
 
 @pytest.mark.parametrize("order", OLDER)
 @pytest.mark.parametrize(("knows", "may_send"), [(True, True), (False, True), (False, False)])
-def test_an_order(order: str, knows: bool, may_send: bool) -> None:
+def test_an_order_to_an_older_host_has_no_token(order: str, knows: bool, may_send: bool) -> None:
     rpc = Rpc(knows=knows, may_send=may_send)
     computes = asking(rpc)
     given = {"token": TOKEN, "instance": None, **ARGUMENTS[order]}

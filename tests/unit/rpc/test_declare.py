@@ -138,5 +138,5 @@ def test_mistakes_in_a_declaration_are_found_at_once() -> None:
 
     with pytest.raises(TypeError, match="nobody answers"):
 
-        @cast(since="1.0")
-        def answered(self: Client, context: RequestContext) -> str: ...  # type: ignore[arg-type]
+        @cast(since="1.0")  # type: ignore[arg-type]
+        def answered(self: Client, context: RequestContext) -> str: ...

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from oslo_config import cfg
@@ -68,7 +69,7 @@ class Scene:
         self._undo.callback(server.stop)
         return server
 
-    def call(self, method: str, result: type[object], *, monitor: bool = True, **arguments: object) -> Future[object]:
+    def call(self, method: str, result: type[object], *, monitor: bool = True, **arguments: Any) -> Future[object]:
         """What a task gets."""
         found: Future[object] = Future()
         context = RequestContext(user_id="user", overwrite=False)
@@ -187,7 +188,7 @@ def test_a_server_of_an_earlier_release_answers_when_it_is_done(scene: Scene, mo
 def test_who_waits_gets_an_error_when_the_transports_are_closed(scene: Scene) -> None:
     answer = scene.call("hold", int, number=3)
     scene.has_begun()
-    # It has been told that the answer comes late.
+    # It has learned that the answer comes late.
     assert scene.call("quick", str).result(PATIENCE) == "here"
     scene.transport.awaited.close()
     with pytest.raises(errors.RpcTimeout):

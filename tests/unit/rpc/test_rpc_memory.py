@@ -92,7 +92,8 @@ def test_transports_of_one_name_share_a_queue_and_nothing_else(queue: Queue, con
         queue.driver().send(SERVER, {"user": "u"}, message)
         incoming = received.get(timeout=TIMEOUT)
         assert (incoming.ctxt, incoming.message) == ({"user": "u"}, message)
-        assert incoming.message["args"]["list"] is not message["args"]["list"]
+        arguments: Any = message["args"]
+        assert incoming.message["args"]["list"] is not arguments["list"]
         assert elsewhere.empty()
     other.close()
 

@@ -45,7 +45,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(*map(values, arguments), max_size=2)
     if arguments:
         return st.one_of(*map(values, arguments))
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return st.builds(hint, **{name: values(of) for name, of in get_type_hints(hint).items()})
     return st.from_type(hint)
 

@@ -19,7 +19,6 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 
 import msgspec
-from journal_in_memory import JournalInMemory
 
 from causeway import errors
 from causeway.model.operations import Operation
@@ -32,6 +31,7 @@ from causeway.sagas.observer import Observer
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.run import Run
 from causeway.sagas.versions import Knowledge
+from tests.unit.sagas.journal_in_memory import JournalInMemory
 
 ID = "11111111-2222-3333-4444-555555555555"
 LEASE = 30.0
@@ -151,7 +151,7 @@ class AccidentProne(Journal[Any]):
 
 
 class World:
-    """What steps make. ``kept``: thing -> the step that made it. ``epoch``: the highest that fenced parts were told."""
+    """What steps make. ``kept``: thing -> the step that made it. ``epoch``: the highest that fenced parts were given."""
 
     def __init__(self) -> None:
         self.kept: dict[str, str] = {}
@@ -264,11 +264,11 @@ class Simulation:
         self.plan = plan
         self.happened: list[tuple[str, Accident]] = []
         self.journal = journal(self.clock)
-        self.prone = AccidentProne(self.journal, self.at)
+        self.prone = AccidentProne(self.journal, self.at)  # type: ignore[abstract]  # its methods are set in __init__
         self.world = World()
         self.complaints: list[str] = []
         self.cancelled = False
-        #: what who asked was told, if the saga was attended and they got an answer
+        #: the answer to whoever asked, if the saga was attended and they got an answer
         self.answer: Saga | None = None
         self._processes = 0
         self._crashed = self._froze = False
@@ -320,7 +320,7 @@ class Simulation:
         """Whoever is at work stands still; its lease expires, and another process continues for a while."""
         self._froze = True
         self.clock.seconds += LEASE + 1
-        self._go_on()
+        self._continue()
 
     # processes
 
@@ -350,7 +350,7 @@ class Simulation:
 
         return Engine(environment, Knowledge({"simulated": self.recipe}), begin)
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         """A new process does what it can with the saga."""
         engine = self._process()
         self._at_work.append(engine)
@@ -387,7 +387,7 @@ class Simulation:
         for _life in range(60):
             if self.journal.states([ID]).get(ID) in ENDED:
                 break
-            self._go_on()
+            self._continue()
             if not self.journal.states([ID]):
                 assert not self.world.kept
                 self.world.restored += 1

@@ -24,11 +24,13 @@ START = datetime(2026, 1, 1)
         (25, None, 60.0, None),
     ],
 )
-def test_at_the_rate_so_far(done: int | None, total: int | None, seconds: float, left: int | None) -> None:
+def test_the_rest_takes_as_long_as_at_the_rate_so_far(
+    done: int | None, total: int | None, seconds: float, left: int | None
+) -> None:
     assert seconds_left(done, total, START, START + timedelta(seconds=seconds)) == left
 
 
-def test_of_a_step_since_its_round_began_or_else_its_last_attempt() -> None:
+def test_the_rate_counts_since_the_round_or_the_last_attempt_began() -> None:
     step = StepRecord("CopyWhileRunning", StepPhase.DO, 1, bytes_done=50, bytes_total=100, started_at=START)
     now = START + timedelta(seconds=90)
     assert step.seconds_left(now) == 90

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from journal_in_database import JournalInDatabase
-from simulation import ID, Accident, Crash, Pivots, Plan, Shape, Simulation
 
 from causeway import errors
 from causeway.model.sagas import SagaState
 from causeway.store import schema
 from causeway.store.database import Database
+from tests.unit.sagas.journal_in_database import JournalInDatabase
+from tests.unit.sagas.simulation import ID, Accident, Crash, Pivots, Plan, Shape, Simulation
 
 # Accidents that pass: whoever continues after them gets what was asked for.
 PASSING = (Accident.FAIL, Accident.CRASH, Accident.FREEZE, Accident.LOSE_ANSWER, Accident.STOP)
@@ -25,7 +25,7 @@ PASSING = (Accident.FAIL, Accident.CRASH, Accident.FREEZE, Accident.LOSE_ANSWER,
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api", synchronous="OFF")
+    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api", synchronous=False)
     schema.sync(database, "api")
     yield database
     database.close()
@@ -49,13 +49,13 @@ def plans(kinds: tuple[Accident, ...] = tuple(Accident)) -> st.SearchStrategy[Pl
 @given(shapes(attended=None), plans())
 # A slow process that is stopped never learns from the journal that the saga was taken over.
 @example(Shape((True, False), None), Plan({4: 3, 6: 1, 8: 2, 28: 4}))
-def test_all_or_nothing(shape: Shape, plan: Plan) -> None:
+def test_a_saga_does_all_or_nothing(shape: Shape, plan: Plan) -> None:
     judge(Simulation(shape, plan))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shapes(attended=None), plans())
-def test_all_or_nothing_in_a_database(api: Database, shape: Shape, plan: Plan) -> None:
+def test_a_saga_does_all_or_nothing_in_a_database(api: Database, shape: Shape, plan: Plan) -> None:
     judge(Simulation(shape, plan, partial(JournalInDatabase, api)))
 
 
@@ -77,7 +77,7 @@ def judge(simulation: Simulation) -> None:
 
 
 @pytest.mark.parametrize("pivots", Pivots)
-def test_around_its_pivot_each_accident_alone_and_each_that_follows_at_once(pivots: Pivots) -> None:
+def test_a_saga_survives_every_pair_of_accidents_around_its_pivot(pivots: Pivots) -> None:
     for place, first in product(range(20), range(8)):
         for second in (None, *range(8)):
             choices = {place: first} if second is None else {place: first, place + 1: second}
@@ -142,7 +142,7 @@ def test_what_turns_out_to_have_passed_its_pivot_goes_forward(
 ) -> None:
     """The pivot's step failed, and when it is to be undone it finds that it took effect all the same."""
     simulation = Simulation(Shape((True, True, True), 1), Plan())
-    pivot, failed, undone = simulation.recipe.steps[1], [], []
+    pivot, failed, undone = simulation.recipe.steps[1], list[Any](), list[Any]()
     works = pivot.do
 
     def do(run: Any) -> None:

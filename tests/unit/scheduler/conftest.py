@@ -80,6 +80,7 @@ def make_spec() -> MakeSpec:
 
     def make(*, extra_specs: dict[str, str] | None = None, **spec: Any) -> RequestSpec:
         flavor = Flavor("1", "small", vcpus=1, memory_mb=128, root_gb=1, extra_specs=extra_specs or {})
-        return RequestSpec(**({"instance_uuid": "server", "project_id": "p", "user_id": "u", "flavor": flavor} | spec))
+        given: dict[str, Any] = {"instance_uuid": "server", "project_id": "p", "user_id": "u", "flavor": flavor}
+        return RequestSpec(**given | spec)
 
     return make

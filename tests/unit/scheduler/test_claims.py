@@ -52,7 +52,7 @@ def spec(make_spec: Any) -> RequestSpec:
     return found
 
 
-def test_builds_on_one_host(spec: RequestSpec) -> None:
+def test_builds_on_one_host_take_turns(spec: RequestSpec) -> None:
     placement = Placement()
     claims = Claims(cast(PlacementClient, placement))
     with ThreadPoolExecutor(16) as pool:
@@ -60,7 +60,7 @@ def test_builds_on_one_host(spec: RequestSpec) -> None:
     assert (placement.claims, placement.races) == (32, 0)
 
 
-def test_moves_that_leave_a_host_and_come_to_it(spec: RequestSpec) -> None:
+def test_moves_from_a_host_and_to_it_take_turns(spec: RequestSpec) -> None:
     """Back and forth between two hosts: nobody waits for whoever waits for them."""
     placement = Placement()
     claims = Claims(cast(PlacementClient, placement))

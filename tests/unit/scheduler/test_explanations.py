@@ -30,12 +30,12 @@ def test_a_sentence_for_users_names_no_host() -> None:
     assert explanation.summary(with_hosts=True).endswith("1 is down (down)")
 
 
-def test_amounts_that_differ() -> None:
+def test_amounts_that_differ_show_the_largest() -> None:
     explanation = Explanation([verdict("a", full(10)), verdict("b", full(20))])
     assert explanation.summary() == "2 hosts: 2 are full on MEMORY_MB (needs 4096, at most 20 free)"
 
 
-def test_one_host_and_none() -> None:
+def test_one_host_and_none_have_sentences_of_their_own() -> None:
     assert Explanation([verdict("a", no_gen2())]).summary() == "1 host: 1 lacks the aggregate property gen=2"
     assert Explanation().summary() == "there are no hosts"
     assert Explanation([verdict("a", None)]).summary() == "1 host: 1 fits"
@@ -85,7 +85,7 @@ def test_a_host_whose_claim_was_refused_is_reported() -> None:
     assert [one.host for one in short.hosts] == ["taken", "lost"]
 
 
-def test_an_explanation_that_was_kept_by_an_older_release() -> None:
+def test_an_explanation_of_an_older_release_is_read() -> None:
     kept = {"hosts": [msgspec.to_builtins(fits("a", 1.0, selected=True))], "note": "", "silent_cells": []}
     assert msgspec.convert(kept, Explanation).summary() == "1 host: 1 fits"
 

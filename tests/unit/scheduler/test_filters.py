@@ -53,7 +53,7 @@ MakeSpec = Callable[..., RequestSpec]
         ("1", ">=", False),  # nothing to compare with
     ],
 )
-def test_operators(value: str, wanted: str, fits: bool) -> None:
+def test_operators_compare_as_in_the_field(value: str, wanted: str, fits: bool) -> None:
     assert matches(value, wanted) is fits
 
 
@@ -71,7 +71,9 @@ def refusal_of(name: str, conf: ConfigOpts, host: HostState, spec: RequestSpec, 
         ({"is_up": False, "service": {"last_seen_up": None}}, "is down [last seen up: never]"),
     ],
 )
-def test_compute(conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, host: Any, says: str | None) -> None:
+def test_only_hosts_that_are_up_and_enabled_pass(
+    conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, host: Any, says: str | None
+) -> None:
     assert refusal_of("ComputeFilter", conf, make_host(**host), make_spec()) == says
 
 
@@ -97,7 +99,7 @@ def test_compute(conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, hos
         ({"gen": "3"}, {"aggregate_instance_extra_specs:gen": ">= 2"}, None),
     ],
 )
-def test_aggregate_instance_extra_specs(
+def test_extra_specs_are_matched_with_aggregates(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, metadata: Any, extra_specs: Any, says: str | None
 ) -> None:
     host, spec = make_host(metadata=metadata), make_spec(extra_specs=extra_specs)
@@ -118,7 +120,7 @@ def test_aggregate_instance_extra_specs(
         ({"capabilities:cpu_info:vendor:name": "Intel"}, "lacks the capability cpu_info:vendor:name Intel"),
     ],
 )
-def test_compute_capabilities(
+def test_extra_specs_are_matched_with_capabilities(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, extra_specs: Any, says: str | None
 ) -> None:
     cpu_info = {"vendor": "Intel", "features": ["sse", "avx"]}
@@ -142,7 +144,7 @@ def test_compute_capabilities(
         ({"img_hv_requested_version": "no version"}, False),
     ],
 )
-def test_image_properties(
+def test_image_properties_are_matched_with_hypervisors(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, properties: Any, fits: bool
 ) -> None:
     spec = make_spec(image=ImageMeta("image", properties=properties))
@@ -165,7 +167,7 @@ def test_without_an_image_any_host_will_do(conf: ConfigOpts, make_host: MakeHost
         ({}, {"host1": 1}, "host1", True),  # may stay where it is
     ],
 )
-def test_anti_affinity(
+def test_members_of_anti_affinity_groups_pass_only_apart(
     conf: ConfigOpts,
     make_host: MakeHost,
     make_spec: MakeSpec,
@@ -184,7 +186,7 @@ def test_anti_affinity(
 @pytest.mark.parametrize(
     ("members", "fits"), [({}, True), ({"host1": 1}, True), ({"host2": 1}, False), ({"host1": 1, "host2": 1}, True)]
 )
-def test_affinity(
+def test_members_of_affinity_groups_pass_only_together(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, members: dict[str, int], fits: bool
 ) -> None:
     spec = make_spec(server_group=RequestedGroup("group", "affinity"))
@@ -210,14 +212,14 @@ def test_soft_policies_refuse_nobody(conf: ConfigOpts, make_host: MakeHost, make
         ("DifferentHostFilter", {"different_host": ["a"]}, {"a": "host2"}, True),
     ],
 )
-def test_hints_that_name_servers(
+def test_hints_that_name_servers_decide(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, name: str, hint: Any, where: Any, fits: bool
 ) -> None:
     spec = make_spec(scheduler_hints=hint)
     assert (refusal_of(name, conf, make_host(), spec, instance_hosts=where) is None) is fits
 
 
-def test_busy_hosts(conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec) -> None:
+def test_busy_hosts_are_refused(conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec) -> None:
     spec = make_spec()
     assert refusal_of("NumInstancesFilter", conf, make_host(node={"running_vms": 49}), spec) is None
     assert refusal_of("NumInstancesFilter", conf, make_host(node={"running_vms": 49}, num_picked=1), spec) is not None
@@ -235,7 +237,7 @@ def test_busy_hosts(conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec) 
         ("other", "other", True, True),
     ],
 )
-def test_isolated_hosts(
+def test_isolated_hosts_take_isolated_images_only(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, image: str, host: str, restrict: bool, fits: bool
 ) -> None:
     for name, value in (
@@ -258,7 +260,7 @@ def test_isolated_hosts(
         ([{"filter_tenant_id": "q"}, {"filter_tenant_id": "p"}], True),
     ],
 )
-def test_tenant_isolation(
+def test_aggregates_of_projects_take_their_projects_only(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, metadata: Any, fits: bool
 ) -> None:
     reason = refusal_of("AggregateMultiTenancyIsolation", conf, make_host(metadata=metadata), make_spec())
@@ -281,7 +283,7 @@ def test_tenant_isolation(
         ({}, {"record": {"cell_disabled": True}}, False),
     ],
 )
-def test_where_the_request_allows_to_go(
+def test_the_request_decides_where_to_go(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, spec: Any, host: Any, fits: bool
 ) -> None:
     refusal = RequestedDestination(conf).check(make_host(**host), Request(make_spec(**spec)))

@@ -149,7 +149,9 @@ def test_what_placement_says_of_one_host_is_the_truth(world: World) -> None:
     assert not world.fleet.note("node-host3", [world.placement.tree("host3")], world.moment + 1)
 
 
-def test_a_host_that_stops_reporting(world: World, make_host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_stops_reporting_is_looked_at_before_it_is_passed_over(
+    world: World, make_host: MakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is looked at again before it is passed over."""
     world.choose(claims=False)
     later = datetime.now(UTC).replace(tzinfo=None).replace(year=2999)

@@ -144,7 +144,7 @@ def test_a_pick_for_a_group_is_discarded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class Slow(Hosts):
-    """A source that answers when it is told to."""
+    """A source that answers when the test lets it."""
 
     def __init__(self, records: list[HostRecord]) -> None:
         super().__init__(records)

@@ -1,4 +1,4 @@
-"""Many servers find hosts together: nobody gets what another one of them has, and who gets nothing is told why."""
+"""Many servers find hosts together: nobody gets what another one of them has, and who gets nothing learns why."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.scheduler.packing_hosts import group, host, movers, pack, spec
 
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology, NUMACell, NUMATopology
 from causeway.scheduler.many import GroupPlaces, Mover
 from causeway.scheduler.packing import alike, amount_missing
 from causeway.scheduler.request import Destination
+from tests.unit.scheduler.packing_hosts import group, host, movers, pack, spec
 
 
 @settings(max_examples=200, deadline=None)
@@ -100,7 +100,7 @@ def test_the_words_are_those_of_explain() -> None:
     )
 
 
-def test_what_all_of_them_lack_together() -> None:
+def test_packing_says_what_all_servers_lack_together() -> None:
     packing = pack(
         [host("a", 100, used=40), host("b", 100)], [spec(64), spec(200)], [*movers(2), *movers(1, 1, "huge")]
     )
@@ -178,6 +178,6 @@ def test_what_decides_nothing_makes_no_kind_of_its_own() -> None:
     assert alike(specs, by_project=True, by_image=False)[1] == [0, 1, 2]
 
 
-def test_nobody_and_nowhere() -> None:
+def test_packing_works_without_servers_and_without_hosts() -> None:
     assert pack([host("a", 64)], [], []).places == {}
     assert pack([], [spec(8)], movers(1)).homeless["s00000"].why == "there are no hosts"

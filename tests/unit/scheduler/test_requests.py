@@ -35,11 +35,13 @@ MakeSpec = Callable[..., RequestSpec]
         ({"root_gb": 0, "extra_specs": {"hw:cpu_policy": "dedicated"}}, False, {"PCPU": 2, "MEMORY_MB": 512}),
     ],
 )
-def test_what_a_flavor_holds(flavor: dict[str, Any], is_volume_backed: bool, resources: dict[str, int]) -> None:
+def test_a_flavor_asks_for_its_resources(
+    flavor: dict[str, Any], is_volume_backed: bool, resources: dict[str, int]
+) -> None:
     assert flavor_resources(Flavor("1", "f", 2, 512, **flavor), is_volume_backed=is_volume_backed) == resources
 
 
-def test_groups_and_traits_of_a_flavor() -> None:
+def test_groups_and_traits_of_a_flavor_are_read() -> None:
     extra_specs = {
         "resources_NET1:SRIOV_NET_VF": "1",
         "trait_NET1:CUSTOM_FAST": "required",
@@ -52,12 +54,12 @@ def test_groups_and_traits_of_a_flavor() -> None:
     assert (groups[""].required, groups[""].forbidden) == ({"HW_CPU_X86_AVX"}, {"CUSTOM_OLD"})
 
 
-def test_an_amount_that_is_none(make_spec: MakeSpec) -> None:
+def test_an_amount_that_is_no_number_is_refused(make_spec: MakeSpec) -> None:
     with pytest.raises(errors.NoValidHost, match="resources:VCPU=many"):
         candidates_request(make_spec(extra_specs={"resources:VCPU": "many"}), [], Prefilters())
 
 
-def test_the_query(make_spec: MakeSpec) -> None:
+def test_the_query_has_resources_traits_and_image(make_spec: MakeSpec) -> None:
     image = ImageMeta("i", disk_format="qcow2", properties={"trait:CUSTOM_FROM_IMAGE": "required"})
     spec = make_spec(image=image, extra_specs={"trait:CUSTOM_OLD": "forbidden"})
     asked = candidates_request(spec, [], Prefilters(image_type_support=True))
@@ -75,7 +77,7 @@ def test_one_host_is_asked_for_in_its_tree_without_a_limit(make_spec: MakeSpec) 
     assert "limit" not in query
 
 
-def test_group_policy(make_spec: MakeSpec) -> None:
+def test_several_groups_need_a_policy(make_spec: MakeSpec) -> None:
     two = {"resources1:CUSTOM_A": "1", "resources2:CUSTOM_B": "1"}
     with pytest.raises(errors.NoValidHost, match="group_policy"):
         candidates_request(make_spec(extra_specs=two), [], Prefilters())
@@ -109,7 +111,7 @@ AGGREGATES = [
         ({"extra_specs": {"trait:CUSTOM_LICENCE": "required"}}, {"isolated_aggregates": True}, [], set()),
     ],
 )
-def test_aggregates_that_narrow_the_query(
+def test_aggregates_narrow_the_query(
     make_spec: MakeSpec, spec: Any, prefilters: Any, member_of: list[set[str]], forbidden: set[str]
 ) -> None:
     asked = candidates_request(make_spec(**spec), AGGREGATES, Prefilters(**prefilters))
@@ -124,7 +126,7 @@ def test_an_aggregate_may_bear_the_name_of_the_default_zone(make_spec: MakeSpec)
     assert asked.groups[0].forbidden_aggregates == {"z1", "z1b", "z2"}
 
 
-def test_zones_and_projects_without_aggregates(make_spec: MakeSpec) -> None:
+def test_zones_and_projects_without_aggregates_have_no_host(make_spec: MakeSpec) -> None:
     with pytest.raises(errors.NoValidHost, match="availability zone zone9"):
         candidates_request(make_spec(availability_zone="zone9"), AGGREGATES, Prefilters())
     strict = Prefilters(limit_tenants=True, aggregate_required_for_tenants=True)
@@ -159,7 +161,7 @@ def test_what_belongs_to_one_request_is_never_kept(make_spec: MakeSpec) -> None:
         assert getattr(again, name) == getattr(spec if name in PERSISTED else plain, name), name
 
 
-def test_a_spec_that_another_version_wrote(make_spec: MakeSpec) -> None:
+def test_a_spec_that_another_version_wrote_is_read(make_spec: MakeSpec) -> None:
     stored = full_spec(make_spec).to_persist() | {"ignore_hosts": ["host"], "of_the_future": 1}
     assert RequestSpec.from_persisted(stored).ignore_hosts == []
 
@@ -169,14 +171,14 @@ def test_a_spec_crosses_rpc_as_json(make_spec: MakeSpec) -> None:
     assert msgspec.json.decode(msgspec.json.encode(spec), type=RequestSpec) == spec
 
 
-def test_the_source_cell_is_preferred_only_if_the_move_may_leave_it(make_spec: MakeSpec) -> None:
+def test_the_source_cell_is_preferred_only_if_other_cells_are_allowed(make_spec: MakeSpec) -> None:
     assert make_spec().preferred_cell is None
     assert make_spec(requested_destination=Destination(cell="c")).preferred_cell is None
     both = Destination(cell="c", allow_cross_cell_move=True)
     assert make_spec(requested_destination=both).preferred_cell == "c"
 
 
-def test_what_firmware_and_tpm_need_of_a_host(make_spec: MakeSpec) -> None:
+def test_firmware_and_tpm_require_traits_of_hosts(make_spec: MakeSpec) -> None:
     """Always; what other properties of an image name only with [scheduler] image_metadata_prefilter."""
     properties = {"hw_firmware_type": "uefi", "hw_tpm_version": "2.0", "hw_video_model": "qxl", "hw_disk_bus": "scsi"}
     spec = make_spec(image=ImageMeta("image", properties=dict(properties)))

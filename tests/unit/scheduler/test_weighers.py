@@ -41,7 +41,7 @@ def test_normalising_keeps_the_order(raw: list[float]) -> None:
                 assert weights[i] <= weights[j]
 
 
-def test_nothing_to_weigh() -> None:
+def test_no_weights_normalise_to_none() -> None:
     assert normalise([]) == []
 
 
@@ -61,14 +61,14 @@ def best(conf: ConfigOpts, name: str, hosts: list[HostState], request: Request) 
         ("HypervisorVersionWeigher", {"node": {"hypervisor_version": 9}}, {"node": {"hypervisor_version": 8}}),
     ],
 )
-def test_what_is_better_by_default(
+def test_each_weigher_prefers_its_better_host(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, name: str, better: dict[str, object], worse: object
 ) -> None:
     hosts = [make_host("worse", **worse), make_host("better", **better)]  # type: ignore[arg-type]
     assert best(conf, name, hosts, Request(make_spec())) == "better"
 
 
-def test_stacking_servers_by_option(conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec) -> None:
+def test_an_option_stacks_servers(conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec) -> None:
     conf.set_override("num_instances_weight_multiplier", 1.0, group="filter_scheduler")
     hosts = [make_host("empty"), make_host("busy", node={"running_vms": 3})]
     assert best(conf, "NumInstancesWeigher", hosts, Request(make_spec())) == "busy"
@@ -100,7 +100,7 @@ def test_no_opinion_on_cells_unless_a_move_may_cross_them(
         ("soft-anti-affinity", "ServerGroupSoftAntiAffinityWeigher", "none"),
     ],
 )
-def test_soft_groups(
+def test_soft_groups_favour_hosts_by_their_members(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, policy: str, name: str, favoured: str
 ) -> None:
     spec = make_spec(server_group=RequestedGroup("group", policy))

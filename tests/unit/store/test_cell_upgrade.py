@@ -42,7 +42,7 @@ def upgrade_from(database: Database, revision: str) -> None:
     schema.sync(database, "cell")
 
 
-def test_numa_and_pci(database: Database, server: Instance) -> None:
+def test_columns_of_numa_and_pci_are_added(database: Database, server: Instance) -> None:
     hosts.save_node(database, ComputeNode("node", "host", "host", "simulated", 1, 1, 1, 1))
     with database.write() as connection:
         for table, column in (
@@ -62,7 +62,7 @@ def test_numa_and_pci(database: Database, server: Instance) -> None:
     assert pci_devices.of_node(database, "node") == devices
 
 
-def test_device_changes(database: Database, server: Instance) -> None:
+def test_device_changes_of_an_older_version_are_kept(database: Database, server: Instance) -> None:
     """A change that an older version began is there still; nobody knows what it is about."""
     with database.write() as connection:
         row = {"instance_uuid": server.uuid, "request_id": "req-old", "what": "attach_volume", "started_at": utcnow()}

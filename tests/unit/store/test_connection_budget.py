@@ -27,7 +27,7 @@ class Time:
 
 
 class Opened:
-    """What is open, as the databases' drivers are told; by file."""
+    """What is open, as the databases' drivers see it; by file."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests import copy_checks
 
 from causeway.store import schema
 from causeway.store.database import Database
+from tests import copy_checks
 
 
 @pytest.fixture
@@ -22,5 +22,5 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.mark.parametrize("check", copy_checks.ALL, ids=copy_checks.NAMES)
-def test_a_copy(database: Database, check: Callable[[Database, str], None]) -> None:
+def test_copies_hold_in_sqlite(database: Database, check: Callable[[Database, str], None]) -> None:
     check(database, str(uuid.uuid4()))

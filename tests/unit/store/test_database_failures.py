@@ -55,7 +55,7 @@ def test_who_can_not_begin_to_write_gets_that_the_database_failed(
         holding.execute(sa.text("CREATE TABLE things (name TEXT)"))
         with pytest.raises(errors.DatabaseFailed, match="try again later"), database.write():
             pytest.fail("it began all the same")
-    # The connection is whole: what comes next begins and is committed, or taken back as one.
+    # The connection is whole: what comes next begins and is committed, or rolled back as one.
     with database.write() as connection:
         connection.execute(sa.text("INSERT INTO things VALUES ('one')"))
     with pytest.raises(ZeroDivisionError), database.write() as connection:

@@ -66,7 +66,7 @@ def test_what_is_released_or_too_old_is_not_seen(database: Database) -> None:
     assert group_claims.take(database, "group", "three", "host1") == {}
 
 
-def test_a_group_that_is_gone(database: Database) -> None:
+def test_a_group_that_is_gone_has_no_claims(database: Database) -> None:
     group_claims.take(database, "group", "one", "host1")
     groups.delete(database, "group")
     assert group_claims.take(database, "group", "one", "host1") is None

@@ -42,16 +42,16 @@ def concerned(database: Database, host: str) -> set[str]:
     return {server.uuid for server in instances.of_host_or_moving(database, host)}
 
 
-def test_servers_that_leave_a_host_or_come_to_it(database: Database) -> None:
+def test_servers_that_move_from_a_host_or_to_it_are_found(database: Database) -> None:
     resides = add(database, HERE)
-    leaves = add(database, THERE, move=(HERE, THERE), vm_state=VmState.RESIZED)
+    goes = add(database, THERE, move=(HERE, THERE), vm_state=VmState.RESIZED)
     comes = add(database, THERE, move=(THERE, HERE), task_state=TaskState.RESIZE_MIGRATING)
     hidden = add(database, None, move=(HERE, THERE), hidden=True, task_state=TaskState.RESIZE_FINISH)
     add(database, THERE)
     add(database, THERE, move=(THERE, "host-elsewhere"), vm_state=VmState.RESIZED)
-    # It does not move any more: what its record still tells of its move counts for nobody.
+    # It does not move any more: what its record still says of its move counts for nobody.
     add(database, THERE, move=(HERE, THERE))
-    assert concerned(database, HERE) == {resides, leaves, comes, hidden}
+    assert concerned(database, HERE) == {resides, goes, comes, hidden}
 
 
 def test_a_move_that_ends_or_goes_elsewhere(database: Database) -> None:

@@ -53,7 +53,7 @@ def written(monkeypatch: pytest.MonkeyPatch, api: Database, held: Operation, **o
     return set(re.findall(r"(\w+)=", update.split(" WHERE ")[0]))
 
 
-def test_what_changed(monkeypatch: pytest.MonkeyPatch, api: Database, held: Operation) -> None:
+def test_only_what_changed_is_written(monkeypatch: pytest.MonkeyPatch, api: Database, held: Operation) -> None:
     assert written(monkeypatch, api, held) == {"lease_until"}
     held.data, held.error = {"a": 2}, {"code": "x"}
     assert written(monkeypatch, api, held) == {"lease_until", "data", "error"}
@@ -61,7 +61,7 @@ def test_what_changed(monkeypatch: pytest.MonkeyPatch, api: Database, held: Oper
     assert (found.data, found.error, found.owner, found.state) == ({"a": 2}, {"code": "x"}, "host/1", "running")
 
 
-def test_everything_after_a_failure_whose_outcome_is_not_known(
+def test_everything_is_written_after_a_failure_whose_outcome_is_unknown(
     monkeypatch: pytest.MonkeyPatch, api: Database, held: Operation
 ) -> None:
     """The write took effect; what it wrote is undone by the next one, although that was there before."""

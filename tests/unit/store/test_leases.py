@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests import lease_checks
 
 from causeway.store import schema
 from causeway.store.database import Database
+from tests import lease_checks
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def test_the_clock_is_the_databases(database: Database) -> None:
-    lease_checks.the_database_tells_the_time(database)
+    lease_checks.the_database_gives_the_time(database)
 
 
 def test_a_lease_is_as_long_as_it_says(database: Database) -> None:
@@ -32,7 +32,7 @@ def test_a_lease_is_as_long_as_it_says(database: Database) -> None:
 def test_the_database_decides_whose_lease_is_over(
     database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    lease_checks.whose_lease_is_over_is_told_by_the_database(database, monkeypatch, seconds)
+    lease_checks.the_database_decides_whose_lease_is_over(database, monkeypatch, seconds)
 
 
 def test_moves_of_former_lives_are_free_at_once(database: Database) -> None:

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.store.test_listing import ALIVE, START, Cloud, _Interleaved, writes_of_a_move
 
 from causeway import errors
 from causeway.model.instance import Instance
-from causeway.store import listing, mapped_pages, mapping_facts, schema
-from causeway.store.api import mappings
+from causeway.store import listing, mapped_pages, mapping_facts, schema, server_rows
+from causeway.store.api import build_requests, mappings
 from causeway.store.cell import instances
 from causeway.store.conditions import ChangedSince, Deleted, HasStatus, OneOf
 from causeway.store.database import statements
 from causeway.store.listing import NEWEST_FIRST, Page, ServerQuery, SortKey, list_servers
+from tests.unit.store.listed_cloud import ALIVE, START, Cloud, Interleaved, writes_of_a_move
 
 OLDEST_FIRST = (SortKey("created_at"),)
 
@@ -74,7 +74,7 @@ def counted(work: Callable[[], Any]) -> dict[str, int]:
 
 
 class TestWhoIsAsked:
-    def test_only_the_cell_that_holds_the_page(self, cloud: MappedCloud) -> None:
+    def test_only_the_cell_that_holds_the_page_is_asked(self, cloud: MappedCloud) -> None:
         for number in range(30):
             cloud.server(f"s{number:02}", number // 15, at=number)
         assert counted(lambda: cloud.names(limit=3)) == {"api": 2, "cell2": 1}
@@ -87,7 +87,7 @@ class TestWhoIsAsked:
         for number in range(100):
             cloud.server(f"s{number:03}", number % 2, at=number)
         read: list[str] = []
-        load = mapped_pages.load
+        load = server_rows.load
 
         def counting(cell_uuid: str, *rest: Any) -> Any:
             rows = load(cell_uuid, *rest)
@@ -98,7 +98,7 @@ class TestWhoIsAsked:
         assert len(cloud.names(limit=20)) == 20
         assert len(read) == len(set(read)) == 20 + 1 + mapped_pages.SLACK
 
-    def test_nobody_for_a_project_without_servers(self, cloud: MappedCloud) -> None:
+    def test_no_cell_is_asked_for_a_project_without_servers(self, cloud: MappedCloud) -> None:
         cloud.server("other", 0, project_id="q")
         assert counted(lambda: cloud.names()) == {"api": 2}
 
@@ -355,11 +355,11 @@ def test_a_server_that_gets_its_cell_is_listed_exactly_once(module_cloud: Mapped
 def _between_the_reads(
     cloud: MappedCloud, monkeypatch: pytest.MonkeyPatch, schedule: list[int], writes: list[Callable[[], None]]
 ) -> None:
-    steps = _Interleaved(cloud, monkeypatch, schedule, writes)
+    steps = Interleaved(cloud, monkeypatch, schedule, writes)
     for name in ("_candidates", "_rows_of", "_settle"):
         monkeypatch.setattr(mapped_pages, name, steps.before(getattr(mapped_pages, name)))
-    find_all, load = mapped_pages.build_requests.find_all, mapped_pages.load
-    monkeypatch.setattr(mapped_pages.build_requests, "find_all", steps.before(find_all))
+    find_all, load = build_requests.find_all, server_rows.load
+    monkeypatch.setattr(build_requests, "find_all", steps.before(find_all))
     monkeypatch.setattr(mapped_pages, "load", steps.before(load))
     # One thread, in either order.
 

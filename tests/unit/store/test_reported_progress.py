@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
-from tests import progress_checks
 
 from causeway import errors
 from causeway.conductor.cells.transfers import LEAST_PAUSE, MOST_ROWS, Transfers
@@ -23,6 +22,7 @@ from causeway.store import schema
 from causeway.store.api import drains, journal, operations, recording, shown_moves
 from causeway.store.api.ordered_moves import PROGRESS
 from causeway.store.database import Database, statements, utcnow
+from tests import progress_checks
 
 LEASE = 60.0
 TOKEN = MoveToken("operation", "operation", 2, "UploadDisk")
@@ -44,7 +44,7 @@ def steps(request: pytest.FixtureRequest) -> list[StepRecord] | None:
 
 
 class Later:
-    """Time that passes when it is told to."""
+    """Time that passes when the test lets it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -63,8 +63,8 @@ class Later:
 
 
 def step_of(**values: Any) -> StepRecord:
-    given = {"step": TOKEN.step, "phase": StepPhase.DO, "sequence": 1, "epoch": 2, "started_at": START} | values
-    return StepRecord(**given)
+    given: dict[str, Any] = {"step": TOKEN.step, "phase": StepPhase.DO, "sequence": 1, "epoch": 2, "started_at": START}
+    return StepRecord(**given | values)
 
 
 def begin(database: Database, steps: list[StepRecord] | None, token: MoveToken = TOKEN, **values: Any) -> Operation:
@@ -76,7 +76,7 @@ def begin(database: Database, steps: list[StepRecord] | None, token: MoveToken =
         recipe="create_image",
         request_id="asked",
         steps=None if steps is None else list(steps),
-        **{"epoch": 2, "state": SagaState.RUNNING} | values,
+        **cast(dict[str, Any], {"epoch": 2, "state": SagaState.RUNNING}) | values,
     )
     with database.write() as connection:
         journal.insert_in(connection, operation)
@@ -97,7 +97,7 @@ def sent(database: Database, operation: Operation) -> int:
     return drains.bytes_sent(database, {operation.instance_uuid: "asked"})[operation.instance_uuid]
 
 
-def test_the_step_that_runs(database: Database, steps: list[StepRecord] | None) -> None:
+def test_bytes_are_shown_with_the_step_that_runs(database: Database, steps: list[StepRecord] | None) -> None:
     operation = begin(database, steps)
     assert bytes_of(database) == (None, None) and sent(database, operation) == 0
     assert Transfers(database).report(TOKEN, 25, 100) == operation.instance_uuid
@@ -126,7 +126,9 @@ def test_what_it_knows_when_it_has_ended_counts(database: Database, steps: list[
     [{"attempt": 2}, {"round": 1}, {"sequence": 2, "step": "EndImage"}],
     ids=["is tried again", "is in its next round", "has ended"],
 )
-def test_a_step_that(database: Database, steps: list[StepRecord] | None, again: dict[str, Any]) -> None:
+def test_a_step_that_began_anew_shows_nothing_of_before(
+    database: Database, steps: list[StepRecord] | None, again: dict[str, Any]
+) -> None:
     """Nothing of what was sent before is shown of what is sent now; not even what is written down late."""
     operation, time = begin(database, steps), Later()
     transfers = Transfers(database, now=time.now, later=time.later)
@@ -143,7 +145,9 @@ def test_a_step_that(database: Database, steps: list[StepRecord] | None, again: 
     [replace(TOKEN, step=""), replace(TOKEN, step="EndImage"), replace(TOKEN, epoch=3)],
     ids=["is not shown", "is another step's", "is not begun yet"],
 )
-def test_a_report_that(database: Database, steps: list[StepRecord] | None, token: MoveToken) -> None:
+def test_a_report_of_another_step_is_not_shown(
+    database: Database, steps: list[StepRecord] | None, token: MoveToken
+) -> None:
     begin(database, steps)
     Transfers(database).report(token, 25, 100)
     assert bytes_of(database) == (None, None)
@@ -159,7 +163,9 @@ def test_a_report_that(database: Database, steps: list[StepRecord] | None, token
     ],
     ids=["another owner's", "undone", "ended", "cancelled"],
 )
-def test_an_operation_that_is(database: Database, values: dict[str, Any], refusal: type[errors.CausewayError]) -> None:
+def test_a_report_for_an_operation_that_changed_owner_or_ended_is_refused(
+    database: Database, values: dict[str, Any], refusal: type[errors.CausewayError]
+) -> None:
     begin(database, [], **values)
     with pytest.raises(refusal):
         Transfers(database).report(TOKEN, 25, 100)
@@ -171,7 +177,7 @@ def test_an_operation_that_is_not_known(database: Database) -> None:
         Transfers(database).report(TOKEN, 25, 100)
 
 
-def test_an_operation_that_a_conductor_of_the_earlier_release_works_on(database: Database) -> None:
+def test_an_operation_of_an_earlier_release_shows_nothing_and_does_not_fail(database: Database) -> None:
     """It knows nothing of what is at hand: nothing is shown, and nothing fails."""
     operation = begin(database, None)
     with database.write() as connection:
@@ -240,7 +246,7 @@ def test_many_that_report_at_once_are_written_down_together(
 
 
 class Turn:
-    """A lock that tells who comes to it."""
+    """A lock that notes who comes to it."""
 
     def __init__(self) -> None:
         self.come = threading.Semaphore(0)
@@ -263,7 +269,7 @@ def test_those_that_ask_while_another_one_is_answered_are_answered_together(
         begin(database, [], token, cancel_requested=token is tokens[7])
     transfers, turn, asked = Transfers(database, later=lambda _pause, _work: None), Turn(), list[set[str]]()
     pool, ask = ThreadPoolExecutor(len(tokens)), transfers._moves._ask
-    answers = []
+    answers: list[Any] = []
 
     def slowly(move_ids: set[str]) -> Any:
         asked.append(move_ids)
@@ -287,7 +293,7 @@ def test_a_database_that_does_not_answer_fails_all_who_ask(database: Database, m
     transfers = Transfers(database)
 
     def fail(_move_ids: set[str]) -> Any:
-        raise errors.DatabaseFailed("It is away.")
+        raise errors.DatabaseFailed("It is unreachable.")
 
     with monkeypatch.context() as patched:
         patched.setattr(transfers._moves, "_ask", fail)
@@ -327,5 +333,5 @@ def test_a_move_that_is_gone_takes_its_progress_along(database: Database) -> Non
     ],
     ids=lambda check: check.__name__,
 )
-def test_in_any_database(database: Database, check: Callable[[Database], None]) -> None:
+def test_reported_progress_holds_in_sqlite(database: Database, check: Callable[[Database], None]) -> None:
     check(database)

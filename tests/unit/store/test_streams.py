@@ -135,7 +135,7 @@ def test_they_are_all_rows_in_order(
 @pytest.mark.parametrize("spread", ["evenly", "one cell has the page", "by chance"])
 def test_a_page_of_1000_from_ten_cells_reads_few_more_rows(spread: str) -> None:
     numbers = range(10_000)
-    homes = {
+    homes: dict[str, Callable[[int], int]] = {
         "evenly": lambda number: number % 10,
         "one cell has the page": lambda number: number // 1000,
         "by chance": lambda number: uuids.uuid5(uuids.NAMESPACE_DNS, str(number)).int % 10,

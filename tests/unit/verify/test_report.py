@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
 from verify import page, report
 from verify.outcomes import ROOT, Outcome
 from verify.parts import PARTS, chosen

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+
 from verify import __main__ as program
 from verify import outcomes, reading, running
 from verify.parts import Part

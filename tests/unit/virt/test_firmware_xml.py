@@ -81,7 +81,7 @@ def test_the_state_of_a_tpm_outlives_the_definition_of_the_guest() -> None:
     assert attributes(domain, "devices/tpm/backend") == backend
 
 
-def test_small_devices() -> None:
+def test_small_devices_are_in_the_xml() -> None:
     wanted = GuestDevices(
         video_model="virtio",
         video_ram=16,
@@ -165,7 +165,7 @@ def test_the_default_machine_is_that_of_the_architecture() -> None:
         default_machine(["q35"])
 
 
-def test_processors() -> None:
+def test_processors_are_in_the_xml() -> None:
     assert attributes(guest(virt_type="kvm"), "cpu") == {"mode": "host-model"}
     assert attributes(guest(), "cpu") == {}
     custom = Processor("custom", ["EPYC"], ["pcid", "-mpx"], model="EPYC")

@@ -75,7 +75,7 @@ def test_what_was_put_back_counts_if_its_placing_was_broken_off(kept: KeptFiles)
     assert (known(kept) / STATE).read_text() == "newer"
 
 
-def test_a_guest_that_leaves_before_it_was_started_leaves_with_what_was_put_back(kept: KeptFiles) -> None:
+def test_a_guest_that_moves_before_it_was_started_takes_what_was_restored(kept: KeptFiles) -> None:
     put(known(kept), "older")
     put(beside(kept), "newer")
     kept.put_beside_disks(UUID)

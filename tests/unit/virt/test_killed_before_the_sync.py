@@ -82,7 +82,7 @@ def simulated_disks(directory: Path) -> dict[str, Callable[[], None]]:
 
 @pytest.mark.parametrize("of_driver", [libvirt_disks, simulated_disks])
 @pytest.mark.parametrize("what", ["stash", "restore", "delete", "delete_stashed"])
-def test_what_becomes_of_a_servers_disks(
+def test_what_becomes_of_a_servers_disks_is_synced(
     tmp_path: Path,
     synced: list[str],
     of_driver: Callable[[Path], dict[str, Callable[[], None]]],
@@ -100,7 +100,7 @@ def test_what_becomes_of_a_servers_disks(
     assert str(instances) in synced
 
 
-def test_a_root_disk_that_has_its_name_already(tmp_path: Path, synced: list[str]) -> None:
+def test_a_root_disk_that_has_its_name_already_is_synced(tmp_path: Path, synced: list[str]) -> None:
     disks = InstanceDisks(tmp_path, 10)
     disk = disks.root(SERVER)
     disk.parent.mkdir()
@@ -118,7 +118,7 @@ def test_records_and_base_images_are_on_the_disk_when_a_host_has_started(tmp_pat
     assert {str(tmp_path / name) for name in ("claims", "_base", "offers")} <= set(synced)
 
 
-def test_an_offer_that_is_found(tmp_path: Path, synced: list[str]) -> None:
+def test_an_offer_that_is_found_is_synced(tmp_path: Path, synced: list[str]) -> None:
     offers = DiskOffers(tmp_path)
     folder = tmp_path / f"{MOVE}.{SERVER}"
 
@@ -133,7 +133,7 @@ def test_an_offer_that_is_found(tmp_path: Path, synced: list[str]) -> None:
     assert str(folder) in synced
 
 
-def test_an_offer_that_has_ended(tmp_path: Path, synced: list[str]) -> None:
+def test_the_end_of_an_offer_is_synced(tmp_path: Path, synced: list[str]) -> None:
     """Its secret opens it no more, also after a power cut."""
     offers = DiskOffers(tmp_path)
     (tmp_path / f"{MOVE}.{SERVER}").mkdir()

@@ -1,4 +1,4 @@
-"""NUMA cells, pinned CPUs, pages and PCI devices: as libvirt describes hosts, and as it is told to make guests."""
+"""NUMA cells, pinned CPUs, pages and PCI devices: as libvirt describes hosts, and as it is ordered to make guests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def pinned() -> str:
     return guest(numa_topology=InstanceNUMATopology(cells), pci_devices=[PciDevice("0000:81:10.2", "8086", "1520")])
 
 
-def test_a_hosts_cells() -> None:
+def test_cells_of_a_host_are_read() -> None:
     (cell,) = numa_cells(CAPABILITIES)
     assert (cell.id, cell.cpuset, cell.pcpuset, cell.memory) == (1, [4, 5, 6, 7], [], 2048)
     assert cell.siblings == [[4, 6], [5, 7]]
@@ -73,7 +73,7 @@ def test_a_hosts_cells() -> None:
     assert numa_cells("<capabilities><host/></capabilities>") == []
 
 
-def test_a_hosts_devices() -> None:
+def test_devices_of_a_host_are_read() -> None:
     function = pci_device(VIRTUAL_FUNCTION)
     assert function == PciDevice(
         "0000:81:10.2", "8086", "1520", "type-VF", 1, parent_addr="0000:81:00.0", label="pci_0000_81_10_2"
@@ -84,7 +84,7 @@ def test_a_hosts_devices() -> None:
     assert pci_device(BRIDGE) is None
 
 
-def test_a_pinned_guest() -> None:
+def test_a_pinned_guest_has_its_cpus_pages_and_devices() -> None:
     domain = ET.fromstring(pinned())
     pins = {pin.get("vcpu"): pin.get("cpuset") for pin in domain.iterfind("cputune/vcpupin")}
     assert pins == {"0": "4", "1": "6", "2": "0-2", "3": "0-2"}

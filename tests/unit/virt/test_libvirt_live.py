@@ -1,4 +1,4 @@
-"""What libvirt shows of guests on their way, what they are told to be at the target, and what is asked of libvirt for it."""
+"""What libvirt shows of guests on their way, what they are to be at the target, and what is asked of libvirt for it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Domain:
         (libvirt.VIR_DOMAIN_CRASHED, 0, True, Presence.CRASHED),
     ],
 )
-def test_what_state_and_reason_say(state: int, reason: int, defined: bool, shown: Presence) -> None:
+def test_state_and_reason_say_who_has_the_guest(state: int, reason: int, defined: bool, shown: Presence) -> None:
     assert presence_of(state, reason, defined=defined) is shown
 
 
@@ -189,13 +189,13 @@ def test_what_the_target_does_not_know_does_not_travel() -> None:
         for_target(own, domain_xml(guest("/target/1", bridge="b", volume="/v", cpus=[])))
 
 
-def test_which_disks_are_copied_along() -> None:
+def test_local_disks_are_copied_along() -> None:
     xml = running(guest("/source/1", bridge="b", volume="/v", cpus=[]))
     assert local_disks(xml, Path("/source/1")) == {"vda": Path("/source/1/disk")}
     assert has_volumes(xml)
 
 
-def test_the_flags_of_a_migration() -> None:
+def test_the_flags_of_a_migration_follow_disks_and_options() -> None:
     def has(flag: int, *, disks: bool = True, volumes: bool = False, options: LiveOptions | None = None) -> bool:
         return bool(flags_of(["vda"] if disks else [], volumes, options or LiveOptions()) & flag)
 
@@ -216,14 +216,14 @@ def test_the_flags_of_a_migration() -> None:
     assert has(libvirt.VIR_MIGRATE_AUTO_CONVERGE, options=LiveOptions(auto_converge=True))
 
 
-def test_where_others_reach_a_libvirtd() -> None:
+def test_others_reach_a_libvirtd_at_the_configured_address() -> None:
     assert LiveSettings("10.0.0.7").control_uri() == "qemu+tcp://10.0.0.7/system"
     assert LiveSettings("fd00::7", scheme="tls").control_uri() == "qemu+tls://[fd00::7]/system"
     own = LiveSettings("10.0.0.7", uri="qemu+tls://%s/system?pkipath=/etc/pki", scheme="tcp")
     assert own.control_uri() == "qemu+tls://10.0.0.7/system?pkipath=/etc/pki"
 
 
-def test_what_the_configuration_says_of_live_migrations() -> None:
+def test_settings_of_live_migrations_follow_the_configuration() -> None:
     given = {
         "live_migration_inbound_addr": "10.0.0.7",
         "live_migration_uri": "qemu+tls://%s/system?pkipath=/etc/pki",
@@ -286,7 +286,7 @@ def test_what_came_is_what_the_target_has_counted() -> None:
         (7_002_022, "kvm", False),
     ],
 )
-def test_whose_writes_qemu_misses_while_it_copies_memory(version: int, kind: str, missed: bool) -> None:
+def test_qemu_misses_writes_in_known_versions(version: int, kind: str, missed: bool) -> None:
     class Hypervisor:
         def getVersion(self) -> int:
             return version

@@ -50,7 +50,7 @@ def address_of(element: ET.Element) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("vnic_type", ["direct", "remote-managed"])
-def test_a_function_of_a_card(vnic_type: str) -> None:
+def test_a_function_of_a_card_is_a_hostdev_interface(vnic_type: str) -> None:
     element = ET.fromstring(interface_xml(port(vnic_type=vnic_type)))
     assert (element.tag, element.get("type"), element.get("managed")) == ("interface", "hostdev", "yes")
     assert address_of(element) == {
@@ -65,7 +65,7 @@ def test_a_function_of_a_card(vnic_type: str) -> None:
     assert ET.fromstring(interface_xml(port(details={}))).find("vlan") is None
 
 
-def test_macvtap(devices: Path) -> None:
+def test_a_macvtap_port_is_a_direct_interface(devices: Path) -> None:
     element = port_devices.element(port(vnic_type="macvtap"), devices)
     assert (element.tag, element.get("type")) == ("interface", "direct")
     assert element.find("source[@dev='ens1f0v1'][@mode='passthrough']") is not None
@@ -74,7 +74,7 @@ def test_macvtap(devices: Path) -> None:
         port_devices.element(port(vnic_type="macvtap", profile={"pci_slot": "0000:00:00.0"}), devices)
 
 
-def test_a_whole_card() -> None:
+def test_a_whole_card_is_a_hostdev() -> None:
     whole = port(vif_type="hostdev_physical", vnic_type="direct-physical", profile={"pci_slot": CARD})
     element = ET.fromstring(interface_xml(whole))
     assert (element.tag, element.get("managed")) == ("hostdev", "yes")
@@ -84,7 +84,7 @@ def test_a_whole_card() -> None:
     assert port_devices.device_of_port(domain, port(vif_type="hostdev_physical")) is None
 
 
-def test_a_vdpa_device(devices: Path) -> None:
+def test_a_vdpa_device_is_found_by_its_slot(devices: Path) -> None:
     (devices / SLOT / "vdpa3" / "vhost-vdpa-7").mkdir(parents=True)
     element = port_devices.element(port(vnic_type="vdpa"), devices)
     assert (element.get("type"), element.find("source[@dev='/dev/vhost-vdpa-7']") is not None) == ("vdpa", True)

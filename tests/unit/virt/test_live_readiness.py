@@ -23,7 +23,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return {"retries": retries, "qemu_conf": qemu_conf}
 
 
-def test_patience_of_the_network(tmp_path: Path) -> None:
+def test_too_much_patience_of_tcp_is_reported(tmp_path: Path) -> None:
     retries = tmp_path / "tcp_retries2"
     for value, says in (("4\n", None), ("8\n", None), ("15\n", "tcp_retries2 is 15"), ("?", None)):
         retries.write_text(value)
@@ -32,18 +32,18 @@ def test_patience_of_the_network(tmp_path: Path) -> None:
     assert patience(tmp_path / "none") is None
 
 
-def test_a_hypervisor_that_nobody_reaches(files: dict[str, Path]) -> None:
+def test_a_hypervisor_that_nobody_reaches_is_reported(files: dict[str, Path]) -> None:
     (said,) = lacks(LiveSettings("127.0.0.2", uri=NOWHERE), **files)[1:]
     assert "qemu+tcp://127.0.0.2:1/system" in said and "let libvirtd listen" in said
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost"])
-def test_an_address_that_is_no_others(files: dict[str, Path], address: str) -> None:
+def test_an_address_that_others_can_not_reach_is_reported(files: dict[str, Path], address: str) -> None:
     said = lacks(LiveSettings(address, uri="qemu+tcp://127.0.0.1:1/system"), **files)[0]
     assert address in said and "live_migration_inbound_addr" in said
 
 
-def test_certificates_of_the_hypervisor(files: dict[str, Path], tmp_path: Path) -> None:
+def test_missing_certificates_of_the_hypervisor_are_reported(files: dict[str, Path], tmp_path: Path) -> None:
     settings = LiveSettings("192.0.2.1", uri="qemu+tcp://127.0.0.1:1/system", certificates=True)
     assert (
         f"QEMU has no ca-cert.pem, server-cert.pem, server-key.pem, client-cert.pem, client-key.pem in {tmp_path}/pki"

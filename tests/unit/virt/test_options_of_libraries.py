@@ -15,7 +15,7 @@ from causeway.conf import new_config
 
 @pytest.fixture
 def global_options() -> Iterator[cfg.ConfigOpts]:
-    """oslo.config's own object, given back as it was."""
+    """oslo.config's own object, restored as it was."""
     yield cfg.CONF
     cfg.CONF.clear()
 

@@ -79,7 +79,9 @@ def test_all_disks_stay_in_place() -> None:
         ({"device": "floppy"}, "pc", "floppy", "fda", "fdc"),
     ],
 )
-def test_as_the_image_wants_it(image: dict[str, str], machine: str, device: str, target: str, bus: str) -> None:
+def test_the_rescue_disk_is_as_the_image_wants_it(
+    image: dict[str, str], machine: str, device: str, target: str, bus: str
+) -> None:
     xml = xml_with(arranged(own(), machine, **image), config_drive=True)
     found = next(each for each in shown(xml) if each[1] == "disk.rescue")
     assert found == (device, "disk.rescue", target, bus, "1")
@@ -99,7 +101,7 @@ def test_a_lun_is_refused() -> None:
         rescue.check(RescueImage("image", "lun"))
 
 
-def test_what_is_remembered_of_it() -> None:
+def test_what_the_image_wants_is_recorded() -> None:
     image = of_image("image", {"hw_rescue_device": "cdrom", "hw_disk_bus": "scsi"})
     assert (image.device, image.bus, image.is_stable, image.misfit) == ("cdrom", None, True, None)
     kept = {"other": "thing"} | image.recorded()

@@ -379,7 +379,7 @@ def test_disks_and_stashed_disks_of_one_server_are_not_mixed_up(source: Simulate
     assert written(source) == ["old"]
 
 
-def test_reboot(source: SimulatedDriver, image: Path) -> None:
+def test_a_soft_reboot_needs_a_guest_that_runs(source: SimulatedDriver, image: Path) -> None:
     source.spawn(new(image))
     source.guest_write(UUID, "kept")
     assert source.reboot(existing(), hard=False, timeout=1) is PowerState.RUNNING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,12 @@ def test_it_writes_as_time_passes(host: SimulatedDriver, time: Time) -> None:
 @pytest.mark.parametrize("way", ["pause", "suspend", "off"])
 def test_it_writes_only_while_it_runs(host: SimulatedDriver, time: Time, way: str) -> None:
     time.passes(10.0)
-    stop = {"pause": host.pause, "suspend": host.suspend, "off": lambda uuid: host.power_off(uuid, 0.0)}[way]
-    stop(UUID)
+    stop: dict[str, Callable[[str], object]] = {
+        "pause": host.pause,
+        "suspend": host.suspend,
+        "off": lambda uuid: host.power_off(uuid, 0.0),
+    }
+    stop[way](UUID)
     before = host.guest_written(UUID)
     time.passes(36000.0)
     assert host.guest_written(UUID) == before

@@ -1,0 +1,1 @@
+"""Tests of Causeway; CONTRIBUTING.md says which folder has what."""

@@ -1,0 +1,1 @@
+"""Behaviour through the REST API."""

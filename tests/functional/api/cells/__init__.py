@@ -1,0 +1,1 @@
+"""Cells, also many of them and those that are down."""

@@ -1,0 +1,1 @@
+"""Flavors, who may use them, and their extra specs."""

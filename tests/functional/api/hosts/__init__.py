@@ -1,0 +1,1 @@
+"""Aggregates, compute services and hypervisors."""

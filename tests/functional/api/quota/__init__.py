@@ -1,0 +1,1 @@
+"""Quota, unified limits and usage."""

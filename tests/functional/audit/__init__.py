@@ -1,0 +1,1 @@
+"""The audit finds what records, hosts and services disagree about, and repairs it."""

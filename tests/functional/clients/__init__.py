@@ -1,0 +1,1 @@
+"""The clients of services: what they send and make of answers, on devcloud."""

@@ -1,0 +1,1 @@
+"""devcloud: Identity, Image, Network and Block Storage of the embedded cloud."""

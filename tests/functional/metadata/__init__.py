@@ -1,0 +1,1 @@
+"""The metadata service: what guests may read, and who asks."""

@@ -1,0 +1,1 @@
+"""Scheduling and allocations with the real Placement."""

@@ -1,0 +1,1 @@
+"""Services as processes of their own, with real message queues."""

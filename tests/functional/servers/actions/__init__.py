@@ -1,0 +1,1 @@
+"""What users and operators do to servers outside of moves: power, states, images, rebuild."""

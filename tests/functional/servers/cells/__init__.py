@@ -1,0 +1,1 @@
+"""Cells come, go, hang, and have conductors of their own."""

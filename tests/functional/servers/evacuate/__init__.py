@@ -1,0 +1,1 @@
+"""Evacuation of servers whose host is dead."""

@@ -1,0 +1,1 @@
+"""What operations cost, many of them at once, and slow clients."""

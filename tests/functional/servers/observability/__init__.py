@@ -1,0 +1,1 @@
+"""What consumers of notifications, metrics and request ids get."""

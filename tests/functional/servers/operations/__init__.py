@@ -1,0 +1,1 @@
+"""Operations are watched and cancelled, through the API and with the clients."""

@@ -1,0 +1,1 @@
+"""NUMA cells, pinned CPUs, huge pages and PCI devices."""

@@ -1,0 +1,1 @@
+"""Ports of servers: bindings, events, addresses, guaranteed bandwidth."""

@@ -1,0 +1,72 @@
+"""What consumers of versioned notifications hear of a rescue and its end: the field's events, in its order."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.servers.moves_cloud import Cloud, until
+from tests.functional.servers.notified import heard_by
+from tests.functional.servers.rescued import make_image, rescued, unrescued
+
+CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
+CONFIGURATION.write_text(
+    "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
+)
+CLOUD = {"config_files": [str(CONFIGURATION)]}
+pytestmark = pytest.mark.embedded("listens to what this process notifies")
+
+
+class Consumer:
+    """Hears what a billing system would hear."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._heard: list[tuple[str, str, dict[str, Any]]] = []
+
+    def info(self, _context: Any, publisher_id: str, event_type: str, payload: Any, _metadata: Any) -> None:
+        if event_type.startswith(("instance.rescue", "instance.unrescue", "instance.exists")):
+            with self._lock:
+                self._heard.append((event_type, publisher_id, payload))
+
+    error = info
+
+    def heard(self, last: str) -> list[tuple[str, str, dict[str, Any]]]:
+        until(lambda: [event for event, _, _ in self._heard], lambda events: last in events, f"{last} to be notified")
+        with self._lock:
+            found, self._heard = self._heard, []
+        return found
+
+
+@pytest.fixture(scope="module")
+def consumer(module_cloud: Cloud) -> Iterator[Consumer]:
+    consumer = Consumer()
+    with heard_by(module_cloud.parts.conf, consumer):
+        yield consumer
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_rescue_and_its_end(cloud: Cloud, consumer: Consumer, is_named: bool) -> None:
+    server = cloud.boot()
+    image_id = make_image(cloud).id if is_named else None
+    rescued(cloud, server, **({"rescue_image_ref": image_id} if is_named else {}))
+    reported = consumer.heard("instance.rescue.end")
+    assert [event for event, _, _ in reported] == ["instance.rescue.start", "instance.exists", "instance.rescue.end"]
+    publisher = f"nova-compute:{cloud.show(server).compute_host}"
+    assert {each for _, each, _ in reported} == {publisher}
+    for _event, _publisher, payload in (reported[0], reported[-1]):
+        assert (payload["nova_object.name"], payload["nova_object.version"]) == ("InstanceActionRescuePayload", "1.4")
+        assert payload["nova_object.data"]["rescue_image_ref"] == image_id
+    states = [payload["nova_object.data"]["state"] for _, _, payload in reported]
+    assert states == ["active", "active", "rescued"]
+
+    unrescued(cloud, server)
+    reported = consumer.heard("instance.unrescue.end")
+    assert [event for event, _, _ in reported] == ["instance.unrescue.start", "instance.unrescue.end"]
+    assert [payload["nova_object.name"] for _, _, payload in reported] == ["InstanceActionPayload"] * 2
+    assert [payload["nova_object.data"]["state"] for _, _, payload in reported] == ["rescued", "active"]

@@ -1,0 +1,1 @@
+"""Resize and cold migration inside a cell and on one host, their confirm and revert."""

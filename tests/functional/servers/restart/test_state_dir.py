@@ -1,0 +1,38 @@
+"""The state directory has one cloud at a time, and a cloud whose policy is broken does not start."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from causeway import errors
+from causeway.cli.main import cli
+from causeway.embedded.lock import StateDirLock
+
+
+def test_a_second_cloud_on_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    first = StateDirLock(tmp_path)
+    refused = CliRunner().invoke(cli, ["up", "--state-dir", str(tmp_path), "--port", "0"])
+    assert refused.exit_code == 1
+    assert f"in use by the process {os.getpid()}" in refused.output
+    refused = CliRunner().invoke(cli, ["devcloud", "--state-dir", str(tmp_path), "--port", "0"])
+    assert refused.exit_code == 1 and "in use by" in refused.output
+    first.release()
+    StateDirLock(tmp_path).release()
+
+
+def test_one_process_can_not_lock_a_directory_twice(tmp_path: Path) -> None:
+    first = StateDirLock(tmp_path)
+    with pytest.raises(errors.Misconfigured):
+        StateDirLock(tmp_path)
+    first.release()
+
+
+def test_a_cloud_whose_policy_is_broken_does_not_start(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text('a: b\n"x": "role:member and"\n')
+    refused = CliRunner().invoke(cli, ["up", "--state-dir", str(tmp_path), "--port", "0"])
+    assert refused.exit_code == 1
+    assert "policy.yaml is broken in line" in refused.output

@@ -1,0 +1,1 @@
+"""Shelve, offload and unshelve."""

@@ -1,0 +1,46 @@
+"""A conductor that stands still at a point while another one takes its operation over, and then continues."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from causeway.conductor.service import ConductorService
+from causeway.store.api import journal
+from tests.functional.servers.moves_cloud import Cloud, until
+from tests.lease_checks import end_lease
+
+
+class Hold:
+    """Holds up whoever reaches a point first."""
+
+    def __init__(self, at_point: Callable[..., None], point: str) -> None:
+        self.reached, self.opened = threading.Event(), threading.Event()
+        at_point(point, self._wait)
+
+    def _wait(self) -> None:
+        self.reached.set()
+        assert self.opened.wait(30)
+
+
+def take_over(cloud: Cloud, other: ConductorService, operation_id: str) -> None:
+    """Whichever of the two conductors does not own the operation does from now on."""
+    api, own = cloud.parts.api_database, cloud.parts.conductor
+    owner = journal.get(api, operation_id).owner
+    taker = other if other._services.life.owner != owner else own
+
+    def taken_over() -> bool:
+        end_lease(api, journal.get(api, operation_id))
+        taker._keeper.take_over()
+        return bool(journal.get(api, operation_id).owner != owner)
+
+    until(taken_over, bool, "the takeover")
+
+
+def go_on(cloud: Cloud, other: ConductorService, hold: Hold) -> None:
+    """Whoever was held up continues, and comes to its end."""
+    own = cloud.parts.conductor
+    # Who has lost a lease in earnest is not certain of it any more.
+    own._services.stopping.wait(2)
+    hold.opened.set()
+    until(lambda: own._keeper.is_busy or other._keeper.is_busy, lambda busy: not busy, "the slow one to end")

@@ -1,0 +1,1 @@
+"""Ports that need a device of the host (SR-IOV)."""

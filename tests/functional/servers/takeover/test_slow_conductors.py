@@ -1,0 +1,66 @@
+"""A conductor that was only slow continues with what another one has taken over and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from causeway.audit import audit_embedded
+from causeway.conductor.service import ConductorService
+from causeway.store.api import journal
+from tests.functional.servers.moves_cloud import Cloud, another_conductor
+from tests.functional.servers.slow_conductors import Hold, go_on, take_over
+
+CLOUD: dict[str, Any] = {
+    "overrides": {
+        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 5, "shelved_offload_time": 0},
+        "conductor": {"recovery_interval": 3},
+        "moves": {"lease": 2.0},
+        "fault_injection": {"enabled": True},
+    }
+}
+pytestmark = pytest.mark.embedded("a thread of this process is held")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def other(module_cloud: Cloud) -> Iterator[ConductorService]:
+    with another_conductor(module_cloud) as conductor:
+        yield conductor
+
+
+@pytest.mark.parametrize("side", ["request", "reply"])
+def test_a_shelved_volume_has_the_attachment_that_its_record_names(
+    cloud: Cloud, at_point: Any, other: ConductorService, side: str
+) -> None:
+    server = cloud.boot_from_volume()
+    hold = Hold(at_point, f"call.volume POST /v3/attachments.{side}")
+    cloud.member.compute.shelve_server(server.id)
+    assert hold.reached.wait(10)
+    take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    go_on(cloud, other, hold)
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+    cloud.member.compute.unshelve_server(server.id)
+    assert cloud.wait(server, "ACTIVE").attached_volumes
+
+
+@pytest.mark.parametrize(
+    "point", ["rpc.scheduler.select_destinations.request", "rpc.scheduler.select_destinations.reply"]
+)
+def test_an_unshelved_server_is_on_the_host_that_its_record_names(
+    cloud: Cloud, at_point: Any, other: ConductorService, point: str
+) -> None:
+    server = cloud.boot_from_volume(flavor_id="any.small")
+    cloud.member.compute.shelve_server(server.id)
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    cloud.settle()
+    hold = Hold(at_point, point)
+    cloud.member.compute.unshelve_server(server.id)
+    assert hold.reached.wait(10)
+    take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
+    cloud.wait(server, "ACTIVE")
+    go_on(cloud, other, hold)
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+    assert cloud.hosts_of(server) == {cloud.show(server).compute_host: "guest"}

@@ -1,0 +1,1 @@
+"""Volumes of servers: attachments, swaps, snapshots, servers that boot from a volume."""

@@ -1,0 +1,188 @@
+"""Block storage keeps a volume in several files, and has the server's hypervisor change from one to another."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from causeway import errors
+from causeway.clients import volume_migrations as volumes
+from tests.functional.servers.moves_cloud import Cloud, until
+
+
+@pytest.fixture
+def server(cloud: Cloud) -> Any:
+    cloud.needs_devcloud("volumes are files that the test makes")
+    return cloud.boot()
+
+
+@pytest.fixture
+def volume(cloud: Cloud, server: Any) -> Any:
+    volume = cloud.volume()
+    cloud.attach(server, volume)
+    return volume
+
+
+def wanted_snapshot(cloud: Cloud, volume: Any, status: str = "creating") -> str:
+    """One that block storage waits for."""
+    body = {"snapshot": {"volume_id": volume.id, "force": True}}
+    found = cloud.member.block_storage.post("/snapshots", json=body).json()["snapshot"]["id"]
+    until(lambda: shown(cloud, found)["status"], lambda seen: seen == "available", "the snapshot")
+    cloud.admin.block_storage.post(f"/snapshots/{found}/action", json={"os-reset_status": {"status": status}})
+    return str(found)
+
+
+def shown(cloud: Cloud, snapshot_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = cloud.admin.block_storage.get(f"/snapshots/{snapshot_id}").json()["snapshot"]
+    return found
+
+
+def progress(cloud: Cloud, snapshot_id: str) -> tuple[str, str]:
+    found = shown(cloud, snapshot_id)
+    return found["status"], found["os-extended-snapshot-attributes:progress"]
+
+
+def file_of(cloud: Cloud, server: Any) -> Path:
+    guest = cloud.driver(cloud.show(server).compute_host).files.guests[server.id]
+    return Path(guest.volumes[-1].path)
+
+
+def ask(cloud: Cloud, volume: Any, snapshot_id: str, new_file: str, by: Any = None) -> Any:
+    info = {"snapshot_id": snapshot_id, "type": "qcow2", "new_file": new_file, "id": "their-id"}
+    body = {"snapshot": {"volume_id": volume.id, "create_info": info}}
+    return (by or cloud.admin).compute.post("/os-assisted-volume-snapshots", json=body)
+
+
+def merge(cloud: Cloud, volume_id: str, snapshot_id: str, **more: Any) -> Any:
+    info = quote(json.dumps({"volume_id": volume_id, **more}))
+    return cloud.admin.compute.delete(f"/os-assisted-volume-snapshots/{snapshot_id}?delete_info={info}")
+
+
+def test_a_guest_continues_in_the_new_file(cloud: Cloud, server: Any, volume: Any) -> None:
+    driver = cloud.driver(cloud.show(server).compute_host)
+    driver.guest_write(server.id, "before the snapshot", "vdb")
+    before = file_of(cloud, server)
+    new = before.with_name(f"{before.name}.snapshot")
+    new.touch()
+    snapshot_id = wanted_snapshot(cloud, volume)
+    answer = ask(cloud, volume, snapshot_id, new.name)
+    assert (answer.status_code, answer.json()) == (200, {"snapshot": {"id": "their-id", "volumeId": volume.id}})
+    cloud.wait(server, "ACTIVE")
+    assert progress(cloud, snapshot_id) == ("creating", "90%")
+    assert file_of(cloud, server) == new
+    driver.guest_write(server.id, "after the snapshot", "vdb")
+
+    # It is the file that the guest comes up with.
+    cloud.admin.compute.reboot_server(server.id, "HARD")
+    cloud.wait(server, "ACTIVE")
+    assert file_of(cloud, server) == new
+    assert {"before the snapshot", "after the snapshot"} <= set(driver.guest_read(server.id, "vdb"))
+
+    cloud.admin.block_storage.post(f"/snapshots/{snapshot_id}/action", json={"os-reset_status": {"status": "deleting"}})
+    assert merge(cloud, volume.id, snapshot_id, file_to_merge=None, merge_target_file=None).status_code == 204
+    cloud.wait(server, "ACTIVE")
+    assert progress(cloud, snapshot_id) == ("deleting", "90%")
+    assert [action.action for action in cloud.admin.compute.server_actions(server.id)].count("volume_snapshot") == 2
+
+
+@contextmanager
+def nearly_ended(cloud: Cloud, server: Any, volume: Any) -> Iterator[tuple[str, threading.Event]]:
+    """A snapshot of which block storage knows that it is done, while the server still has its task; until the event is set."""
+    begun, may_end = threading.Event(), threading.Event()
+    report = volumes.VolumeMigrations.report_snapshot
+
+    def reported(*arguments: Any) -> None:
+        report(*arguments)
+        begun.set()
+        assert may_end.wait(60)
+
+    file_of(cloud, server).with_name("new").touch()
+    snapshot_id = wanted_snapshot(cloud, volume)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(volumes.VolumeMigrations, "report_snapshot", reported)
+        assert ask(cloud, volume, snapshot_id, "new").status_code == 200
+        assert begun.wait(60)
+        try:
+            yield snapshot_id, may_end
+        finally:
+            may_end.set()
+
+
+def answer_after(call: Callable[[], Any], ended: threading.Event) -> Any:
+    """What ``call`` returns; it must not, before ``ended`` is set."""
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(call)
+        try:
+            with pytest.raises(TimeoutError):
+                asked.result(1)
+        finally:
+            ended.set()
+        return asked.result(60)
+
+
+def test_the_next_snapshot_waits_for_the_one_before_it(cloud: Cloud, server: Any, volume: Any) -> None:
+    """Block storage asks for it when the hypervisor has done its part, and the server's task is not over yet."""
+    with nearly_ended(cloud, server, volume) as (snapshot_id, may_end):
+        assert answer_after(lambda: merge(cloud, volume.id, snapshot_id), may_end).status_code == 204
+    cloud.wait(server, "ACTIVE")
+
+
+def test_a_user_is_not_refused_because_of_a_snapshot(cloud: Cloud, server: Any, volume: Any) -> None:
+    """In the field it gives the server no task: block storage asks for it, and its user knows nothing of it."""
+    compute = cloud.member.compute
+    with nearly_ended(cloud, server, volume) as (_snapshot_id, may_end):
+        paused = answer_after(lambda: compute.post(f"/servers/{server.id}/action", json={"pause": None}), may_end)
+        assert paused.status_code == 202, paused.text
+    cloud.wait(server, "PAUSED")
+    assert compute.post(f"/servers/{server.id}/action", json={"unpause": None}).status_code == 202
+    cloud.wait(server, "ACTIVE")
+
+
+def test_a_volume_is_detached_when_its_snapshot_has_ended(cloud: Cloud, server: Any, volume: Any) -> None:
+    path = f"/servers/{server.id}/os-volume_attachments/{volume.id}"
+    with nearly_ended(cloud, server, volume) as (_snapshot_id, may_end):
+        assert answer_after(lambda: cloud.member.compute.delete(path), may_end).status_code == 202
+    until(lambda: cloud.member.compute.get(path).status_code, lambda status: status == 404, "the volume to go")
+
+
+def test_what_fails_is_reported(cloud: Cloud, server: Any, volume: Any, monkeypatch: Any) -> None:
+    """There is no such file; and a merge that breaks off."""
+    before = file_of(cloud, server)
+    snapshot_id = wanted_snapshot(cloud, volume)
+    assert ask(cloud, volume, snapshot_id, "nothing").status_code == 200
+    cloud.wait(server, "ACTIVE")
+    assert shown(cloud, snapshot_id)["status"] == "error"
+    assert file_of(cloud, server) == before
+
+    def breaks(*_arguments: Any) -> None:
+        raise errors.GuestFailed("The merge broke off.")
+
+    monkeypatch.setattr(cloud.driver(cloud.show(server).compute_host), "merge_volume_files", breaks)
+    other = wanted_snapshot(cloud, volume, "deleting")
+    assert merge(cloud, volume.id, other).status_code == 204
+    cloud.wait(server, "ACTIVE")
+    assert shown(cloud, other)["status"] == "error_deleting"
+
+
+def test_what_is_refused(cloud: Cloud, server: Any, volume: Any) -> None:
+    snapshot_id, free = wanted_snapshot(cloud, volume), cloud.volume()
+    assert ask(cloud, volume, snapshot_id, "new", by=cloud.member).status_code == 403
+    for name in ("../new", "/etc/passwd", "..", "n" * 300):
+        assert ask(cloud, volume, snapshot_id, name).status_code == 400
+        assert merge(cloud, volume.id, snapshot_id, file_to_merge=name).status_code == 400
+    assert ask(cloud, free, snapshot_id, "new").status_code == 400
+    nobody = "99999999-2222-3333-4444-555555555555"
+    assert merge(cloud, nobody, snapshot_id).status_code == 400
+    assert merge(cloud, volume.id, snapshot_id, merge_target_file="one").status_code == 400
+    cloud.member.compute.suspend_server(server.id)
+    cloud.wait(server, "SUSPENDED")
+    assert ask(cloud, volume, snapshot_id, "new").status_code == 400
+    assert [move for move in cloud.moves(server) if move.recipe == "snapshot_volume"] == []

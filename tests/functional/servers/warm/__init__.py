@@ -1,0 +1,1 @@
+"""Warm moves: disks are copied while the guest runs."""

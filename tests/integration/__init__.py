@@ -1,0 +1,1 @@
+"""With real parts: guests, databases, browsers, services."""

@@ -1,0 +1,1 @@
+"""Real guests move to another cell."""

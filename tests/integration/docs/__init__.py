@@ -1,0 +1,1 @@
+"""The documents are built as a site."""

@@ -1,0 +1,1 @@
+"""The libvirt driver on real guests."""

@@ -1,0 +1,1 @@
+"""The package is built and installed."""

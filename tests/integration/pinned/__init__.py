@@ -1,0 +1,1 @@
+"""Pinned CPUs and huge pages of real guests."""

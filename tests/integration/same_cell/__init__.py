@@ -1,0 +1,1 @@
+"""Real guests move inside a cell."""

@@ -1,0 +1,1 @@
+"""Dense logic, by package of the code."""

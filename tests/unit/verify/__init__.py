@@ -1,0 +1,1 @@
+"""`verify`: everything that proves a release, in parts, resumed and reported."""
