@@ -75,15 +75,15 @@ def test_a_pinned_server_takes_its_claim_to_another_cell(cloud: LiveCloud, monke
     memory = cloud.remember(server, "a line")
     driver = cloud.driver(target)
     seen: list[Any] = []
-    works = driver.go_on
+    works = driver.resume_woken
 
-    def goes_on(uuid: str, *, is_paused: bool) -> None:
+    def resumes(uuid: str, *, is_paused: bool) -> None:
         # The record names the target by now: that is what both hosts are told if they lose their claims.
         record = cloud.record(server, target[:5])
         seen.extend(each.instance.numa_topology for host in (source, target) for each in recorded_claims(record, host))
         works(uuid, is_paused=is_paused)
 
-    monkeypatch.setattr(driver, "go_on", goes_on)
+    monkeypatch.setattr(driver, "resume_woken", resumes)
     assert cloud.migrated(server, host=target).compute_host == target
     after = cloud.record(server, target[:5]).numa_topology
     assert seen == [before, after] and before != after

@@ -69,7 +69,7 @@ def kept(driver: LibvirtDriver, guest: Guest) -> dict[str, bytes]:
 
 
 def is_same_tpm(one: bytes, other: bytes, stranger: bytes) -> bool:
-    """Whether both have a piece of a key that the stranger does not have: keys are made with a TPM, and stay while its state changes."""
+    """Whether both have a piece of a key that the stranger does not have: they are made with a TPM, and stay."""
 
     def pieces(state: bytes) -> set[bytes]:
         found = (state[start : start + _PIECE] for start in range(len(state) - _PIECE))
@@ -148,7 +148,7 @@ def test_it_goes_with_the_memory_of_a_guest(cloud: Cloud, tmp_path: Path) -> Non
     spec.memory = received
     guest.driver = target
     target.wake(spec)
-    target.go_on(guest.uuid, is_paused=False)
+    target.resume_woken(guest.uuid, is_paused=False)
     assert target.inspect(guest.uuid).power_state is PowerState.RUNNING
     assert is_same_tpm(kept(target, guest)[TPM], before[TPM], foreign)
     assert kept(target, guest)[NVRAM] == before[NVRAM]
