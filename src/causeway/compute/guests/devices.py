@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
+from causeway import errors
 from causeway.compute.guests import guest
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
+from causeway.virt.undo import undone_on_failure
 
 
 class DevicesEndpoint:
@@ -20,12 +20,14 @@ class DevicesEndpoint:
 
     def attach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> BlockDevice:
         host = self._host
-        with host.lock(instance.uuid), ExitStack() as undo:
-            with guest.connected_volumes(host, context, [block_device]) as (connected,):
-                host.driver.attach_volume(instance.uuid, connected)
-                # Whoever asked deletes the attachment if the volume service does not hear that the guest has it.
-                undo.callback(host.driver.detach_volume, instance.uuid, connected)
-            undo.pop_all()
+        with (
+            host.lock(instance.uuid),
+            undone_on_failure() as undo,
+            guest.connected_volumes(host, context, [block_device]) as (connected,),
+        ):
+            host.driver.attach_volume(instance.uuid, connected)
+            # Whoever asked deletes the attachment if the volume service does not hear that the guest has it.
+            undo.callback(host.driver.detach_volume, instance.uuid, connected)
         return connected
 
     def detach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> None:
@@ -46,5 +48,10 @@ class DevicesEndpoint:
 
     def detach_interface(self, context: RequestContext, *, instance: Instance, vif: Vif) -> None:  # noqa: ARG002
         with self._host.lock(instance.uuid):
-            self._host.driver.detach_interface(instance.uuid, vif)
+            try:
+                self._host.driver.detach_interface(instance.uuid, vif)
+            except errors.NotImplementedHere:
+                # A driver without this can't attach ports either, so a port that no record names was never attached.
+                if any(port.id == vif.id for port in instance.network_info):
+                    raise
             self._host.claims.release_device(instance.uuid, vif.id)

@@ -1,10 +1,9 @@
-"""The part of the libvirt driver that attaches volumes to guests, detaches them, and has guests change from one to another."""
+"""The part of the libvirt driver for volumes of guests: attach, detach, swap, snapshot."""
 
 from __future__ import annotations
 
 import logging
 from abc import ABC
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,20 @@ from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.virt.driver import Driver
+from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.libvirt import devices, power, volume_files
 from causeway.virt.libvirt.agent import Agent
 from causeway.virt.libvirt.block_copies import BlockCopies
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import device_of_serial, disk_xml
 from causeway.virt.libvirt.volumes import Volumes
-from causeway.virt.volume_jobs import CopyProgress
+from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)
 
 
 class GuestVolumes(Driver, ABC):
-    """`LibvirtDriver` has what it is made of."""
+    """A part of `LibvirtDriver`, which sets the attributes."""
 
     _connection: Connection
     _copies: BlockCopies
@@ -41,11 +41,10 @@ class GuestVolumes(Driver, ABC):
 
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
         serial = str(volume.volume_id)
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             disk = self._volumes.connect(uuid, volume)
             undo.callback(self._volumes.disconnect, uuid, volume)
             devices.attach(self._connection, uuid, disk_xml(disk), lambda xml: device_of_serial(xml, serial))
-            undo.pop_all()
 
     def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
         serial = str(volume.volume_id)
@@ -61,11 +60,10 @@ class GuestVolumes(Driver, ABC):
     # swaps
 
     def copy_volume(self, uuid: str, old: BlockDevice, new: BlockDevice, progress: CopyProgress) -> None:
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             disk = self._volumes.connect(uuid, new)
             undo.callback(self._volumes.disconnect, uuid, new)
             self._copies.copy(uuid, str(old.volume_id), disk, progress)
-            undo.pop_all()
 
     def switch_volume(self, uuid: str, old: BlockDevice, new: BlockDevice) -> bool:
         return self._copies.switch(uuid, str(old.volume_id), self._volumes.connect(uuid, new))
@@ -83,7 +81,7 @@ class GuestVolumes(Driver, ABC):
             with Agent(self._connection, self._instances_dir).still(instance):
                 volume_files.snapshot(self._connection, uuid, serial, new_file)
         except GuestFailed as failure:
-            LOG.warning("A snapshot of volume %s: %s %s", serial, failure.message, failure.details)
+            LOG.warning("The snapshot of volume %s may have failed: %s %s", serial, failure.message, failure.details)
         return volume_files.uses(self._connection, uuid, serial, new_file)
 
     def merge_volume_files(

@@ -1,4 +1,4 @@
-"""The part of the libvirt driver that moves guests: while they run, or by files of their memory and their disks."""
+"""The part of the libvirt driver that moves guests: live, by saved memory, or by warm copies of their disks."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ from causeway.virt.libvirt.live import LiveMigrations
 from causeway.virt.libvirt.network import Ports
 from causeway.virt.libvirt.volumes import Volumes
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+from causeway.virt.undo import undone_on_failure
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 
 class MovingGuests(Driver, ABC):
-    """`LibvirtDriver` has what it is made of."""
+    """A part of `LibvirtDriver`, which sets the attributes."""
 
     supports_warm_copy = True
     supports_live_migration = True
@@ -92,7 +93,7 @@ class MovingGuests(Driver, ABC):
     def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
         uuid = spec.instance.uuid
         shown = self.presence(uuid)
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             if shown is Presence.ABSENT and not self._disks.folder(uuid).exists():
                 undo.callback(self._delete_disks, uuid)
             live_target.make_disks(self._disks, uuid, source, spec.root_disk, shown)
@@ -106,7 +107,6 @@ class MovingGuests(Driver, ABC):
                 self._ports.plug(uuid, vif)
                 undo.callback(self._ports.unplug, uuid, vif)
             xml = domain_xml(self._hardware(spec, volumes))
-            undo.pop_all()
         return LiveTarget(self._live.settings.address, {"uri": self._live.settings.control_uri(), "xml": xml})
 
     def live_migrate(
@@ -147,29 +147,30 @@ class MovingGuests(Driver, ABC):
         uuid = spec.instance.uuid
         if saved_memory.is_awake(self._connection, self._disks, uuid):
             return
-        if self.saved_memory(uuid) is None:
+        state, has_memory = power.state(self._connection, uuid), self.saved_memory(uuid) is not None
+        if not has_memory:
             power.check_not_in_transit(self._connection, uuid)
-        if power.state(self._connection, uuid) is PowerState.RUNNING:
-            raise GuestFailed(f"The guest of server {uuid} runs already.")
-        # What is left of an attempt that was broken off.
+        if state is PowerState.RUNNING or (state is PowerState.PAUSED and not has_memory):
+            # Its memory is nowhere else.
+            raise GuestFailed(f"The guest of server {uuid} lives here already.")
+        # An interrupted attempt may have made the guest, which did not run: its memory is in the file.
         power.destroy_and_undefine(self._connection, uuid)
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             xml = self._make_whole(spec, undo)
             with (vifs_plugged or nothing_to_wait_for)():
                 self._plug(spec, undo)
                 saved_memory.wake(self._connection, self._disks, uuid, xml)
-            undo.pop_all()
 
     def _make_whole(self, spec: GuestSpec, undo: ExitStack) -> str:
-        """Puts the guest's disks and its memory in their places; returns its definition."""
+        """Puts the guest's disks and memory in their places. Returns the XML of its definition."""
         self._make_root(spec, undo)
         xml = self._make_ready(spec, undo)
-        # Disks first: where the memory is, all of the guest is.
+        # The memory last: where it is, everything else is too.
         if spec.memory is not None:
             saved_memory.take(self._disks, spec.instance.uuid, spec.memory)
         return xml
 
-    def go_on(self, uuid: str, *, is_paused: bool) -> None:
+    def resume_woken(self, uuid: str, *, is_paused: bool) -> None:
         saved_memory.resume_woken(self._connection, self._disks, uuid, is_paused=is_paused)
 
     def define_suspended(self, spec: GuestSpec) -> None:
@@ -179,10 +180,9 @@ class MovingGuests(Driver, ABC):
         if power.state(self._connection, uuid) in (PowerState.RUNNING, PowerState.PAUSED):
             raise GuestFailed(f"The guest of server {uuid} lives here already.")
         power.destroy_and_undefine(self._connection, uuid)
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             xml = self._make_whole(spec, undo)
             power.define(self._connection, uuid, xml)
-            undo.pop_all()
 
     # copying disks while their guest runs
 

@@ -1,6 +1,6 @@
-"""Power states and transitions of guests; each is a success if the guest is there already.
+"""Power states of guests and their transitions. A transition to the present state is a success.
 
-A guest that is on its way to another host is left alone (see `presence`): only `destroy_and_undefine` touches it.
+A guest that is on its way to another host is not touched (see `presence`), except by `destroy_and_undefine`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from typing import Any
 
 import libvirt
 
+from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.presence import refuse_in_transit
 
-# A guest that is booting does not hear the power button: it is pressed again.
+# A guest that is booting ignores the power button, so it is pressed again after so many seconds.
 _PRESS_AGAIN_SECONDS = 5.0
 
 _POWER_STATES = {
@@ -22,18 +23,19 @@ _POWER_STATES = {
     libvirt.VIR_DOMAIN_RUNNING: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_BLOCKED: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_PAUSED: PowerState.PAUSED,
-    # On its way down, but not there.
+    # It is shutting down, and still runs.
     libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_SHUTOFF: PowerState.SHUTDOWN,
     libvirt.VIR_DOMAIN_CRASHED: PowerState.CRASHED,
-    libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.SUSPENDED,
+    # Its own system sleeps (S3). QEMU still has its memory, and its disks open: it may wake at any time.
+    libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.RUNNING,
 }
 OFF = (PowerState.SHUTDOWN, PowerState.CRASHED, None)
 _UNDEFINE = (
     libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
-    # What firmware and TPM keep goes with the guest's disks.
+    # The state of firmware and TPM belongs to the guest's disks.
     | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM
     | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_TPM
 )
@@ -61,7 +63,7 @@ def power_state_of(domain: Any) -> PowerState:
 
 
 def state(connection: Connection, uuid: str) -> PowerState | None:
-    """None: there is no such guest."""
+    """The power state of a guest; None: there is no such guest."""
 
     def ask(hypervisor: Any) -> PowerState | None:
         domain = find(hypervisor, uuid)
@@ -71,7 +73,7 @@ def state(connection: Connection, uuid: str) -> PowerState | None:
 
 
 def check_not_in_transit(connection: Connection, uuid: str) -> None:
-    """Raises `GuestFailed` if the guest is on its way to or from another host: starting it would make a second one."""
+    """Raises `GuestFailed` if the guest is on its way to or from another host: a start would make a second one."""
 
     def check(hypervisor: Any) -> None:
         if (domain := find(hypervisor, uuid)) is not None:
@@ -80,11 +82,17 @@ def check_not_in_transit(connection: Connection, uuid: str) -> None:
     connection.call(f"say whether guest {uuid} is on its way", check, again=True)
 
 
+def check_off(connection: Connection, uuid: str, what: str) -> None:
+    """Raises `GuestFailed` while a guest uses the disks of a server. ``what`` completes "can't be ..."."""
+    if state(connection, uuid) not in OFF:
+        raise GuestFailed(f"The disks of server {uuid} can't be {what} while its guest runs.")
+
+
 def start_paused(connection: Connection, uuid: str, xml: str) -> None:
     """Defines the guest and starts it, so that its devices are there but it does not run yet."""
 
     def start(hypervisor: Any) -> None:
-        # FORCE_BOOT: memory that was saved by a suspend is of another life of the guest.
+        # FORCE_BOOT: memory that libvirt saved earlier does not match the disks any more.
         flags = libvirt.VIR_DOMAIN_START_PAUSED | libvirt.VIR_DOMAIN_START_FORCE_BOOT
         hypervisor.defineXML(xml).createWithFlags(flags)
 
@@ -95,28 +103,32 @@ def define(connection: Connection, uuid: str, xml: str) -> None:
     connection.call(f"define guest {uuid}", lambda hypervisor: hypervisor.defineXML(xml), again=True)
 
 
-def resume(connection: Connection, uuid: str) -> None:
-    def resume_if_paused(hypervisor: Any) -> None:
+def start_processors(connection: Connection, uuid: str) -> None:
+    """A paused guest runs again; any other stays as it is. Raises `GuestFailed` for one that is on its way to another host."""
+
+    def start_if_paused(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
         refuse_in_transit(domain)
         if power_state_of(domain) == PowerState.PAUSED:
             domain.resume()
 
-    connection.call(f"start the processors of guest {uuid}", resume_if_paused, again=True)
+    connection.call(f"start the processors of guest {uuid}", start_if_paused, again=True)
 
 
-def pause(connection: Connection, uuid: str) -> None:
-    def stand_still(hypervisor: Any) -> None:
+def stop_processors(connection: Connection, uuid: str) -> None:
+    """Pauses a guest. Raises `GuestFailed` if it is off, or on its way to another host."""
+
+    def stop_if_running(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
         refuse_in_transit(domain)
         if power_state_of(domain) != PowerState.PAUSED:
             domain.suspend()
 
-    connection.call(f"pause guest {uuid}", stand_still, again=True)
+    connection.call(f"pause guest {uuid}", stop_if_running, again=True)
 
 
 def inject_nmi(connection: Connection, uuid: str) -> None:
-    """A non-maskable interrupt in a guest that runs, or that stands still and gets it when it is resumed."""
+    """Sends a non-maskable interrupt to the guest. A paused guest gets it when it is resumed."""
 
     def inject(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
@@ -126,7 +138,9 @@ def inject_nmi(connection: Connection, uuid: str) -> None:
     connection.call(f"interrupt guest {uuid}", inject)
 
 
-def is_saved(connection: Connection, uuid: str) -> bool:
+def has_managed_save(connection: Connection, uuid: str) -> bool:
+    """Whether libvirt keeps the memory of this guest: releases of Causeway that kept no file of their own suspended it."""
+
     def ask(hypervisor: Any) -> bool:
         domain = find(hypervisor, uuid)
         return domain is not None and bool(domain.hasManagedSaveImage())
@@ -134,7 +148,9 @@ def is_saved(connection: Connection, uuid: str) -> bool:
     return connection.call(f"say whether guest {uuid} is suspended", ask, again=True)
 
 
-def start_saved(connection: Connection, uuid: str) -> None:
+def restore_managed_save(connection: Connection, uuid: str) -> None:
+    """Starts a guest that libvirt saved (`has_managed_save`), where it was saved."""
+
     def start(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
         refuse_in_transit(domain)
@@ -144,7 +160,7 @@ def start_saved(connection: Connection, uuid: str) -> None:
 
 
 def shut_down(connection: Connection, uuid: str, timeout: float) -> None:
-    """Presses the guest's power button and waits until it is off; after ``timeout`` seconds pulls the plug."""
+    """Presses the guest's power button and waits until the guest is off. After ``timeout`` seconds cuts its power."""
     end = time.monotonic() + timeout
     with connection.events.stopped(uuid) as stopped:
         while (left := end - time.monotonic()) > 0:
@@ -157,6 +173,8 @@ def shut_down(connection: Connection, uuid: str, timeout: float) -> None:
 
 
 def pull_plug(connection: Connection, uuid: str) -> None:
+    """Cuts the guest's power. Raises `GuestFailed` if it is on its way to another host."""
+
     def stop(hypervisor: Any) -> None:
         domain = find(hypervisor, uuid)
         if domain is not None:
@@ -167,7 +185,7 @@ def pull_plug(connection: Connection, uuid: str) -> None:
 
 
 def destroy_and_undefine(connection: Connection, uuid: str) -> None:
-    """Stops the guest at once and undefines it: the hypervisor knows it no more. Its disks stay."""
+    """Cuts the guest's power and deletes its definition. Its disks stay."""
 
     def undefine(hypervisor: Any) -> None:
         domain = find(hypervisor, uuid)
@@ -189,7 +207,7 @@ def _press(hypervisor: Any, uuid: str) -> None:
 
 
 def _ignoring_off(domain: Any, action: Any) -> None:
-    """Runs ``action`` on a guest which may go off by itself in the meantime."""
+    """Runs ``action`` on a guest. A guest that has stopped by itself meanwhile is no failure."""
     try:
         action()
     except libvirt.libvirtError as error:

@@ -1,7 +1,7 @@
 """Memory of simulated guests in files: a guest is saved at one host and woken at another.
 
-The file ``memory`` is in the folder of the guest's disks, and is stashed with them. A guest that was suspended elsewhere has it
-until it is resumed.
+The file ``memory`` is in the folder of the guest's disks, and is stashed with them. A guest that was suspended on another host
+has the file until it is resumed.
 """
 
 from __future__ import annotations
@@ -20,24 +20,18 @@ from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.live import LiveSource
 from causeway.virt.simulated import activity
+from causeway.virt.simulated.base import SimulatedBase
 from causeway.virt.simulated.guest import define
-from causeway.virt.simulated.habits import Habits
-from causeway.virt.simulated.host_files import HostFiles
-from causeway.virt.simulated.link import Link
 
 _LIVING = (PowerState.RUNNING, PowerState.PAUSED)
 _WITH_MEMORY = (*_LIVING, PowerState.SUSPENDED)
 
 
-class SavedMemoryDriver(virt.Driver, ABC):
-    """The part of `SimulatedDriver` that saves guests and wakes them."""
+class SavedMemoryDriver(SimulatedBase, ABC):
+    """A part of `SimulatedDriver`."""
 
     supports_saved_memory = True
     supports_suspended_moves = True
-    hostname: str
-    files: HostFiles
-    link: Link
-    habits: Habits
 
     def check_can_wake(self, source: LiveSource) -> None:
         self.check_live_target(source)
@@ -57,7 +51,7 @@ class SavedMemoryDriver(virt.Driver, ABC):
             durable.write(self.files.disks(uuid) / virt.MEMORY, msgspec.json.encode(guest.memory))
             guest.power_state, guest.memory = PowerState.SHUTDOWN, []
             self.files.save(guest)
-        # It has to get to the other host before the guest can be resumed.
+        # The other host needs it before the guest can be resumed there.
         with self.link.transfer() as transfer:
             transfer.take(guest.memory_mb << 20)
 
@@ -75,7 +69,7 @@ class SavedMemoryDriver(virt.Driver, ABC):
                 return
             if before is not None and before.power_state in _LIVING:
                 raise GuestFailed(f"Guest {uuid} runs already.", details=self.hostname)
-            with self.files.undone_on_failure(uuid, before):
+            with self.files.restored_on_failure(uuid, before):
                 self._put_in_place(spec)
                 guest = define(spec, self.hostname, folder, PowerState.PAUSED, self.habits)
                 try:
@@ -91,14 +85,14 @@ class SavedMemoryDriver(virt.Driver, ABC):
             before, folder = self.files.guests.get(uuid), self.files.disks(uuid)
             if before is not None and before.power_state in _WITH_MEMORY:
                 raise GuestFailed(f"Guest {uuid} lives here already.", details=self.hostname)
-            with self.files.undone_on_failure(uuid, before):
+            with self.files.restored_on_failure(uuid, before):
                 self._put_in_place(spec)
                 if self.saved_memory(uuid) is None:
                     raise GuestFailed(f"The memory of guest {uuid} is not here.", details=self.hostname)
                 self.files.save(define(spec, self.hostname, folder, PowerState.SHUTDOWN, self.habits))
 
     def _put_in_place(self, spec: virt.GuestSpec) -> None:
-        """Disks first: where the memory is, all of the guest is."""
+        """Puts disks and memory in their places, the memory last: where it is, everything else is too."""
         folder = self.files.disks(spec.instance.uuid)
         self.adopt_disks(spec)
         if spec.config_drive:
@@ -107,13 +101,13 @@ class SavedMemoryDriver(virt.Driver, ABC):
             shutil.copyfile(spec.memory, folder / "memory.received")
             durable.settle(folder / "memory.received", folder / virt.MEMORY)
 
-    def go_on(self, uuid: str, *, is_paused: bool) -> None:
+    def resume_woken(self, uuid: str, *, is_paused: bool) -> None:
         with self.files.locked(uuid):
             self.discard_memory(uuid)
             if not is_paused:
                 self.unpause(uuid)
 
     def discard_memory(self, uuid: str) -> None:
-        """Called before the guest is resumed, or boots."""
+        """Deletes saved memory of the guest, if there is any. Called before the guest is resumed or boots."""
         if (self.files.disks(uuid) / virt.MEMORY).exists():
             durable.delete(self.files.disks(uuid) / virt.MEMORY)
