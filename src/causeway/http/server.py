@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
 from typing import Any
 
 from cheroot import connections, wsgi
@@ -158,16 +158,34 @@ class _Connection(_HttpConnection):  # type: ignore[misc]
 
 
 class _Selector(_CherootSelector):  # type: ignore[misc]
-    """Knows what it returned last: cheroot has that at hand, and will not find closed what it comes to."""
+    """Knows what it returned last: cheroot has that at hand, and will not find closed what it comes to. Can be woken."""
 
     def __init__(self) -> None:
         super().__init__()
         self.at_hand: set[Any] = set()
+        self._woken, self._waker = socket.socketpair()
+        self.register(self._woken, selectors.EVENT_READ, data=None)
+
+    def __len__(self) -> int:
+        return int(super().__len__()) - 1
+
+    @property
+    def connections(self) -> Iterator[tuple[int, Any]]:
+        return ((fd, conn) for fd, conn in super().connections if conn is not None)
 
     def select(self, timeout: float | None = None) -> list[tuple[int, Any]]:
-        found = list(super().select(timeout))
+        found = [(fd, conn) for fd, conn in super().select(timeout) if conn is not None]
         self.at_hand = {conn for _fd, conn in found}
         return found
+
+    def wake(self) -> None:
+        """Has `select` return at once, from now on."""
+        self._waker.send(b"\0")
+
+    def close(self) -> None:
+        super().close()
+        self._woken.close()
+        self._waker.close()
 
 
 class _Gate(_Manager):  # type: ignore[misc]
@@ -200,8 +218,7 @@ class _Gate(_Manager):  # type: ignore[misc]
     def stop(self) -> None:
         """Wakes the server's thread, which would see only half a second later that it is to end."""
         self._stop_requested = True
-        with suppress(OSError):
-            socket.create_connection(self.server.socket.getsockname()[:2], timeout=1).close()
+        self._selector.wake()
         super().stop()
 
     def admit(self, conn: _Connection) -> bool:

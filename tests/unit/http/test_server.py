@@ -186,3 +186,14 @@ def test_what_is_malformed_is_refused(port: int, sent: bytes) -> None:
 @pytest.mark.parametrize("sent", ENDLESS)
 def test_heads_without_end_are_refused(port: int, sent: bytes) -> None:
     assert ask(port, sent).startswith(b"HTTP/1.1 431")
+
+
+def test_a_server_that_waits_for_connections_is_woken_to_end() -> None:
+    selector = server._Selector()
+    waits = threading.Thread(target=selector.select, args=(600.0,), daemon=True)
+    waits.start()
+    selector.wake()
+    waits.join(60)
+    assert not waits.is_alive()
+    assert len(selector) == 0 and list(selector.connections) == []
+    selector.close()
