@@ -61,7 +61,7 @@ CRASHES = [
     ("near-live-migrate image-backed", "driver.save_memory.after"),
     ("near-live-migrate image-backed", "driver.wake.before"),
     ("near-live-migrate image-backed", "near_live_migration.SwitchInstanceMapping.do.after"),
-    ("near-live-migrate volume-backed", "driver.go_on.before"),
+    ("near-live-migrate volume-backed", "driver.resume_woken.before"),
 ]
 HANGS = [
     ("unshelve across cells", "unshelve_across_cells.UnshelveThere.do.before"),

@@ -1,10 +1,11 @@
 """Swaps of volumes: the block storage service moves a volume that a server has, and the server's guest continues on the new.
 
 The old volume is copied while the guest writes. When the copy is complete, the hypervisor keeps both alike
-(`causeway.virt.volume_jobs`), and the pivot may come: before it the old one has everything, behind it the new one has. Then the
-guest is switched. Its host can say that this was not possible any more, because the copy broke off after the pivot: then the
-guest has the old volume as before, and the swap ends as a failed one. Nothing that starts the guest may come in between, which
-the server's task keeps away; a server whose host dies comes up with the volume that its record names when the swap has ended.
+(`causeway.virt.driver.volume_jobs`), and the pivot may come: before it the old one has everything, behind it the new one has.
+Then the guest is switched. Its host can say that this was not possible any more, because the copy broke off after the pivot:
+then the guest has the old volume as before, and the swap ends as a failed one. Nothing that starts the guest may come in
+between, which the server's task keeps away; a server whose host dies comes up with the volume that its record names when the
+swap has ended.
 """
 
 from __future__ import annotations

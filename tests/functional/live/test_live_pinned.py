@@ -75,7 +75,7 @@ def test_a_pinned_server_takes_its_claim_to_another_cell(cloud: LiveCloud, monke
     memory = cloud.remember(server, "a line")
     driver = cloud.driver(target)
     seen: list[Any] = []
-    works = driver.go_on
+    works = driver.resume_woken
 
     def look_and_continue(uuid: str, *, is_paused: bool) -> None:
         # The record names the target by now: that is what both hosts get if they lose their claims.
@@ -83,7 +83,7 @@ def test_a_pinned_server_takes_its_claim_to_another_cell(cloud: LiveCloud, monke
         seen.extend(each.instance.numa_topology for host in (source, target) for each in recorded_claims(record, host))
         works(uuid, is_paused=is_paused)
 
-    monkeypatch.setattr(driver, "go_on", look_and_continue)
+    monkeypatch.setattr(driver, "resume_woken", look_and_continue)
     assert cloud.migrated(server, host=target).compute_host == target
     after = cloud.record(server, target[:5]).numa_topology
     assert seen == [before, after] and before != after

@@ -115,13 +115,13 @@ def test_what_was_offered_of_memory_is_not_there_when_the_guest_continues_at_its
         raise errors.GuestFailed("it does not wake")
 
     monkeypatch.setattr(cloud.driver(there), "wake", fail)
-    works = cloud.driver(source).go_on
+    works = cloud.driver(source).resume_woken
 
-    def go_on(*args: Any, **more: Any) -> Any:
+    def resume_woken(*args: Any, **more: Any) -> Any:
         assert offers.servers() == set()
         return works(*args, **more)
 
-    monkeypatch.setattr(cloud.driver(source), "go_on", go_on)
+    monkeypatch.setattr(cloud.driver(source), "resume_woken", resume_woken)
     assert cloud.migrated(server, host=there).compute_host == source
     assert offered and {server.id} in offered
     assert cloud.memory(server) == memory
@@ -279,13 +279,13 @@ def test_an_order_to_wake_that_comes_late_harms_no_guest(cloud: LiveCloud) -> No
     cloud.check_left_nothing(server, there)
 
 
-@pytest.mark.parametrize("method", ["begin_round", "save_memory", "stash_disks", "wake", "go_on"])
+@pytest.mark.parametrize("method", ["begin_round", "save_memory", "stash_disks", "wake", "resume_woken"])
 def test_the_audit_finds_a_reason_for_all_that_is_there_meanwhile(
     cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     server, _memory = booted(cloud)
     there = elsewhere(cloud, server)
-    driver = cloud.driver(there if method in ("wake", "go_on") else cloud.host_of(server))
+    driver = cloud.driver(there if method in ("wake", "resume_woken") else cloud.host_of(server))
     found: list[Any] = []
 
     original = getattr(driver, method)

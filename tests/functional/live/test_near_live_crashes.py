@@ -36,7 +36,7 @@ METHODS = [name for name in vars(NearLiveCalls) if not name.startswith(("_", "ch
 FORWARD = [name for name in METHODS if name != "wake_guest_at_source"]
 ORDERS = [
     *(f"compute.{name}.{side}" for name in FORWARD for side in ("before", "after")),
-    *(f"driver.{name}.{side}" for name in ("save_memory", "wake", "go_on") for side in ("before", "after")),
+    *(f"driver.{name}.{side}" for name in ("save_memory", "wake", "resume_woken") for side in ("before", "after")),
     "disk.fetch.before",
     "disk.fetch.after",
 ]

@@ -148,7 +148,7 @@ def test_it_goes_with_the_memory_of_a_guest(cloud: Cloud, tmp_path: Path) -> Non
     spec.memory = received
     guest.driver = target
     target.wake(spec)
-    target.go_on(guest.uuid, is_paused=False)
+    target.resume_woken(guest.uuid, is_paused=False)
     assert target.inspect(guest.uuid).power_state is PowerState.RUNNING
     assert is_same_tpm(kept(target, guest)[TPM], before[TPM], foreign)
     assert kept(target, guest)[NVRAM] == before[NVRAM]

@@ -50,9 +50,9 @@ def ticks_on(guest: Guest, before: dict[str, str]) -> None:
     assert {line.split()[1] for line in lines[1:]} == {f"id={before['id']}"}
 
 
-def go_on(driver: LibvirtDriver, guest: Guest, *, is_paused: bool = False) -> None:
+def resume_woken(driver: LibvirtDriver, guest: Guest, *, is_paused: bool = False) -> None:
     assert driver.inspect(guest.uuid).power_state is PowerState.PAUSED
-    driver.go_on(guest.uuid, is_paused=is_paused)
+    driver.resume_woken(guest.uuid, is_paused=is_paused)
     assert driver.saved_memory(guest.uuid) is None
     assert not list(driver._disks.folder(guest.uuid).glob("memory*"))
 
@@ -96,7 +96,7 @@ def test_a_guest_is_saved_here_and_woken_there(cloud: Cloud, network: Net, tmp_p
     # Whoever asks twice finds it done.
     target.wake(guest.spec())
     guest.driver = target
-    go_on(target, guest)
+    resume_woken(target, guest)
     ticks_on(guest, last)
     assert guest.console().boots == 0
     assert network.lab.network.ping(network.id, guest.vifs[0].fixed_ips[0].address).received
@@ -125,7 +125,7 @@ def test_a_guest_continues_where_it_was_saved(cloud: Cloud) -> None:
     memory = driver.saved_memory(guest.uuid)
     assert memory is not None
     memory.rename(memory.with_name("memory.used"))
-    go_on(driver, guest)
+    resume_woken(driver, guest)
     ticks_on(guest, last)
 
 
@@ -148,7 +148,7 @@ def test_two_who_save_a_guest_at_once_lose_nothing(cloud: Cloud) -> None:
     last = guest.console().last("TICK")
     driver.save_memory(guest.uuid)
     driver.wake(guest.spec())
-    go_on(driver, guest)
+    resume_woken(driver, guest)
     ticks_on(guest, last)
 
 
@@ -162,7 +162,7 @@ def test_a_guest_whose_hypervisor_is_killed_before_it_continues_is_woken_again(c
     kill(guest)
     guest.wait(lambda _said: driver.inspect(guest.uuid).power_state is not PowerState.PAUSED)
     driver.wake(guest.spec())
-    go_on(driver, guest)
+    resume_woken(driver, guest)
     ticks_on(guest, last)
 
 
@@ -174,7 +174,7 @@ def test_a_guest_that_its_user_paused_stays_so(cloud: Cloud) -> None:
     last = guest.console().last("TICK")
     driver.save_memory(guest.uuid)
     driver.wake(guest.spec())
-    go_on(driver, guest, is_paused=True)
+    resume_woken(driver, guest, is_paused=True)
     assert driver.presence(guest.uuid) is Presence.PAUSED
     driver.unpause(guest.uuid)
     ticks_on(guest, last)

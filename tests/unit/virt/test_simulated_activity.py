@@ -197,7 +197,7 @@ def test_memory_and_disk_are_of_the_same_moment_where_it_is_woken(host: Simulate
     host.wake(again)
     time.passes(50.0)
     assert host.guest_written(UUID) == before
-    host.go_on(UUID, is_paused=False)
+    host.resume_woken(UUID, is_paused=False)
     assert took + 50.0 <= (host.guest_stood_still(UUID) or 0.0) < took + 110.0
     time.passes(10.0)
     assert (host.guest_written(UUID) - before) * disk.WRITE >= 10 * MIB

@@ -1,4 +1,4 @@
-"""Changes volumes that guests have open; `causeway.virt.volume_jobs` says why no write is lost."""
+"""Changes volumes that guests have open; `causeway.virt.driver.volume_jobs` says why no write is lost."""
 
 from __future__ import annotations
 

@@ -257,5 +257,5 @@ def _resume_guest(
         _make(host, context, instance, block_devices, None)
         power_state = PowerState.PAUSED
     if power_state in _LIVING:
-        driver.go_on(uuid, is_paused=is_paused)
+        driver.resume_woken(uuid, is_paused=is_paused)
     return driver.inspect(uuid)

@@ -90,4 +90,4 @@ class VolumeCalls(Client):
         merged: str | None,
         into: str | None,
     ) -> int | None:
-        """Merges files of a volume (`VolumeJobs.merge_volume_files`); returns the bytes that were moved, if they were counted."""
+        """Merges files of a volume (`VolumeJobMethods.merge_volume_files`); returns how many bytes were moved, if counted."""

@@ -1,4 +1,5 @@
-"""Swaps of volumes: QEMU copies one disk of a running guest to another, and the guest continues on that one (`virt.volume_jobs`).
+"""Swaps of volumes: QEMU copies one disk of a running guest to another, and the guest continues on that one
+(`virt.driver.volume_jobs`).
 
 QEMU mirrors the disk: it copies all of it, and from then on a write of the guest ends when both disks have it (synchronous
 writes). Until the switch the old disk has everything, and so has the new one from the moment in which the copy is complete.
@@ -21,10 +22,10 @@ import msgspec
 
 from causeway import durable
 from causeway.errors import GuestFailed
+from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import GuestDisk, destination_xml, device_of_serial
-from causeway.virt.volume_jobs import CopyProgress
 
 LOG = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class BlockCopies:
             raise
 
     def switch(self, uuid: str, serial: str, new: GuestDisk) -> bool:
-        """As `VolumeJobs.switch_volume`."""
+        """As `VolumeJobMethods.switch_volume`."""
         seen = self._look(uuid, serial)
         if seen is None or not seen.is_alive:
             return (seen is not None and seen.source == new.path) or self._was_begun(uuid, new.path)

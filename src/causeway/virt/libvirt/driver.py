@@ -278,7 +278,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
                 self.wake(spec)
                 undo.pop_all()
         if saved_memory.is_woken(self._connection, self._disks, uuid):
-            self.go_on(uuid, is_paused=False)
+            self.resume_woken(uuid, is_paused=False)
             return PowerState.RUNNING
         # The former release left the memory of suspended guests to libvirt.
         if not power.is_saved(self._connection, uuid):

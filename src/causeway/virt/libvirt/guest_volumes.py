@@ -12,13 +12,13 @@ from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.virt.driver import Driver
+from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.libvirt import devices, power, volume_files
 from causeway.virt.libvirt.agent import Agent
 from causeway.virt.libvirt.block_copies import BlockCopies
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import device_of_serial, disk_xml
 from causeway.virt.libvirt.volumes import Volumes
-from causeway.virt.volume_jobs import CopyProgress
 
 LOG = logging.getLogger(__name__)
 

@@ -169,7 +169,7 @@ class MovingGuests(Driver, ABC):
             saved_memory.take(self._disks, spec.instance.uuid, spec.memory)
         return xml
 
-    def go_on(self, uuid: str, *, is_paused: bool) -> None:
+    def resume_woken(self, uuid: str, *, is_paused: bool) -> None:
         saved_memory.resume_woken(self._connection, self._disks, uuid, is_paused=is_paused)
 
     def define_suspended(self, spec: GuestSpec) -> None:

@@ -14,11 +14,11 @@ import libvirt
 import libvirt_qemu
 
 from causeway.errors import GuestFailed
+from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import device_of_serial
-from causeway.virt.volume_jobs import CopyProgress
 
 # Seconds between two looks at a merge.
 _LOOK_EVERY = 0.5

@@ -30,10 +30,10 @@ def boot(guest: Guest, now: float) -> None:
             )
             durable.write(path, found.encode())
         _remember(guest, found.header.written.count)
-    go_on(guest, now)
+    resume(guest, now)
 
 
-def go_on(guest: Guest, now: float) -> None:
+def resume(guest: Guest, now: float) -> None:
     """It runs from now on; it knows for how long it did not."""
     path = _root_disk(guest)
     written = disk.load(path).header.written if path is not None else None

@@ -242,7 +242,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDr
                 # It was suspended on another host, or came back from its way there.
                 self._look_for_others(uuid)
                 self.wake(spec)
-                self.go_on(uuid, is_paused=False)
+                self.resume_woken(uuid, is_paused=False)
                 return PowerState.RUNNING
             if guest is None or guest.power_state is not PowerState.SUSPENDED:
                 return self.power_on(spec)
@@ -261,7 +261,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDr
             if guest.power_state is not becomes:
                 guest.power_state = becomes
                 if becomes is PowerState.RUNNING:
-                    activity.go_on(guest, self.link.clock.time())
+                    activity.resume(guest, self.link.clock.time())
                 else:
                     activity.stop(guest)
             self.files.save(guest)

@@ -107,7 +107,7 @@ class SavedMemoryDriver(virt.Driver, ABC):
             shutil.copyfile(spec.memory, folder / "memory.received")
             durable.settle(folder / "memory.received", folder / virt.MEMORY)
 
-    def go_on(self, uuid: str, *, is_paused: bool) -> None:
+    def resume_woken(self, uuid: str, *, is_paused: bool) -> None:
         with self.files.locked(uuid):
             self.discard_memory(uuid)
             if not is_paused:

@@ -1,4 +1,4 @@
-"""Switches simulated guests to other volumes (`causeway.virt.volume_jobs`)."""
+"""Switches simulated guests to other volumes (`causeway.virt.driver.volume_jobs`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState
 from causeway.virt.driver import Driver
+from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.simulated import volume as volumes
 from causeway.virt.simulated.guest import AttachedVolume, Guest
 from causeway.virt.simulated.host_files import HostFiles
-from causeway.virt.volume_jobs import CopyProgress
 
 _ALIVE = (PowerState.RUNNING, PowerState.PAUSED)
 

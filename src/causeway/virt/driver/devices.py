@@ -1,0 +1,41 @@
+"""Volumes and ports of guests. All of it is optional: without it, servers on this host can have no volumes and no new ports.
+
+The ports that a guest is made with are plugged by `GuestMethods.spawn`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway.errors import ClaimRefused
+from causeway.model.block_device import BlockDevice
+from causeway.model.network import Vif
+from causeway.virt.driver.support import unsupported
+
+
+class DeviceMethods:
+    """A part of `causeway.virt.driver.Driver`."""
+
+    def volume_connector(self) -> dict[str, Any]:
+        """What the volume service needs to know of this host to export a volume to it."""
+        raise unsupported("connect volumes")
+
+    def check_volume_connectable(self, connection_info: dict[str, Any]) -> None:  # noqa: ARG002
+        """Raises `ClaimRefused` if this host can't open such a volume."""
+        raise ClaimRefused("The hypervisor of the host can't connect volumes: its driver does not support it.")
+
+    def attach_volume(self, uuid: str, volume: BlockDevice) -> None:  # noqa: ARG002
+        """Connects the volume to the host and gives it to the guest, whether it runs or not. No guest: it is only connected."""
+        raise unsupported("attach volumes")
+
+    def detach_volume(self, uuid: str, volume: BlockDevice) -> None:  # noqa: ARG002
+        """Removes the volume from the guest and disconnects it from the host. Not attached: nothing happens."""
+        raise unsupported("detach volumes")
+
+    def attach_interface(self, uuid: str, vif: Vif) -> None:  # noqa: ARG002
+        """Plugs the port and gives it to the guest."""
+        raise unsupported("attach ports")
+
+    def detach_interface(self, uuid: str, vif: Vif) -> None:  # noqa: ARG002
+        """Removes the port from the guest and unplugs it. Not attached: nothing happens."""
+        raise unsupported("detach ports")

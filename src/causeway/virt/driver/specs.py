@@ -1,0 +1,103 @@
+"""What a driver is given to make a guest from, and the names of the disks of a guest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+from causeway.model.rescue import RescueImage
+
+# (bytes done, bytes total)
+Progress = Callable[[int, int], None]
+
+#: the disk that a server boots from; a server that boots from a volume has none
+ROOT_DISK = "disk"
+SWAP_DISK = "disk.swap"
+#: what a rescued server boots from. Nothing on it belongs to the server, and it never travels
+RESCUE_DISK = "disk.rescue"
+#: the name under which saved memory travels with the disks
+MEMORY = "memory"
+#: the name under which the state of firmware and TPM (`causeway.virt.kept_state`) travels with the disks
+KEPT_STATE = "state"
+
+
+def no_progress(done: int, total: int) -> None:
+    """A `Progress` for callers who need no reports."""
+
+
+@dataclass
+class RootDisk:
+    """Where the root disk of a guest comes from, if it is not a volume.
+
+    A new server has only a base image. A server that moved here has a snapshot from its former host: if ``base`` is set, the
+    snapshot holds only what differs from that image, otherwise it holds everything.
+
+    The driver owns ``snapshot`` and moves the file; if the file has other names too, their content does not change. The disk
+    grows to ``size_gb`` GiB if it is smaller (0: it keeps the size of the image).
+    """
+
+    base: Path | None
+    base_image_id: str | None
+    snapshot: Path | None = None
+    snapshot_format: str = "qcow2"
+    size_gb: int = 0
+
+
+@dataclass
+class LocalDisk:
+    """An ephemeral disk or swap of a guest: a local disk beside its root disk. ``size_mb`` in MiB.
+
+    ``snapshot`` is the content that came from another host; the driver takes the file. Without a snapshot,
+
+    - a disk that exists stays, and grows if ``size_mb`` is larger; swap of another size is made again, empty;
+    - a disk that does not exist is made and formatted as ``guest_format`` (``swap``, ``ext4``, ``vfat``, ...; None: the driver
+      chooses what the tools of the host can make) with the label ``label``.
+    """
+
+    name: str
+    device_name: str  # /dev/vdb
+    size_mb: int
+    guest_format: str | None = None
+    label: str = ""
+    disk_bus: str | None = None
+    snapshot: Path | None = None
+    snapshot_format: str = "qcow2"
+
+    @property
+    def is_swap(self) -> bool:
+        return self.name == SWAP_DISK
+
+
+@dataclass
+class Rescue:
+    """What a rescued guest boots instead of its root disk. ``base``: the file of the image; None: the rescue disk exists."""
+
+    image: RescueImage
+    base: Path | None = None
+
+
+@dataclass
+class GuestSpec:
+    """Everything that a driver needs to make a guest. CPUs and memory come from ``instance.flavor``."""
+
+    instance: Instance
+    #: None: the root disk exists already (the guest was stopped, or its disks were restored), or it is a volume
+    root_disk: RootDisk | None
+    #: with connection_info and device_name
+    volumes: list[BlockDevice]
+    vifs: list[Vif]
+    power_on: bool = True
+    #: name -> content of each file on the config drive; empty: no config drive
+    config_drive: dict[str, bytes] = field(default_factory=dict)
+    #: ephemeral disks and swap
+    local_disks: list[LocalDisk] = field(default_factory=list)
+    #: memory that came from another host, for `SavedMemoryMethods.wake`; the driver takes the file
+    memory: Path | None = None
+    #: state of firmware and TPM that came from another host; the driver takes the file. None: what this host has stays
+    kept_state: Path | None = None
+    #: set for a rescued server. ``volumes`` and ``local_disks`` are then those that the guest has while it is rescued
+    rescue: Rescue | None = None
