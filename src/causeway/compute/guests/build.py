@@ -12,6 +12,7 @@ from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.virt.driver import GuestFacts, RootDisk
+from causeway.virt.undo import undone_on_failure
 
 
 class BuildEndpoint:
@@ -79,9 +80,7 @@ def claimed(host: Host, instance: Instance) -> Iterator[Instance]:
     claims = host.claims
     held_before = claims.holds(instance.uuid)
     claims.claim(instance, None)
-    try:
-        yield claims.use(instance, None)
-    except BaseException:
+    with undone_on_failure() as undo:
         if not held_before:
-            claims.release(instance.uuid, None)
-        raise
+            undo.callback(claims.release, instance.uuid, None)
+        yield claims.use(instance, None)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 from causeway.compute.guests import guest
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
+from causeway.virt.undo import undone_on_failure
 
 
 class DevicesEndpoint:
@@ -20,12 +19,14 @@ class DevicesEndpoint:
 
     def attach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> BlockDevice:
         host = self._host
-        with host.lock(instance.uuid), ExitStack() as undo:
-            with guest.connected_volumes(host, context, [block_device]) as (connected,):
-                host.driver.attach_volume(instance.uuid, connected)
-                # Whoever asked deletes the attachment if the volume service does not hear that the guest has it.
-                undo.callback(host.driver.detach_volume, instance.uuid, connected)
-            undo.pop_all()
+        with (
+            host.lock(instance.uuid),
+            undone_on_failure() as undo,
+            guest.connected_volumes(host, context, [block_device]) as (connected,),
+        ):
+            host.driver.attach_volume(instance.uuid, connected)
+            # Whoever asked deletes the attachment if the volume service does not hear that the guest has it.
+            undo.callback(host.driver.detach_volume, instance.uuid, connected)
         return connected
 
     def detach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> None:

@@ -26,6 +26,7 @@ from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import GuestDisk, destination_xml, device_of_serial
+from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)
 
@@ -67,7 +68,8 @@ class BlockCopies:
 
     def copy(self, uuid: str, serial: str, new: GuestDisk, progress: CopyProgress) -> None:
         """Returns when the copy is complete; it is kept so. If this raises (also what ``progress`` does), it has ended."""
-        try:
+        with undone_on_failure() as undo:
+            undo.callback(self._try_to_end, uuid, serial)
             self._connection.call(f"copy volume {serial}", lambda hypervisor: _begin(hypervisor, uuid, serial, new))
             while True:
                 seen = self._look(uuid, serial)
@@ -79,9 +81,6 @@ class BlockCopies:
                 if seen.ready:
                     return
                 time.sleep(_LOOK_EVERY)
-        except BaseException:
-            self._try_to_end(uuid, serial)
-            raise
 
     def switch(self, uuid: str, serial: str, new: GuestDisk) -> bool:
         """As `VolumeJobMethods.switch_volume`."""

@@ -71,6 +71,7 @@ from causeway.virt.libvirt.port_devices import device_of_port
 from causeway.virt.libvirt.probe import decide_virt_type
 from causeway.virt.libvirt.processor import Processor
 from causeway.virt.libvirt.volumes import Volumes, direct_io_works
+from causeway.virt.undo import undone_on_failure
 
 
 class LibvirtDriver(DefinedGuests, GuestVolumes):
@@ -225,25 +226,21 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
             return PowerState.RUNNING
         power.check_not_in_transit(self._connection, uuid)
         power.destroy_and_undefine(self._connection, uuid)
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             self._make_root(spec, undo)
-            state = self._start(spec, undo, vifs_plugged or nothing_to_wait_for)
-            undo.pop_all()
-        return state
+            return self._start(spec, undo, vifs_plugged or nothing_to_wait_for)
 
     def power_on(self, spec: GuestSpec) -> PowerState:
         uuid = spec.instance.uuid
         power.check_not_in_transit(self._connection, uuid)
         state = power.state(self._connection, uuid)
         if state == PowerState.PAUSED:
-            power.resume(self._connection, uuid)
+            power.start_processors(self._connection, uuid)
         if state in (PowerState.RUNNING, PowerState.PAUSED):
             return PowerState.RUNNING
         self._disks.make_folder(uuid)
-        with ExitStack() as undo:
-            state = self._start(spec, undo, nothing_to_wait_for)
-            undo.pop_all()
-        return state
+        with undone_on_failure() as undo:
+            return self._start(spec, undo, nothing_to_wait_for)
 
     def power_off(self, uuid: str, timeout: float) -> None:
         if power.state(self._connection, uuid) is None:
@@ -259,10 +256,10 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         return self.power_on(spec)
 
     def pause(self, uuid: str) -> None:
-        power.pause(self._connection, uuid)
+        power.stop_processors(self._connection, uuid)
 
     def unpause(self, uuid: str) -> None:
-        power.resume(self._connection, uuid)
+        power.start_processors(self._connection, uuid)
 
     def suspend(self, uuid: str) -> None:
         saved_memory.save(self._connection, self._disks, uuid)
@@ -273,25 +270,23 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
     def resume(self, spec: GuestSpec) -> PowerState:
         uuid = spec.instance.uuid
         if self.saved_memory(uuid) is not None:
-            with ExitStack() as undo:
+            with undone_on_failure() as undo:
                 undo.callback(self.define_suspended, spec)
                 self.wake(spec)
-                undo.pop_all()
         if saved_memory.is_woken(self._connection, self._disks, uuid):
             self.resume_woken(uuid, is_paused=False)
             return PowerState.RUNNING
         # The former release left the memory of suspended guests to libvirt.
-        if not power.is_saved(self._connection, uuid):
+        if not power.has_managed_save(self._connection, uuid):
             return self.power_on(spec)
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             for volume in spec.volumes:
                 self._volumes.connect(uuid, volume)
                 undo.callback(self._volumes.disconnect, uuid, volume)
             for vif in spec.vifs:
                 self._ports.plug(uuid, vif)
                 undo.callback(self._ports.unplug, uuid, vif)
-            power.start_saved(self._connection, uuid)
-            undo.pop_all()
+            power.restore_managed_save(self._connection, uuid)
         return PowerState.RUNNING
 
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
@@ -348,12 +343,11 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
     # devices
 
     def attach_interface(self, uuid: str, vif: Vif) -> None:
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             self._ports.plug(uuid, vif)
             undo.callback(self._ports.unplug, uuid, vif)
             model = devices.asked(self._connection, uuid, card_model)
             devices.attach(self._connection, uuid, interface_xml(vif, model), lambda xml: device_of_port(xml, vif))
-            undo.pop_all()
 
     def detach_interface(self, uuid: str, vif: Vif) -> None:
         devices.detach(
@@ -417,7 +411,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         with vifs_plugged():
             self._plug(spec, undo)
             power.start_paused(self._connection, uuid, xml)
-        power.resume(self._connection, uuid)
+        power.start_processors(self._connection, uuid)
         return PowerState.RUNNING
 
     def _make_root(self, spec: GuestSpec, undo: ExitStack) -> None:

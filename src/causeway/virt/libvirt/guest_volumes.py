@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from abc import ABC
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from causeway.virt.libvirt.block_copies import BlockCopies
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import device_of_serial, disk_xml
 from causeway.virt.libvirt.volumes import Volumes
+from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)
 
@@ -41,11 +41,10 @@ class GuestVolumes(Driver, ABC):
 
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
         serial = str(volume.volume_id)
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             disk = self._volumes.connect(uuid, volume)
             undo.callback(self._volumes.disconnect, uuid, volume)
             devices.attach(self._connection, uuid, disk_xml(disk), lambda xml: device_of_serial(xml, serial))
-            undo.pop_all()
 
     def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
         serial = str(volume.volume_id)
@@ -61,11 +60,10 @@ class GuestVolumes(Driver, ABC):
     # swaps
 
     def copy_volume(self, uuid: str, old: BlockDevice, new: BlockDevice, progress: CopyProgress) -> None:
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             disk = self._volumes.connect(uuid, new)
             undo.callback(self._volumes.disconnect, uuid, new)
             self._copies.copy(uuid, str(old.volume_id), disk, progress)
-            undo.pop_all()
 
     def switch_volume(self, uuid: str, old: BlockDevice, new: BlockDevice) -> bool:
         return self._copies.switch(uuid, str(old.volume_id), self._volumes.connect(uuid, new))

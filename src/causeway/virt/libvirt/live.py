@@ -25,6 +25,7 @@ from causeway.virt.libvirt.live_settings import LiveSettings, in_uri
 from causeway.virt.libvirt.live_source import MIGRATABLE
 from causeway.virt.libvirt.migratable_xml import for_target, has_volumes, local_disks
 from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
+from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)
 
@@ -197,11 +198,9 @@ class LiveMigrations:
                     elif call is None and found is None:
                         return self._conclude_joined(uuid)
                     last = found or last
-                try:
+                with undone_on_failure() as undo:
+                    undo.callback(self._abort_for, uuid, call)
                     progress(last)
-                except BaseException:
-                    self._abort_for(uuid, call)
-                    raise
 
     def _hurry(self, uuid: str) -> None:
         """What stands still goes as fast as it can, whatever the migration's limit is."""

@@ -29,6 +29,7 @@ from causeway.virt.libvirt.live import LiveMigrations
 from causeway.virt.libvirt.network import Ports
 from causeway.virt.libvirt.volumes import Volumes
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+from causeway.virt.undo import undone_on_failure
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 
@@ -92,7 +93,7 @@ class MovingGuests(Driver, ABC):
     def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
         uuid = spec.instance.uuid
         shown = self.presence(uuid)
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             if shown is Presence.ABSENT and not self._disks.folder(uuid).exists():
                 undo.callback(self._delete_disks, uuid)
             live_target.make_disks(self._disks, uuid, source, spec.root_disk, shown)
@@ -106,7 +107,6 @@ class MovingGuests(Driver, ABC):
                 self._ports.plug(uuid, vif)
                 undo.callback(self._ports.unplug, uuid, vif)
             xml = domain_xml(self._hardware(spec, volumes))
-            undo.pop_all()
         return LiveTarget(self._live.settings.address, {"uri": self._live.settings.control_uri(), "xml": xml})
 
     def live_migrate(
@@ -153,12 +153,11 @@ class MovingGuests(Driver, ABC):
             raise GuestFailed(f"The guest of server {uuid} runs already.")
         # What is left of an attempt that was broken off.
         power.destroy_and_undefine(self._connection, uuid)
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             xml = self._make_whole(spec, undo)
             with (vifs_plugged or nothing_to_wait_for)():
                 self._plug(spec, undo)
                 saved_memory.wake(self._connection, self._disks, uuid, xml)
-            undo.pop_all()
 
     def _make_whole(self, spec: GuestSpec, undo: ExitStack) -> str:
         """Puts the guest's disks and its memory in their places; returns its definition."""
@@ -179,10 +178,9 @@ class MovingGuests(Driver, ABC):
         if power.state(self._connection, uuid) in (PowerState.RUNNING, PowerState.PAUSED):
             raise GuestFailed(f"The guest of server {uuid} lives here already.")
         power.destroy_and_undefine(self._connection, uuid)
-        with ExitStack() as undo:
+        with undone_on_failure() as undo:
             xml = self._make_whole(spec, undo)
             power.define(self._connection, uuid, xml)
-            undo.pop_all()
 
     # copying disks while their guest runs
 

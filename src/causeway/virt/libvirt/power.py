@@ -95,24 +95,28 @@ def define(connection: Connection, uuid: str, xml: str) -> None:
     connection.call(f"define guest {uuid}", lambda hypervisor: hypervisor.defineXML(xml), again=True)
 
 
-def resume(connection: Connection, uuid: str) -> None:
-    def resume_if_paused(hypervisor: Any) -> None:
+def start_processors(connection: Connection, uuid: str) -> None:
+    """A paused guest runs again; any other stays as it is. Raises `GuestFailed` for one that is on its way to another host."""
+
+    def start_if_paused(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
         refuse_in_transit(domain)
         if power_state_of(domain) == PowerState.PAUSED:
             domain.resume()
 
-    connection.call(f"start the processors of guest {uuid}", resume_if_paused, again=True)
+    connection.call(f"start the processors of guest {uuid}", start_if_paused, again=True)
 
 
-def pause(connection: Connection, uuid: str) -> None:
-    def stand_still(hypervisor: Any) -> None:
+def stop_processors(connection: Connection, uuid: str) -> None:
+    """Pauses a guest. Raises `GuestFailed` if it is off, or on its way to another host."""
+
+    def stop_if_running(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
         refuse_in_transit(domain)
         if power_state_of(domain) != PowerState.PAUSED:
             domain.suspend()
 
-    connection.call(f"pause guest {uuid}", stand_still, again=True)
+    connection.call(f"pause guest {uuid}", stop_if_running, again=True)
 
 
 def inject_nmi(connection: Connection, uuid: str) -> None:
@@ -126,7 +130,9 @@ def inject_nmi(connection: Connection, uuid: str) -> None:
     connection.call(f"interrupt guest {uuid}", inject)
 
 
-def is_saved(connection: Connection, uuid: str) -> bool:
+def has_managed_save(connection: Connection, uuid: str) -> bool:
+    """Whether libvirt keeps the memory of this guest: releases of Causeway that kept no file of their own suspended it."""
+
     def ask(hypervisor: Any) -> bool:
         domain = find(hypervisor, uuid)
         return domain is not None and bool(domain.hasManagedSaveImage())
@@ -134,7 +140,9 @@ def is_saved(connection: Connection, uuid: str) -> bool:
     return connection.call(f"say whether guest {uuid} is suspended", ask, again=True)
 
 
-def start_saved(connection: Connection, uuid: str) -> None:
+def restore_managed_save(connection: Connection, uuid: str) -> None:
+    """Starts a guest that libvirt saved (`has_managed_save`), where it was saved."""
+
     def start(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
         refuse_in_transit(domain)

@@ -1,14 +1,14 @@
-"""A hypervisor made of small real files: for tests and for hundreds of hosts on one machine.
+"""A hypervisor made of small real files: for tests, and for hundreds of hosts on one machine.
 
-What a guest wrote is in a file and moves, is kept or is lost as a real disk would be, so a test can check whether data
-survived. What a real hypervisor refuses is refused here. Nothing is synced to the medium: a simulated host survives the
-death of its process, not the loss of power.
+What a guest wrote is in a file, which moves, stays or is lost as a real disk would, so a test can check whether data survived.
+What a real hypervisor refuses is refused here. A simulated host survives the death of its process.
 
-- `disk`: root disks: what they were made from and the lines their guest wrote
-- `volume`: lines a guest writes to an attached volume, which is a file of any size and content
-- `guest`: what is known of a guest, and what happens when it boots
-- `host_files`: what a host keeps of its guests and their disks
-- `driver`: `SimulatedDriver`
+- `driver`: `SimulatedDriver`, and what it reports of its host. Its parts, each a subject of the driver interface:
+  `power`, `moved_disks`, `devices`, `inside`, `volume_jobs`, `live`, `saved_memory`; `watched` is for tests
+- `base`: what these parts share
+- `host_files`: the files of a host; `disk`, `volume`, `firmware`: what is in them
+- `guest`: what the hypervisor knows of a guest, and what happens when it boots; `activity`, `habits`: what it does while it runs
+- `hardware`, `link`: what the host is made of; `serial`, `agent`: how its guests are talked to; `rounds`: warm copies
 """
 
 from causeway.virt.simulated.driver import SimulatedDriver

@@ -28,6 +28,7 @@ from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt.simulated.guest import Guest
+from causeway.virt.undo import undone_on_failure
 
 STASHED = "_resize"
 _GUESTS = msgspec.json.Decoder(Guest)
@@ -114,23 +115,15 @@ class HostFiles:
         return {name.removesuffix(STASHED): name.removesuffix(STASHED) + STASHED in names for name in names}
 
     @contextmanager
-    def undone_on_failure(self, uuid: str, guest: Guest | None) -> Iterator[None]:
-        """Puts back the guest and the disks that were there if an attempt to make the guest fails."""
+    def restored_on_failure(self, uuid: str, guest: Guest | None) -> Iterator[None]:
+        """If making a guest fails, its disks and its definition become what they were: ``guest``, or none."""
         disks = self.disks(uuid)
         kept = {path: path.read_bytes() for path in disks.iterdir()} if disks.is_dir() else None
         durable.make_folder(disks)
-        try:
+        with undone_on_failure() as undo:
+            undo.callback(self.undefine, uuid) if guest is None else undo.callback(self.save, guest)
+            undo.callback(durable.delete_tree, disks) if kept is None else undo.callback(_put_back, disks, kept)
             yield
-        except BaseException:
-            if kept is None:
-                durable.delete_tree(disks)
-            else:
-                _put_back(disks, kept)
-            if guest is None:
-                self.undefine(uuid)
-            else:
-                self.save(guest)
-            raise
 
     def refuse_if_defined(self, uuid: str, what: str) -> None:
         if uuid in self.guests:

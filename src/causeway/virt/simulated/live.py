@@ -31,10 +31,10 @@ from causeway.model.states import PowerState, VmState
 from causeway.virt import driver as virt
 from causeway.virt.live import LiveDisk, LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 from causeway.virt.simulated import activity, disk
+from causeway.virt.simulated.base import SimulatedBase
 from causeway.virt.simulated.guest import Guest, define
-from causeway.virt.simulated.habits import Habits
-from causeway.virt.simulated.host_files import HostFiles, guest_of
-from causeway.virt.simulated.link import Link, Transfer
+from causeway.virt.simulated.host_files import guest_of
+from causeway.virt.simulated.link import Transfer
 
 BUSY = "busy"
 # Rounds in which a guest is through at least, and seconds that one takes at least.
@@ -72,16 +72,12 @@ def _nothing(_where: str) -> None:
     """No test looks."""
 
 
-class LiveDriver(virt.Driver, ABC):
-    """The part of `SimulatedDriver` that migrates guests while they run."""
+class LiveDriver(SimulatedBase, ABC):
+    """A part of `SimulatedDriver`."""
 
     supports_live_migration = True
-    hostname: str
-    files: HostFiles
     #: simulated hypervisors of the same network reach one another
     live_network: str = ""
-    link: Link
-    habits: Habits
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Job] = {}

@@ -20,24 +20,18 @@ from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.live import LiveSource
 from causeway.virt.simulated import activity
+from causeway.virt.simulated.base import SimulatedBase
 from causeway.virt.simulated.guest import define
-from causeway.virt.simulated.habits import Habits
-from causeway.virt.simulated.host_files import HostFiles
-from causeway.virt.simulated.link import Link
 
 _LIVING = (PowerState.RUNNING, PowerState.PAUSED)
 _WITH_MEMORY = (*_LIVING, PowerState.SUSPENDED)
 
 
-class SavedMemoryDriver(virt.Driver, ABC):
-    """The part of `SimulatedDriver` that saves guests and wakes them."""
+class SavedMemoryDriver(SimulatedBase, ABC):
+    """A part of `SimulatedDriver`."""
 
     supports_saved_memory = True
     supports_suspended_moves = True
-    hostname: str
-    files: HostFiles
-    link: Link
-    habits: Habits
 
     def check_can_wake(self, source: LiveSource) -> None:
         self.check_live_target(source)
@@ -75,7 +69,7 @@ class SavedMemoryDriver(virt.Driver, ABC):
                 return
             if before is not None and before.power_state in _LIVING:
                 raise GuestFailed(f"Guest {uuid} runs already.", details=self.hostname)
-            with self.files.undone_on_failure(uuid, before):
+            with self.files.restored_on_failure(uuid, before):
                 self._put_in_place(spec)
                 guest = define(spec, self.hostname, folder, PowerState.PAUSED, self.habits)
                 try:
@@ -91,7 +85,7 @@ class SavedMemoryDriver(virt.Driver, ABC):
             before, folder = self.files.guests.get(uuid), self.files.disks(uuid)
             if before is not None and before.power_state in _WITH_MEMORY:
                 raise GuestFailed(f"Guest {uuid} lives here already.", details=self.hostname)
-            with self.files.undone_on_failure(uuid, before):
+            with self.files.restored_on_failure(uuid, before):
                 self._put_in_place(spec)
                 if self.saved_memory(uuid) is None:
                     raise GuestFailed(f"The memory of guest {uuid} is not here.", details=self.hostname)

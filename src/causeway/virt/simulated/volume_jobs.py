@@ -9,19 +9,17 @@ from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState
-from causeway.virt.driver import Driver
 from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.simulated import volume as volumes
+from causeway.virt.simulated.base import SimulatedBase
 from causeway.virt.simulated.guest import AttachedVolume, Guest
-from causeway.virt.simulated.host_files import HostFiles
+from causeway.virt.undo import undone_on_failure
 
 _ALIVE = (PowerState.RUNNING, PowerState.PAUSED)
 
 
-class VolumeJobsDriver(Driver, ABC):
-    """`SimulatedDriver` has what it is made of."""
-
-    files: HostFiles
+class VolumeJobsDriver(SimulatedBase, ABC):
+    """A part of `SimulatedDriver`."""
 
     def copy_volume(self, uuid: str, old: BlockDevice, new: BlockDevice, progress: CopyProgress) -> None:
         target = volumes.device_path(new.connection_info)
@@ -34,11 +32,9 @@ class VolumeJobsDriver(Driver, ABC):
                 volumes.copy(Path(attached.path), target)
                 attached.copy = str(target)
                 self.files.save(guest)
-        try:
+        with undone_on_failure() as undo:
+            undo.callback(self.end_volume_swap, uuid, old, new, keep_new=False)
             progress(size, size)
-        except BaseException:
-            self.end_volume_swap(uuid, old, new, keep_new=False)
-            raise
 
     def switch_volume(self, uuid: str, old: BlockDevice, new: BlockDevice) -> bool:
         target = str(volumes.device_path(new.connection_info))

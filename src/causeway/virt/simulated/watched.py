@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from pathlib import Path
+from abc import ABC
 
 from causeway.errors import GuestFailed
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
-from causeway.virt.driver import Driver
 from causeway.virt.simulated import activity, firmware
-from causeway.virt.simulated.guest import Guest, short_name
-from causeway.virt.simulated.host_files import HostFiles, running_in
+from causeway.virt.simulated.base import SimulatedBase
+from causeway.virt.simulated.guest import short_name
 
 
-class WatchedDriver(Driver, ABC):
+class WatchedDriver(SimulatedBase, ABC):
     """The part of `SimulatedDriver` that no compute service calls."""
-
-    hostname: str
-    files: HostFiles
-    _peers_dir: Path | None
-    _state_dir: Path
-
-    @abstractmethod
-    def _running(self, uuid: str) -> Guest:
-        """Raises `GuestFailed` unless the guest runs."""
-
-    @abstractmethod
-    def _catch_up(self, guest: Guest) -> None:
-        """Has the guest do what it would have done by now."""
 
     def guest_write(self, uuid: str, text: str, device: str | None = None) -> None:
         """Writes a line to the root disk (or another device, such as ``vdb``) as a program in the running guest would."""
@@ -94,7 +79,3 @@ class WatchedDriver(Driver, ABC):
         """device -> size in MiB of the guest's local disks, as the guest sees them."""
         with self.files.locked(uuid):
             return self.files.guests[uuid].sizes()
-
-    def running_anywhere(self, uuid: str) -> list[str]:
-        """The names of the hosts that run a guest, among those that keep their state in ``peers_dir``."""
-        return running_in(self._peers_dir or self._state_dir.parent, uuid)

@@ -28,7 +28,7 @@ def driver(cloud: Cloud, server: Any) -> Any:
 
 
 def start_behind_our_back(cloud: Cloud, server: Any) -> None:
-    driver(cloud, server)._set_power(server.id, PowerState.RUNNING, PowerState.SHUTDOWN)
+    driver(cloud, server)._change_power(server.id, PowerState.RUNNING, before=PowerState.SHUTDOWN)
 
 
 def test_a_guest_that_stopped_by_itself_makes_its_server_shutoff(cloud: Cloud) -> None:

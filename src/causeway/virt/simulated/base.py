@@ -1,0 +1,63 @@
+"""What all parts of `SimulatedDriver` use: the files of the host, and looks at its guests."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC
+from pathlib import Path
+
+from causeway.errors import GuestFailed
+from causeway.model.states import PowerState
+from causeway.virt.driver import Driver
+from causeway.virt.simulated import activity
+from causeway.virt.simulated.guest import Guest
+from causeway.virt.simulated.habits import Habits
+from causeway.virt.simulated.hardware import SimulatedHardware
+from causeway.virt.simulated.host_files import HostFiles, running_in
+from causeway.virt.simulated.link import Link
+
+LOG = logging.getLogger(__name__)
+
+
+class SimulatedBase(Driver, ABC):
+    """Attributes are set by `SimulatedDriver`."""
+
+    hostname: str
+    files: HostFiles
+    link: Link
+    habits: Habits
+    #: uuids of guests that were started here while another host ran them: tests check that there are none
+    double_starts: list[str]
+    _hardware: SimulatedHardware
+    _state_dir: Path
+    _peers_dir: Path | None
+
+    def running_anywhere(self, uuid: str) -> list[str]:
+        """The names of the hosts that run a guest, among those that keep their state in ``peers_dir``."""
+        return running_in(self._peers_dir or self._state_dir.parent, uuid)
+
+    def _running(self, uuid: str) -> Guest:
+        """Raises `GuestFailed` unless the guest runs."""
+        guest = self.files.guests.get(uuid)
+        if guest is None or guest.power_state is not PowerState.RUNNING:
+            raise GuestFailed(f"Guest {uuid} does not run.", details=self.hostname)
+        return guest
+
+    def _refuse_leaving(self, guest: Guest | None) -> None:
+        """Raises `GuestFailed` for a guest that another host may run by now."""
+        if guest is not None and guest.going_to is not None:
+            raise GuestFailed(
+                f"Guest {guest.uuid} is being handed over to another host: only that host may resume it.",
+                details=self.hostname,
+            )
+
+    def _catch_up(self, guest: Guest) -> None:
+        """Has the guest do what it would have done by now. Called under its lock, before anybody looks at what it wrote."""
+        if activity.catch_up(guest, self.link.clock.time()):
+            self.files.save(guest)
+
+    def _record_double_start(self, uuid: str) -> None:
+        """Called before a guest runs. Like a real hypervisor, this one lets it run even if another host runs it too."""
+        if self._peers_dir is not None and set(self.running_anywhere(uuid)) - {self.hostname}:
+            LOG.error("Guest %s is started on %s while another host runs it", uuid, self.hostname)
+            self.double_starts.append(uuid)

@@ -1,0 +1,79 @@
+"""Volumes and ports of simulated guests."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from abc import ABC
+from typing import Any
+
+from causeway.errors import ClaimRefused, GuestFailed
+from causeway.model.block_device import BlockDevice
+from causeway.model.network import Vif
+from causeway.model.states import PowerState
+from causeway.virt.simulated import volume as volumes
+from causeway.virt.simulated.base import SimulatedBase
+from causeway.virt.simulated.guest import attached, port
+
+
+class DevicesDriver(SimulatedBase, ABC):
+    """A part of `SimulatedDriver`."""
+
+    def volume_connector(self) -> dict[str, Any]:
+        return {
+            "host": self.hostname,
+            "ip": "127.0.0.1",
+            "initiator": f"iqn.2026-01.causeway:{self.hostname}",
+            "multipath": False,
+            "platform": "x86_64",
+            "os_type": "linux",
+        }
+
+    def check_volume_connectable(self, connection_info: dict[str, Any]) -> None:
+        try:
+            volumes.device_path(connection_info)
+        except GuestFailed as error:
+            raise ClaimRefused(error.message, details=f"{self.hostname}: {error.details}") from error
+
+    def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        new = attached(volume)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is None or new in guest.volumes:
+                return
+            for other in guest.volumes:
+                if other.volume_id == new.volume_id:
+                    raise GuestFailed(f"Volume {new.volume_id} is attached to guest {uuid} as {other.device} already.")
+            if new.device in guest.devices():
+                raise GuestFailed(f"Guest {uuid} has a disk {new.device} already.", details=self.hostname)
+            guest.volumes.append(new)
+            self.files.save(guest)
+            if guest.power_state is PowerState.RUNNING:
+                guest.write(new.device, f"attached,id={uuids.uuid4().hex[:8]}")
+                self.files.append_to_console(uuid, guest.marker(new.device) + "\n")
+
+    def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is not None:
+                guest.volumes = [other for other in guest.volumes if other.volume_id != volume.volume_id]
+                self.files.save(guest)
+
+    def attach_interface(self, uuid: str, vif: Vif) -> None:
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is None:
+                raise GuestFailed(f"There is no guest {uuid} to attach a port to.", details=self.hostname)
+            new = port(vif)
+            if new in guest.ports:
+                return
+            if any(other.id == new.id or other.mac == new.mac for other in guest.ports):
+                raise GuestFailed(f"Guest {uuid} has a port {new.id} or one with its address {new.mac} already.")
+            guest.ports.append(new)
+            self.files.save(guest)
+
+    def detach_interface(self, uuid: str, vif: Vif) -> None:
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is not None:
+                guest.ports = [other for other in guest.ports if other.id != vif.id]
+                self.files.save(guest)

@@ -1,0 +1,158 @@
+"""Disks of simulated guests whose servers move: sent, stashed, restored, and copied while the guest runs."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from abc import ABC
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from causeway import durable
+from causeway.errors import GuestFailed, WarmCopyImpossible
+from causeway.model.instance import Instance
+from causeway.model.states import PowerState
+from causeway.virt import driver as virt
+from causeway.virt.simulated import agent, disk, firmware, rounds
+from causeway.virt.simulated.base import SimulatedBase
+from causeway.virt.warm import DiskReader, DiskWriter, Round
+
+
+class MovedDisksDriver(SimulatedBase, ABC):
+    """A part of `SimulatedDriver`."""
+
+    _rounds: rounds.Rounds
+
+    def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> AbstractContextManager[virt.DiskExport]:
+        return self._export(instance.uuid, name, flatten=flatten, of_running=False)
+
+    def export_running_disk(self, instance: Instance, name: str) -> AbstractContextManager[virt.DiskExport]:
+        return self._export(instance.uuid, name, flatten=True, of_running=True)
+
+    @contextmanager
+    def _export(self, uuid: str, name: str, *, flatten: bool, of_running: bool) -> Iterator[virt.DiskExport]:
+        target = self.files.exports_dir / f"{uuid}-{uuids.uuid4()}"
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if of_running != (guest is not None and guest.power_state is PowerState.RUNNING):
+                is_wrong = "does not run" if of_running else "runs"
+                raise GuestFailed(f"Guest {uuid} {is_wrong}: its disk can't be exported.", details=self.hostname)
+            if guest is not None:
+                self._catch_up(guest)
+            copy = disk.export(self.files.disks(uuid) / name, target, flatten=flatten)
+        base_image_id = copy.header.base_image_id
+        size = target.stat().st_size
+        try:
+            with self.link.transfer() as transfer:
+                if transfer.take(size + copy.data):
+                    raise GuestFailed("The host was stopped while a disk of its guests was read.")
+            yield virt.DiskExport(
+                name=name,
+                path=target,
+                disk_format="qcow2",
+                size=size,
+                base_image_id=base_image_id,
+                scale=1.0 + copy.data / size,
+            )
+        finally:
+            target.unlink(missing_ok=True)
+
+    @contextmanager
+    def export_kept_state(self, instance: Instance) -> Iterator[virt.DiskExport]:
+        uuid = instance.uuid
+        target = self.files.exports_dir / f"{uuid}-{uuids.uuid4()}"
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is not None and guest.power_state is PowerState.RUNNING:
+                raise GuestFailed(
+                    f"Guest {uuid} runs: the state of its firmware can't be exported.", details=self.hostname
+                )
+            durable.make_folder(self.files.disks(uuid))
+            target.write_bytes(firmware.pack(self.files.disks(uuid)))
+        try:
+            yield virt.DiskExport(virt.KEPT_STATE, target, "raw", target.stat().st_size)
+        finally:
+            target.unlink(missing_ok=True)
+
+    def stash_disks(self, uuid: str) -> None:
+        with self.files.locked(uuid):
+            self.files.refuse_if_defined(uuid, "stashed")
+            if not self.files.stash(uuid).is_dir() and self.files.disks(uuid).is_dir():
+                durable.sync_tree(self.files.disks(uuid))
+                durable.rename(self.files.disks(uuid), self.files.stash(uuid))
+            else:
+                # Already stashed, perhaps by a process that was killed before it synced the directory.
+                durable.sync(self.files.disks_dir)
+
+    def restore_stashed_disks(self, uuid: str) -> None:
+        with self.files.locked(uuid):
+            if not self.files.stash(uuid).is_dir():
+                durable.sync(self.files.disks_dir)
+                return
+            self.files.refuse_if_defined(uuid, "restored")
+            if self.files.disks(uuid).is_dir():
+                raise GuestFailed(
+                    f"Server {uuid} has disks and stashed disks: which of them to keep is not for this host to guess.",
+                    details=self.hostname,
+                )
+            durable.rename(self.files.stash(uuid), self.files.disks(uuid))
+
+    def delete_stashed_disks(self, uuid: str) -> None:
+        with self.files.locked(uuid):
+            durable.delete_tree(self.files.stash(uuid))
+
+    def delete_disks(self, uuid: str) -> None:
+        with self.files.locked(uuid):
+            self.files.refuse_if_defined(uuid, "deleted")
+            durable.delete_tree(self.files.disks(uuid))
+
+    # copied while the guest runs
+
+    supports_warm_copy = True
+
+    def begin_round(
+        self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
+    ) -> Round:
+        uuid = instance.uuid
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is None or guest.power_state is not PowerState.RUNNING:
+                raise WarmCopyImpossible(f"Guest {uuid} does not run.", details=self.hostname)
+            self._catch_up(guest)
+            folder = self.files.disks(uuid)
+            # The first round is never the last one before the guest is powered off: nothing has to stand still for it.
+            with agent.still(self.files, guest, instance) if since is not None else nullcontext():
+                return self._rounds.begin(
+                    uuid, {name: folder / name for name in names}, number, since=since, flatten=flatten
+                )
+
+    def has_round(self, instance: Instance, number: int) -> bool:
+        with self.files.locked(instance.uuid):
+            return self._rounds.has(instance.uuid, number)
+
+    def open_round(self, instance: Instance, name: str, number: int) -> AbstractContextManager[DiskReader]:
+        return self._rounds.open(instance.uuid, name, number)
+
+    def end_round(self, instance: Instance, number: int) -> None:
+        with self.files.locked(instance.uuid):
+            self._rounds.end(instance.uuid, number)
+
+    def open_changes(self, instance: Instance, name: str, since: int) -> AbstractContextManager[DiskReader | None]:
+        return self._rounds.open_changes(instance.uuid, name, self.files.disks(instance.uuid) / name, since)
+
+    def end_rounds(self, uuid: str) -> None:
+        with self.files.locked(uuid):
+            self._rounds.discard(uuid)
+
+    def open_copy(self, path: Path, size: int, base: Path | None) -> AbstractContextManager[DiskWriter]:  # noqa: ARG002
+        return rounds.open_copy(path)
+
+    def adopt_disks(self, spec: virt.GuestSpec) -> None:
+        folder = self.files.disks(spec.instance.uuid)
+        with self.files.locked(spec.instance.uuid):
+            durable.make_folder(folder)
+            if spec.root_disk is not None:
+                disk.create(folder / virt.ROOT_DISK, spec.root_disk)
+            for local in spec.local_disks:
+                disk.create_local(folder / local.name, local)
+            firmware.take(folder, spec)
