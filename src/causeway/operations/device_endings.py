@@ -78,7 +78,8 @@ def host_of(run: OperationRun[Any]) -> str | None:
 
 @contextmanager
 def detach_order(run: OperationRun[D], host: str) -> Iterator[None]:
-    """Encloses the order to detach something from a guest. If the guest keeps it, the detach has failed and all is as it was.
+    """Encloses the order to detach something from a guest. If the guest keeps it, or its hypervisor can't detach it, the detach
+    has failed and all is as it was.
 
     Raises HostDown or HostFenced if the host was asked before and does not report now.
     """
@@ -87,7 +88,7 @@ def detach_order(run: OperationRun[D], host: str) -> Iterator[None]:
             if run.is_repeated:
                 guests.require_host(run, host)
             yield
-    except errors.GuestFailed as failure:
+    except (errors.GuestFailed, errors.NotImplementedHere) as failure:
         run.memory.is_kept = True
         failed(run, failure)
 

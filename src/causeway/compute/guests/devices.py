@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from causeway import errors
 from causeway.compute.guests import guest
 from causeway.compute.host import Host
 from causeway.context import RequestContext
@@ -47,5 +48,10 @@ class DevicesEndpoint:
 
     def detach_interface(self, context: RequestContext, *, instance: Instance, vif: Vif) -> None:  # noqa: ARG002
         with self._host.lock(instance.uuid):
-            self._host.driver.detach_interface(instance.uuid, vif)
+            try:
+                self._host.driver.detach_interface(instance.uuid, vif)
+            except errors.NotImplementedHere:
+                # A driver without this can't attach ports either, so a port that no record names was never attached.
+                if any(port.id == vif.id for port in instance.network_info):
+                    raise
             self._host.claims.release_device(instance.uuid, vif.id)

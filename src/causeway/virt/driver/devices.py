@@ -1,6 +1,7 @@
-"""Volumes and ports of guests. All of it is optional: without it, servers on this host can have no volumes and no new ports.
+"""Volumes and ports of guests. All of it is optional: without it, servers on this host have no volumes, and keep their ports.
 
-The ports that a guest is made with are plugged by `GuestMethods.spawn`.
+A driver that has `volume_connector` has all methods for volumes, and makes guests with volumes. Every driver makes guests with
+ports (`GuestMethods.spawn`); one that has `attach_interface` has `detach_interface`.
 """
 
 from __future__ import annotations
@@ -29,13 +30,20 @@ class DeviceMethods:
         raise unsupported("attach volumes")
 
     def detach_volume(self, uuid: str, volume: BlockDevice) -> None:  # noqa: ARG002
-        """Removes the volume from the guest and disconnects it from the host. Not attached: nothing happens."""
-        raise unsupported("detach volumes")
+        """Removes the volume from the guest and disconnects it from the host. Not attached: nothing happens.
+
+        Raises `GuestFailed` if the guest does not release it.
+        """
+        if type(self).volume_connector is not DeviceMethods.volume_connector:
+            raise unsupported("detach volumes")
 
     def attach_interface(self, uuid: str, vif: Vif) -> None:  # noqa: ARG002
         """Plugs the port and gives it to the guest."""
         raise unsupported("attach ports")
 
     def detach_interface(self, uuid: str, vif: Vif) -> None:  # noqa: ARG002
-        """Removes the port from the guest and unplugs it. Not attached: nothing happens."""
+        """Removes the port from the guest and unplugs it. Not attached: nothing happens.
+
+        Raises `GuestFailed` if the guest does not release it.
+        """
         raise unsupported("detach ports")
