@@ -30,7 +30,11 @@ class _Forwarder:
     process: subprocess.Popen[bytes]
 
     def end(self) -> None:
-        self.process.communicate(timeout=_END_SECONDS)
+        """It ends with its standard input."""
+        try:
+            self.process.communicate(timeout=_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
 
 
 class LabDriver(LibvirtDriver):

@@ -1,8 +1,9 @@
-"""The connection to libvirtd: opened when needed, opened anew after libvirtd was restarted, every call with a timeout."""
+"""The connection to libvirtd: opened when it is needed, and again after libvirtd was restarted. Every call has a timeout."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -24,7 +25,7 @@ _CONNECT_SECONDS = 10.0
 
 
 class Connection:
-    """Runs calls on a live connection. ``call`` gives `GuestFailed` for whatever libvirt says or does not say."""
+    """Calls libvirtd at ``uri``. ``timeout``: seconds for a call that says nothing else. ``name`` is for the names of threads."""
 
     def __init__(self, uri: str, *, name: str, timeout: float) -> None:
         self.events = GuestEvents()
@@ -39,22 +40,30 @@ class Connection:
         self.call("connect", lambda connection: connection.getVersion())
 
     def close(self) -> None:
-        with self._lock:
-            connection, self._open = self._open, None
-        if connection is not None:
-            _close(connection)
+        # A libvirtd that hangs while it is connected to holds the lock: its connection is left to the end of the process.
+        if self._lock.acquire(timeout=_CONNECT_SECONDS):
+            try:
+                connection, self._open = self._open, None
+            finally:
+                self._lock.release()
+            if connection is not None:
+                _close(connection)
         self._pool.shutdown(wait=False, cancel_futures=True)
         EVENT_LOOP.release()
 
     def call(
         self, what: str, function: Callable[[Any], _T], *, timeout: float | None = None, again: bool = False
     ) -> _T:
-        """``function(connection)``, in a thread of its own. ``what`` completes "The hypervisor failed to ...".
+        """``function(connection)``, in another thread. ``what`` completes "The hypervisor failed to ...".
 
-        ``again``: it changes nothing, or nothing more when called twice, so a call that lost its connection is repeated.
+        ``timeout`` in seconds (None: the connection's). A call that did not begin within it is not begun any more: a caller
+        who was refused must not find the guest started later. ``again``: the function changes nothing, or nothing more when
+        called twice, so a call that lost its connection is repeated.
+
+        Raises `GuestFailed` if the hypervisor refuses, or does not answer in time.
         """
         seconds = timeout if timeout is not None else self._timeout
-        future = self._pool.submit(self._with_connection, function, again)
+        future = self._pool.submit(self._with_connection, function, again, time.monotonic() + seconds)
         try:
             return future.result(seconds)
         except FutureTimeoutError as error:
@@ -64,11 +73,11 @@ class Connection:
             raise GuestFailed(f"The hypervisor failed to {what}.", details=str(error)) from error
 
     def call_aside(self, what: str, function: Callable[[Any], _T], *, timeout: float | None = None) -> _T:
-        """As `call`, over a connection opened for it: libvirtd takes few calls of a connection at a time, so one that may take
+        """As `call`, over a connection of its own: libvirtd takes few calls of a connection at a time, so one that may take
         long, or hang, would keep all others waiting. One that does not answer in time is left to itself.
         """
         seconds = timeout if timeout is not None else self._timeout
-        call = AsideCall(self._uri, function)
+        call = AsideCall(self._uri, function, begin_within=seconds)
         call.start()
         if not call.ended.wait(seconds):
             raise GuestFailed(f"The hypervisor did not answer within {seconds:.0f} s when asked to {what}.")
@@ -82,8 +91,10 @@ class Connection:
         call.start()
         return call
 
-    def _with_connection(self, function: Callable[[Any], _T], again: bool) -> _T:
+    def _with_connection(self, function: Callable[[Any], _T], again: bool, end: float) -> _T:
+        """``end``: when the caller stops waiting, on the clock of `time.monotonic`."""
         connection = self._connected()
+        _check_in_time(end)
         try:
             return function(connection)
         except libvirt.libvirtError:
@@ -92,7 +103,9 @@ class Connection:
             self._discard(connection)
             if not again:
                 raise
-        return function(self._connected())
+        connection = self._connected()
+        _check_in_time(end)
+        return function(connection)
 
     def _connected(self) -> Any:
         with self._lock:
@@ -121,10 +134,11 @@ class Connection:
 
 
 class AsideCall(threading.Thread, Generic[_T]):
-    """A call over a connection of its own."""
+    """A call over a connection of its own. ``begin_within``: seconds; later it is not begun any more. None: it always is."""
 
-    def __init__(self, uri: str, function: Callable[[Any], _T]) -> None:
+    def __init__(self, uri: str, function: Callable[[Any], _T], *, begin_within: float | None = None) -> None:
         super().__init__(name="libvirt-aside", daemon=True)
+        self._end = None if begin_within is None else time.monotonic() + begin_within
         self.ended = threading.Event()
         self.error: Exception | None = None
         self._uri = uri
@@ -136,6 +150,8 @@ class AsideCall(threading.Thread, Generic[_T]):
             connection = libvirt.open(self._uri)
             try:
                 connection.setKeepAlive(_KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT)
+                if self._end is not None:
+                    _check_in_time(self._end)
                 self._answers.append(self._function(connection))
             finally:
                 _close(connection)
@@ -144,11 +160,21 @@ class AsideCall(threading.Thread, Generic[_T]):
         finally:
             self.ended.set()
 
+    def do_not_begin(self) -> None:
+        """Nobody waits for the call: if it has not reached the hypervisor yet, it does nothing there."""
+        self._end = time.monotonic()
+
     def answer(self) -> _T:
         """Of a call that ended; raises what it raised."""
         if self.error is not None:
             raise self.error
         return self._answers[0]
+
+
+def _check_in_time(end: float) -> None:
+    """Raises `GuestFailed` for a call whose caller does not wait any more."""
+    if time.monotonic() >= end:
+        raise GuestFailed("The hypervisor could be reached only when nobody waited for it any more.")
 
 
 def _is_lost(connection: Any) -> bool:

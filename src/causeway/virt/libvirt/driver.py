@@ -380,17 +380,18 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         return self._kept.export(instance.uuid)
 
     def stash_disks(self, uuid: str) -> None:
+        power.check_off(self._connection, uuid, "stashed")
         self._disks.stash(uuid)
 
     def restore_stashed_disks(self, uuid: str) -> None:
+        power.check_off(self._connection, uuid, "restored")
         self._disks.restore(uuid)
 
     def delete_stashed_disks(self, uuid: str) -> None:
         self._disks.delete_stashed(uuid)
 
     def delete_disks(self, uuid: str) -> None:
-        if power.state(self._connection, uuid) in (PowerState.RUNNING, PowerState.PAUSED):
-            raise GuestFailed(f"The disks of server {uuid} can't be deleted while its guest runs.")
+        power.check_off(self._connection, uuid, "deleted")
         self._delete_disks(uuid)
 
     def _delete_disks(self, uuid: str) -> None:

@@ -89,6 +89,8 @@ class LiveMigrations:
 
     def abort(self, uuid: str, call: AsideCall[None] | None = None) -> None:
         """``call``: it may be about to begin a migration, so its end is waited for, too."""
+        if call is not None:
+            call.do_not_begin()
         end = time.monotonic() + _ABORT_SECONDS
         with self._connection.events.job_ended(uuid) as ended:
             while True:

@@ -147,11 +147,13 @@ class MovingGuests(Driver, ABC):
         uuid = spec.instance.uuid
         if saved_memory.is_awake(self._connection, self._disks, uuid):
             return
-        if self.saved_memory(uuid) is None:
+        state, has_memory = power.state(self._connection, uuid), self.saved_memory(uuid) is not None
+        if not has_memory:
             power.check_not_in_transit(self._connection, uuid)
-        if power.state(self._connection, uuid) is PowerState.RUNNING:
-            raise GuestFailed(f"The guest of server {uuid} runs already.")
-        # What is left of an attempt that was broken off.
+        if state is PowerState.RUNNING or (state is PowerState.PAUSED and not has_memory):
+            # Its memory is nowhere else.
+            raise GuestFailed(f"The guest of server {uuid} lives here already.")
+        # An interrupted attempt may have made the guest, which did not run: its memory is in the file.
         power.destroy_and_undefine(self._connection, uuid)
         with undone_on_failure() as undo:
             xml = self._make_whole(spec, undo)

@@ -51,7 +51,13 @@ def served(
         finally:
             if server.poll() is None:
                 server.terminate()
-                server.wait(_END_SECONDS)
+                try:
+                    server.wait(_END_SECONDS)
+                except subprocess.TimeoutExpired:
+                    # It hangs at its file; nobody else may find it at that one later.
+                    server.kill()
+                    with suppress(subprocess.TimeoutExpired):
+                        server.wait(_END_SECONDS)
             if server.stdout is not None:
                 server.stdout.close()
 

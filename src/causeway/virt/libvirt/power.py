@@ -10,6 +10,7 @@ from typing import Any
 
 import libvirt
 
+from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.presence import refuse_in_transit
@@ -26,7 +27,8 @@ _POWER_STATES = {
     libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_SHUTOFF: PowerState.SHUTDOWN,
     libvirt.VIR_DOMAIN_CRASHED: PowerState.CRASHED,
-    libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.SUSPENDED,
+    # Its own system sleeps (S3). QEMU still has its memory, and its disks open: it may wake at any time.
+    libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.RUNNING,
 }
 OFF = (PowerState.SHUTDOWN, PowerState.CRASHED, None)
 _UNDEFINE = (
@@ -78,6 +80,12 @@ def check_not_in_transit(connection: Connection, uuid: str) -> None:
             refuse_in_transit(domain)
 
     connection.call(f"say whether guest {uuid} is on its way", check, again=True)
+
+
+def check_off(connection: Connection, uuid: str, what: str) -> None:
+    """Raises `GuestFailed` while a guest uses the disks of a server. ``what`` completes "can't be ..."."""
+    if state(connection, uuid) not in OFF:
+        raise GuestFailed(f"The disks of server {uuid} can't be {what} while its guest runs.")
 
 
 def start_paused(connection: Connection, uuid: str, xml: str) -> None:

@@ -19,9 +19,14 @@ from oslo_concurrency import lockutils, processutils
 
 from causeway.errors import ClaimRefused, GuestFailed
 from causeway.model.block_device import BlockDevice
+from causeway.virt.libvirt.bounded import within
 from causeway.virt.libvirt.domain_xml import GuestDisk
 
 _SCAN_ATTEMPTS = 5
+# Seconds for os-brick to connect or disconnect a volume: programs that it runs have no timeout (`mount` of a dead server).
+_CONNECT_SECONDS = 300.0
+# Seconds for it to look at this machine.
+_LOOK_SECONDS = 60.0
 _BRICK_ERRORS = (brick_exception.BrickException, processutils.ProcessExecutionError, OSError, ValueError)
 
 
@@ -93,23 +98,30 @@ class Volumes:
 
     def _connect(self, volume: BlockDevice) -> GuestDisk:
         info = volume.connection_info or {}
-        try:
+
+        def connect() -> GuestDisk:
             device = self._connector(str(info.get("driver_volume_type", ""))).connect_volume(_data(info))
             path = Path(str(device["path"]))
-            mode = path.stat().st_mode
+            return self.as_disk(volume, path, is_block=stat.S_ISBLK(path.stat().st_mode))
+
+        try:
+            return within(_CONNECT_SECONDS, f"connect volume {volume.volume_id}", connect)
         except _BRICK_ERRORS as error:
             raise GuestFailed(f"Volume {volume.volume_id} could not be connected.", details=str(error)) from error
-        return self.as_disk(volume, path, is_block=stat.S_ISBLK(mode))
 
     def _disconnect(self, volume: BlockDevice) -> None:
         info = volume.connection_info
         if not info:
             return
         data = _data(info)
-        try:
+
+        def disconnect() -> None:
             self._connector(str(info.get("driver_volume_type", ""))).disconnect_volume(
                 data, {"path": data.get("device_path")}, force=True, ignore_errors=True
             )
+
+        try:
+            within(_CONNECT_SECONDS, f"disconnect volume {volume.volume_id}", disconnect)
         except _BRICK_ERRORS as error:
             raise GuestFailed(f"Volume {volume.volume_id} could not be disconnected.", details=str(error)) from error
 
@@ -143,10 +155,15 @@ class Volumes:
 def connector_of(hostname: str, host_ip: str) -> dict[str, Any]:
     """What the volume service needs to know of this machine to export a volume to it. Raises `GuestFailed`."""
     _need_no_helper()
-    try:
-        found = connector.get_connector_properties(
+
+    def look() -> dict[str, Any]:
+        found: dict[str, Any] = connector.get_connector_properties(
             root_helper="", my_ip=host_ip, multipath=False, enforce_multipath=False, host=hostname
         )
+        return found
+
+    try:
+        found = within(_LOOK_SECONDS, "say what it connects volumes with", look)
     except _BRICK_ERRORS as error:
         raise GuestFailed(
             "What this host has to connect volumes with could not be found out.", details=str(error)
