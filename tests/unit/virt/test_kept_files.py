@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from causeway import durable
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
@@ -80,6 +81,32 @@ def test_a_guest_that_moves_before_it_was_started_takes_what_was_restored(kept: 
     put(beside(kept), "newer")
     kept.put_beside_disks(UUID)
     assert (beside(kept) / STATE).read_text() == "newer" and not known(kept).exists()
+
+
+def test_a_state_that_was_placed_and_half_deleted_beside_the_disks_is_not_placed_again(
+    kept: KeptFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host's power fails while what was placed is deleted."""
+    put(beside(kept), "state")
+    put(beside(kept), "other", "tpm2/other")
+    delete_tree = durable.delete_tree
+
+    def fail_in_the_middle(folder: Path) -> None:
+        if not (folder / STATE).exists():
+            return delete_tree(folder)
+        (folder / STATE).unlink()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(durable, "delete_tree", fail_in_the_middle)
+    with pytest.raises(KeyboardInterrupt):
+        kept.place(UUID)
+    monkeypatch.setattr(durable, "delete_tree", delete_tree)
+    kept.place(UUID)
+    assert (known(kept) / STATE).read_text() == "state" and not beside(kept).exists()
+    kept.put_beside_disks(UUID)
+    kept.place(UUID)
+    assert (known(kept) / STATE).read_text() == "state"
+    assert [path.name for path in kept.disks.folder(UUID).iterdir()] == []
 
 
 def test_what_is_missing_at_the_target_is_reported(kept: KeptFiles, tmp_path: Path) -> None:

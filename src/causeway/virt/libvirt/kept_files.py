@@ -64,7 +64,11 @@ class KeptFiles:
         _copy(kept, place)
         # libvirt gives what is in there to the account that TPMs run as.
         place.chmod(0o711)
-        durable.delete_tree(kept)
+        # What is beside the disks counts, so it must never be half there: it loses its name before it is deleted.
+        placed = kept.with_name(f".{_TPM}.placed")
+        durable.delete_tree(placed)
+        durable.rename(kept, placed)
+        durable.delete_tree(placed)
 
     def put_beside_disks(self, uuid: str) -> None:
         """When the hypervisor does not know the guest any more."""
