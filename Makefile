@@ -25,7 +25,7 @@ lint: install ## ruff, mypy --strict of code and tests, who may import whom, and
 	done; \
 	[ -z "$$failed" ] || { echo "lint: failed:$$failed"; exit 1; }
 
-format: install ## lets ruff mend what it can
+format: install ## lets ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

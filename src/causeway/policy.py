@@ -269,7 +269,7 @@ _RULES: list[tuple[str, str, str, str]] = [
      "GET /operations/{operation_id}"),
     ("causeway:operations:cancel", ADMIN, "Cancel an operation", "DELETE /operations/{operation_id}"),
     ("causeway:servers:operations:index", ADMIN, "List a server's operations", "GET /servers/{server_id}/operations"),
-    ("causeway:audit", ADMIN, "Audit the cloud, and mend what is safe",
+    ("causeway:audit", ADMIN, "Audit the cloud, and fix what is safe",
      "GET /os-causeway/audit, POST /os-causeway/audit, POST /os-causeway/audit/servers/{server_id}"),
     ("causeway:leftovers:index", ADMIN, "List what hosts are to clean when they come back", "GET /os-causeway/leftovers"),
     ("causeway:cells:index", ADMIN, "List cells with the numbers of their hosts and servers", "GET /os-causeway/cells"),

@@ -26,14 +26,14 @@ def show(request: ApiRequest) -> Response:
 
 
 @handler(answer=ours.AUDIT)
-def mend(request: ApiRequest) -> Response:
-    """The same, and mends what is safe first."""
+def fix(request: ApiRequest) -> Response:
+    """The same, and fixes what is safe first."""
     return _audit(request, fix=True)
 
 
 @handler(query=PLACE, answer=ours.AUDIT)
 def map_server(request: ApiRequest, server_id: str) -> Response:
-    """Maps a server that can't be reached to where its only guest and disks are; what was mended and what is left."""
+    """Maps a server that can't be reached to where its only guest and disks are; what was fixed and what is left."""
     request.authorize(RULE)
     cell, host = request.param("cell"), request.param("host")
     if not cell or not host:

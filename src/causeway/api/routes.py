@@ -157,7 +157,7 @@ ROUTES: list[Route] = [
     _delete("/operations/{operation_id}", operations.cancel),
     _get("/servers/{server_id}/operations", operations.index_of_server),
     _get("/os-causeway/audit", audit.show),
-    _post("/os-causeway/audit", audit.mend),
+    _post("/os-causeway/audit", audit.fix),
     _post("/os-causeway/audit/servers/{server_id}", audit.map_server),
     _get("/os-causeway/leftovers", cleanups.index),
     _get("/os-causeway/cells", cells.index),

@@ -2,7 +2,7 @@
 
 API database, cell databases, Placement, image, network and volume service, and the hypervisors of all hosts: each knows a
 part of every server. What they say together is true only if it fits. This package reads all of it, says what does not fit,
-and mends what can be mended without guessing.
+and fixes what can be fixed without guessing.
 
 It reads a living cloud:
 
@@ -21,7 +21,7 @@ It reads a living cloud:
 - `checks/`: one small pure function per kind of disagreement, `checks.CHECKS` lists them.
 - `fixes`: what is safe: what moves that have ended orphaned, flags and states that follow from what is certain. A guest that
   runs is never touched, nor are disks that may be the only copy.
-- `run`: the two looks, and mending.
+- `run`: the two looks, and the fixes.
 """
 
 from causeway.audit.run import audit_cloud, audit_embedded

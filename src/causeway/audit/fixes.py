@@ -1,4 +1,4 @@
-"""Mends what is safe. Before each fix it is looked once more whether somebody has begun to work on the server."""
+"""Fixes what is safe. Before each fix it is looked once more whether somebody has begun to work on the server."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ LOG = logging.getLogger(__name__)
 WHATEVER_THE_TASK = frozenset({"clear_task_state", "end_event", "delete_image", "delete_build_request"})
 
 
-def mend(services: AuditServices, disagreements: list[Disagreement]) -> list[Disagreement]:
-    """Applies the fixes that there are; returns the disagreements that are mended. The others say why they are left."""
-    mended = []
+def apply(services: AuditServices, disagreements: list[Disagreement]) -> list[Disagreement]:
+    """Applies the fixes that there are; returns those that are fixed. The others say why they are left."""
+    fixed = []
     for disagreement in disagreements:
         if disagreement.fix is None:
             continue
@@ -39,12 +39,12 @@ def mend(services: AuditServices, disagreements: list[Disagreement]) -> list[Dis
             _guard(services, disagreement)
             ACTIONS[disagreement.fix.action](services, **disagreement.fix.arguments)
         except errors.CausewayError as failure:
-            disagreement.left = f"Not mended: {failure.message}"
-            LOG.warning("Audit: %s was not mended: %s %s", disagreement.kind, failure.message, failure.details)
+            disagreement.left = f"Not fixed: {failure.message}"
+            LOG.warning("Audit: %s was not fixed: %s %s", disagreement.kind, failure.message, failure.details)
             continue
-        LOG.warning("Audit: mended by %s: %s", disagreement.fix.action, disagreement.message)
-        mended.append(disagreement)
-    return mended
+        LOG.warning("Audit: fixed by %s: %s", disagreement.fix.action, disagreement.message)
+        fixed.append(disagreement)
+    return fixed
 
 
 def _guard(services: AuditServices, disagreement: Disagreement) -> None:

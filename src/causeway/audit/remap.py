@@ -5,7 +5,7 @@ log) while its guest runs. All hosts are looked at first. If anything is in two 
 host or a database does not answer, nothing is done: a guess could give the server's name to the wrong one of two copies.
 
 In this order, and may be repeated: the record in the cell says the host and is shown, other records are hidden, the mapping
-(and a request spec, if it was lost too) is written. Then what follows from it is mended: allocations and orphaned copies.
+(and a request spec, if it was lost too) is written. Then what follows from it is fixed: allocations and orphaned copies.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROUNDS = 3
 
 
 def map_server(services: AuditServices, *, uuid: str, cell: str, host: str) -> Report:
-    """Does it, and reports what was mended of this server and what still does not fit.
+    """Does it, and reports what was fixed of this server and what still does not fit.
 
     Raises Conflict if it must not be done, BadRequest if there is no such cell.
     """
@@ -47,10 +47,10 @@ def map_server(services: AuditServices, *, uuid: str, cell: str, host: str) -> R
     for _round in range(ROUNDS):
         snapshot = gather(services, stale_after=float(services.conf.long_rpc_timeout), bindings_of={uuid})
         found = [each for each in run_checks(snapshot) if each.server == uuid]
-        mended = fixes.mend(services, [each for each in found if each.fix is not None and each.fix.action in FOLLOWS])
-        report.mended += mended
-        report.disagreements = [each for each in found if each not in mended]
-        if not mended:
+        fixed = fixes.apply(services, [each for each in found if each.fix is not None and each.fix.action in FOLLOWS])
+        report.mended += fixed
+        report.disagreements = [each for each in found if each not in fixed]
+        if not fixed:
             break
     report.unreached, report.seconds = snapshot.unreached, round(time.monotonic() - started, 3)
     return report

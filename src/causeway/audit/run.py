@@ -1,4 +1,4 @@
-"""Audits a cloud: looks, looks again, mends."""
+"""Audits a cloud: looks, looks again, fixes what is safe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from causeway.store.database import Database, utcnow
 PAUSE = 1.0
 # Looks at servers that change each time.
 LOOKS = 4
-# Mending one thing can bring another to light.
+# Fixing one thing can bring another to light.
 ROUNDS = 4
 
 
@@ -36,7 +36,7 @@ class _Findings:
 def audit_cloud(
     services: AuditServices, *, fix: bool = False, pause: float = PAUSE, stale_after: float | None = None
 ) -> Report:
-    """Lists every disagreement; with ``fix`` mends what is safe first and lists what is left.
+    """Lists every disagreement; with ``fix`` fixes what is safe first and lists what is left.
 
     ``pause``: seconds between two looks. ``stale_after``: seconds after which work that is in no journal must have ended
     (None: ``long_rpc_timeout``, which bounds every piece of work).
@@ -47,11 +47,11 @@ def audit_cloud(
     for _round in range(ROUNDS if fix else 1):
         found = _look_twice(services, pause, stale)
         report.unreached, report.in_motion, report.counts = found.unreached, found.in_motion, found.counts
-        mended = fixes.mend(services, found.disagreements) if fix else []
-        keys = {disagreement.key for disagreement in mended}
+        fixed = fixes.apply(services, found.disagreements) if fix else []
+        keys = {disagreement.key for disagreement in fixed}
         report.disagreements = [each for each in found.disagreements if each.key not in keys]
-        report.mended += mended
-        if not mended:
+        report.mended += fixed
+        if not fixed:
             break
     report.seconds = round(time.monotonic() - started, 3)
     return report

@@ -38,7 +38,7 @@ class Place:
 @state_dir_option
 @os_cloud_option
 @click.option("--config-file", multiple=True, help="Audit from this process, with these options.")
-@click.option("--fix", is_flag=True, help="Mend what is safe, and say what is left.")
+@click.option("--fix", is_flag=True, help="Fix what is safe, and say what is left.")
 @click.option(
     "--map-server", "server", help="Map this server (uuid) again to --cell and --host, where its only guest is."
 )
@@ -136,7 +136,7 @@ def _from_here(config_files: tuple[str, ...], fix: bool, place: Place | None = N
 def show(report: Report, console: Console) -> None:
     """The report for people."""
     if report.mended:
-        console.print(_table("Mended", report.mended))
+        console.print(_table("Fixed", report.mended))
     if report.disagreements:
         console.print(_table("Disagreements", report.disagreements))
     for missing in report.unreached:
@@ -148,14 +148,14 @@ def show(report: Report, console: Console) -> None:
     if report.is_clean:
         console.print("[green]All agree.[/]")
     else:
-        console.print(f"[red]{len(report.disagreements)} disagreements[/], {len(report.mended)} mended.")
+        console.print(f"[red]{len(report.disagreements)} disagreements[/], {len(report.mended)} fixed.")
 
 
 def _table(title: str, disagreements: list[Disagreement]) -> Table:
     table = Table(
-        Column("Kind", no_wrap=True), "Server", "What", "Mend", title=title, title_justify="left", show_lines=True
+        Column("Kind", no_wrap=True), "Server", "What", "Fix", title=title, title_justify="left", show_lines=True
     )
     for found in sorted(disagreements, key=lambda each: (list(Severity).index(each.severity), each.kind)):
-        mend = words.mend(msgspec.to_builtins(found), mended=title == "Mended")
-        table.add_row(f"[{COLORS[found.severity]}]{found.kind}[/]", found.server or "", found.message, mend)
+        fix = words.fix(msgspec.to_builtins(found), fixed=title == "Fixed")
+        table.add_row(f"[{COLORS[found.severity]}]{found.kind}[/]", found.server or "", found.message, fix)
     return table

@@ -28,7 +28,7 @@ COMMANDS = {
     "audit": (
         "causeway.cli.audit",
         "audit",
-        "Hold everything that knows of servers against each other; mend what is safe.",
+        "Hold everything that knows of servers against each other; fix what is safe.",
     ),
     "operation": (
         "causeway.cli.operation",

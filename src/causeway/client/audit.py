@@ -12,15 +12,15 @@ from causeway.client.columns import Columns, Entry, Judged, Rows, rows
 SEVERITIES = ("critical", "error", "warning")
 
 
-def _columns(*, mended: bool) -> Columns:
+def _columns(*, fixed: bool) -> Columns:
     return [
         ("Severity", lambda each: each["severity"]),
         ("Kind", lambda each: each["kind"]),
         ("Server", lambda each: each["server"]),
         ("Resource", lambda each: each["resource"]),
         ("Message", lambda each: each["message"]),
-        ("Mended", lambda _each: mended),
-        ("Mend", lambda each: words.mend(each, mended=mended)),
+        ("Mended", lambda _each: fixed),
+        ("Mend", lambda each: words.fix(each, fixed=fixed)),
     ]
 
 
@@ -36,7 +36,7 @@ class AuditCloud(Judged, command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("--fix", action="store_true", help="Mend what is safe, and list what is left")
+        parser.add_argument("--fix", action="store_true", help="Fix what is safe, and list what is left")
         parser.add_argument(
             "--timeout",
             metavar="<seconds>",
@@ -57,6 +57,6 @@ class AuditCloud(Judged, command.Lister):
         looked = ", ".join(f"{count} {name}" for name, count in report["counts"].items())
         self.note(f"Looked at {looked} in {report['seconds']:.1f} s.")
         self.status = 1 if report["disagreements"] else 2 if report["unreached"] else 0
-        titles, mended = rows(_columns(mended=True), sorted(report["mended"], key=_by_severity))
-        _titles, left = rows(_columns(mended=False), sorted(report["disagreements"], key=_by_severity))
-        return titles, [*mended, *left]
+        titles, fixed = rows(_columns(fixed=True), sorted(report["mended"], key=_by_severity))
+        _titles, left = rows(_columns(fixed=False), sorted(report["disagreements"], key=_by_severity))
+        return titles, [*fixed, *left]

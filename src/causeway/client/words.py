@@ -123,11 +123,11 @@ def check(shown: Shown) -> str:
 # --- an audit
 
 
-def mend(disagreement: Shown, *, mended: bool) -> str:
-    """How it can be mended, or was, or why not."""
+def fix(disagreement: Shown, *, fixed: bool) -> str:
+    """How it can be fixed, or was, or why not."""
     if disagreement["left"]:
         return str(disagreement["left"])
     if disagreement["fix"] is None:
         return ""
     action = str(disagreement["fix"]["action"]).replace("_", " ")
-    return action if mended else f"--fix: {action}"
+    return action if fixed else f"--fix: {action}"

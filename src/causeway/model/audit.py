@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 @dataclass
 class Fix:
-    """How a disagreement can be mended safely: a name of `causeway.audit.fixes.ACTIONS` and its arguments."""
+    """How a disagreement can be fixed safely: a name of `causeway.audit.fixes.ACTIONS` and its arguments."""
 
     action: str
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Disagreement:
     resource: str
     server: str | None
     message: str
-    # None: there is no safe way to mend it, and ``left`` says why
+    # None: there is no safe way to fix it, and ``left`` says why
     fix: Fix | None = None
     left: str = ""
 
@@ -46,7 +46,7 @@ class Disagreement:
 
 @dataclass
 class Report:
-    """What an audit found. ``disagreements`` are those that are there when it ends, ``mended`` those that it ended."""
+    """What an audit found. ``disagreements`` are those that are there when it ends, ``mended`` those that it fixed."""
 
     started_at: datetime
     seconds: float = 0.0

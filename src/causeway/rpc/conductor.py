@@ -138,7 +138,7 @@ class ConductorClient(Client):
 
     @call(since="1.0", monitor=True)
     def audit(self, context: RequestContext, *, fix: bool) -> Report:
-        """Holds everything that knows of servers against each other; ``fix``: mends what is safe."""
+        """Holds everything that knows of servers against each other; ``fix``: fixes what is safe."""
 
     @call(since="1.0", monitor=True)
     def map_server(self, context: RequestContext, *, instance_uuid: str, cell: str, host: str) -> Report:

@@ -50,7 +50,7 @@ def test_json_is_for_scripts(cloud: AuditedCloud, orphan: str) -> None:
 def test_fix_mends_and_then_all_agree(cloud: AuditedCloud) -> None:
     result = run(cloud, "--fix")
     assert result.exit_code == 0, result.output
-    assert "Mended" in result.output and "allocation.missing" in result.output
+    assert "Fixed" in result.output and "allocation.missing" in result.output
     assert run(cloud).exit_code == 0
 
 

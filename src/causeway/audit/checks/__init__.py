@@ -35,7 +35,7 @@ class Check:
     needs: tuple[str, ...] = ()
 
 
-# Mended in this order: what later ones rely on comes first.
+# Fixed in this order: what later ones rely on comes first.
 CHECKS: tuple[Check, ...] = (
     Check(moves.stuck),
     Check(moves.without_server),

@@ -170,5 +170,5 @@ def unfinished_deletes(snapshot: Snapshot) -> Iterator[Disagreement]:
                 "record",
                 record.uuid,
                 f"The server was deleted by its user, but is still there ({record.vm_state}).",
-                left="Its fault says what failed; delete it again when that is mended.",
+                left="Its fault says what failed; delete it again when that is fixed.",
             )

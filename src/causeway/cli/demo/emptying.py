@@ -1,6 +1,6 @@
 """The last chapter: cell1 must be empty, and is deleted.
 
-One server can't go, which is mended; one waits, as its owner asked.
+One server can't go, which is fixed; one waits, as its owner asked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The chapter of a server that does not boot at its new host: its owner rescues it and mends it at its console."""
+"""The chapter of a server that does not boot at its new host: its owner rescues it and repairs it at its console."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from causeway.console.cloud import serial_page
 # Where a boot loader of the demonstration's image reads what to boot.
 _LOADER = "boot/extlinux/extlinux.conf"
 _BREAK = f"test -e /disk/loader || cp /disk/{_LOADER} /disk/loader; rm -f /disk/{_LOADER}; sync; test -s /disk/loader"
-_MEND = (
+_REPAIR = (
     "mkdir -p /own; test -e /own/boot || mount -t ext4 /dev/vdb1 /own; "
     f"cp /own/loader /own/{_LOADER}; sync; grep -q LABEL /own/{_LOADER}"
 )
@@ -38,7 +38,7 @@ class RescuingChapter(NeighbourChapter):
             check("its console opens in a browser", title.startswith("Serial console"), str(picture))
         with self._open_console(server) as console:
             check("it boots a rescue disk, and its own disk is its second one", console.do("test -b /dev/vdb1"))
-            check("its owner mends the boot loader there", console.do(_MEND), _LOADER)
+            check("its owner repairs the boot loader there", console.do(_REPAIR), _LOADER)
         watch = self._watched(server, {"ACTIVE"}, ("unrescue", server.name))
         check("the server is ACTIVE again", watch.statuses[-1] == "ACTIVE")
         before, now = server.at_first, self._console(server, after_boot=server.at_first.boot)

@@ -72,7 +72,7 @@ class Story(EmptyingChapter):
                 with apart:
                     self._migrate_live(third, self._elsewhere(third), LONGEST_STANDING_STILL)
             if can_type():
-                self._screen.heading("10. A fourth one does not boot after its move: its owner rescues and mends it")
+                self._screen.heading("10. A fourth one does not boot after its move: its owner rescues and repairs it")
                 fourth = Traveller("story-4", "story-data-4")
                 self._boot(fourth)
                 self._rescue(fourth, IMAGE)

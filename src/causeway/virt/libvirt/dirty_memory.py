@@ -1,7 +1,7 @@
 """Which guests must stand still while their memory is copied, because the hypervisor misses what they write to it.
 
 QEMU before 9.0 misses writes of emulated guests: when it begins a round, it does not notify their processors that each page is
-to be reported anew (`cpu_physical_memory_sync_dirty_bitmap`; mended upstream in March 2024: "physmem: Fix migration dirty
+to be reported anew (`cpu_physical_memory_sync_dirty_bitmap`; fixed upstream in March 2024: "physmem: Fix migration dirty
 bitmap coherency with TCG memory access"; not in Debian 12). What was written later to a page that had been sent is not sent
 again, and the guest's kernel crashes at the target. KVM counts in the kernel, and is not concerned.
 """
@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 _EMULATED = "qemu"
 # As libvirt writes 9.0.0.
-_MENDED = 9_000_000
+_FIXED_IN = 9_000_000
 
 
 def is_missed(hypervisor: Any, domain_xml: str) -> bool:
@@ -23,4 +23,4 @@ def is_missed(hypervisor: Any, domain_xml: str) -> bool:
 
 def is_missed_of(hypervisor: Any, virt_type: str) -> bool:
     """Whether writes of such guests (``kvm``, ``qemu``) would be."""
-    return virt_type == _EMULATED and int(hypervisor.getVersion()) < _MENDED
+    return virt_type == _EMULATED and int(hypervisor.getVersion()) < _FIXED_IN
