@@ -1,9 +1,9 @@
 """What a guest's firmware and TPM keep between boots, as one file that travels with its disks.
 
-It is a map (MessagePack) from the names of files to their contents, some hundred KiB in all. Names are paths below the folder of
-the guest's disks. The file comes from another host: what it names is checked before anything is written.
+The file is a map (MessagePack) from the names of files to their contents, some hundred KiB in all. Names are paths below the
+folder of the guest's disks. Since the file comes from another host, its names are checked before anything is written.
 
-``kept.json`` in the folder of the disks says what was there when the guest left, or came: that must be there, too, before the
+``kept.json`` in the folder of the disks lists what existed when the guest left or arrived. All of it must exist before the
 other copy of the server is deleted.
 """
 
@@ -22,16 +22,17 @@ from causeway.hardware.firmware import Firmware, FirmwareType, SecureBoot
 
 NVRAM, NVRAM_SECURE = "nvram", "nvram-secure"
 _LIST = "kept.json"
-# NVRAM, or a file of a TPM.
+# The NVRAM, or a file of a TPM.
 _NAME = re.compile(r"nvram(-secure)?|tpm[0-9.]*(/[A-Za-z0-9][A-Za-z0-9._-]{0,63}){0,3}")
-#: Bytes; a flash of variables has half a MiB, a TPM some KiB.
+#: Bytes. The variables of UEFI take half a MiB, a TPM some KiB.
 LIMIT = 16 << 20
 
 
 def nvram_of(firmware: Firmware, *, is_secure: bool | None = None) -> str | None:
-    """The name of the file with the variables of UEFI. Those of secure boot, with its keys, are of no use without it.
+    """The name of the file with the variables of UEFI; None: the guest has no UEFI.
 
-    ``is_secure``: whether it is on; None: if it is asked for.
+    Secure boot has a file of its own: variables with its keys are useless without it. ``is_secure``: whether secure boot is on
+    (None: it is on if the firmware asks for it).
     """
     if firmware.type is not FirmwareType.UEFI:
         return None
@@ -60,14 +61,14 @@ def unpack(path: Path) -> dict[str, bytes]:
 
 
 def write(folder: Path, content: Mapping[str, bytes]) -> None:
-    """Puts files in their places below ``folder``; each is whole and synced."""
+    """Writes the files below ``folder``; each is complete and synced."""
     for name, data in content.items():
         durable.make_folder((folder / name).parent)
         durable.write(folder / name, data, mode=0o600)
 
 
 def note(folder: Path, names: Iterable[str]) -> None:
-    """These must be there for the server to live on from what is in the folder."""
+    """Records which files must exist for the server to run from what is in the folder."""
     durable.write(folder / _LIST, json.dumps(sorted(names)))
 
 

@@ -1,8 +1,9 @@
-"""What hypervisors report and get in a live migration: a guest goes to another host without stopping.
+"""What hypervisors are given and report in a live migration: a guest goes to another host without stopping.
 
-The order of things: the target's driver makes ready what is to receive the guest (`Driver.prepare_live_target`), the source's has
-the guest go there (`Driver.live_migrate`). Whatever a call answers, **who owns the guest is what the two hypervisors show**
-(`Driver.presence`): a caller's error proves nothing, and no code resumes a guest that is paused for a migration.
+First the driver of the target makes what the guest needs there (`LiveMigrationMethods.prepare_live_target`), then the driver of
+the source sends the guest (`LiveMigrationMethods.live_migrate`). Whatever a call answers, **which host owns the guest is what
+the two hypervisors show** (`LiveMigrationMethods.presence`): an error of a call proves nothing, and no code resumes a guest
+that is paused for a migration.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ class Presence(StrEnum):
 
     ABSENT = "absent"
     RUNNING = "running"
-    #: by its user, or for another reason that has nothing to do with a migration
+    #: by its user, or for another reason that is no migration
     PAUSED = "paused"
-    #: it is only coming in: its memory is not all here
+    #: it is arriving: not all of its memory is here
     INCOMING = "incoming"
-    #: it stood still to be handed over; only the other side shows who may resume it
+    #: it was stopped to be handed over; only what the other host shows says which of them may resume it
     PAUSED_FOR_MIGRATION = "paused for migration"
-    #: known, and not running
+    #: the hypervisor knows it, and it does not run
     OFF = "off"
     CRASHED = "crashed"
 
     @property
     def is_alive(self) -> bool:
-        """Whether the guest's memory is here, and here alone."""
+        """Whether the guest's memory is on this host and nowhere else."""
         return self in (Presence.RUNNING, Presence.PAUSED)
 
 
 @dataclass
 class LiveDisk:
-    """A local disk of a guest that the target makes room for. ``size``: bytes that the guest sees of it."""
+    """A local disk of a guest, for which the target makes an empty one. ``size``: bytes that the guest sees."""
 
     name: str
     size: int
@@ -49,33 +50,33 @@ class LiveSource:
     hypervisor_type: str
     hypervisor_version: int
     disks: list[LiveDisk] = field(default_factory=list)
-    #: bytes of the host's disks that the guest's take: what is to travel, or to be kept free
+    #: bytes that the guest's disks occupy at the source, and need at the target
     disk_bytes: int = 0
-    #: whether that much room is enough, or what the guest may come to use of its disks must be there; None: nobody said
+    #: True: that much room is enough. False: there must be room for all that the disks may grow to. None: not said
     disk_over_commit: bool | None = None
-    #: the driver's own: model of the CPU, machine type
+    #: for the driver only: CPU model, machine type
     details: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class LiveTarget:
-    """Where a guest is to go: what the target made ready, as the source's hypervisor needs it."""
+    """Where a guest goes: what the target made, as the hypervisor of the source needs it."""
 
-    #: the target's address between hypervisors
+    #: the address at which other hypervisors reach the target
     address: str
-    #: the driver's own: paths, bridges, connection of its control channel
+    #: for the driver only: paths, bridges, the URI of the hypervisor
     details: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class LiveOptions:
-    """How a live migration is to be done. ``bandwidth``: MiB/s, 0: no limit."""
+    """How to do a live migration. ``bandwidth``: MiB per second, 0: no limit."""
 
     bandwidth: int = 0
     post_copy: bool = False
     auto_converge: bool = False
     tls: bool = False
-    #: whether local disks are copied along; None: as the guest's disks are
+    #: whether local disks are copied too; None: if the guest has any
     block_migration: bool | None = None
 
 
@@ -89,11 +90,11 @@ class LiveProgress:
     disk_total: int = 0
     disk_processed: int = 0
     disk_remaining: int = 0
-    #: the guest runs at its target, and what is left of its memory comes after it
+    #: the guest runs at the target, and the rest of its memory follows
     post_copy: bool = False
-    #: it does nothing until it has arrived
+    #: the guest does not run until it has arrived
     stands_still: bool = False
 
     def bytes_of(self) -> dict[str, int]:
-        """The counters by their names."""
+        """name -> bytes, of each counter."""
         return {name: value for name, value in asdict(self).items() if name not in ("post_copy", "stands_still")}

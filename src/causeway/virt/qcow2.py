@@ -1,14 +1,15 @@
-"""A qcow2 image that is written from its beginning to its end while the guest whose disk it is runs on.
+"""Writes a qcow2 image of a disk from its beginning to its end, while the guest still runs and changes the disk.
 
 ::
 
     header | the disk as it was at one instant | tables | refcount blocks | what changed until the guest was off
 
-Where the tables are is written into the header, so it must be known when the first byte is sent: behind what the disk has at
-that instant, each cluster of which has its place whatever is in it. What changed is known only when the guest is off, when
-the tables are next. They name the newest copy of each cluster; the older one is free.
+The header says where the tables are, so their place must be known before the first byte is sent. It follows from which clusters
+the disk has at the beginning: each of them has a fixed place, whatever its content is when it is sent. Which clusters changed
+is known only when the guest is off, and the tables are written next. They name the newest copy of each cluster; the older copy
+is marked as free.
 
-As qemu's docs/interop/qcow2.txt has it: version 3, 64 KiB clusters, refcounts of 16 bits, no backing file.
+The format is qemu's docs/interop/qcow2.txt: version 3, clusters of 64 KiB, refcounts of 16 bits, no backing file.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _HEADER = struct.Struct(">4sIQIIQIIQQIIQQQQII")
 _HEADER_BYTES = 104
 MAGIC = b"QFI\xfb"
 _VERSION, _REFCOUNT_ORDER = 3, 4
-# Of entries in an L2 table, and of refcounts in a block.
+# How many entries an L2 table has, and how many refcounts a block.
 _L2_ENTRIES = CLUSTER // 8
 _BLOCK_ENTRIES = CLUSTER // 2
 _PIECE_CLUSTERS = 16
-# Its cluster has no other user.
+# A flag of an entry: its cluster is used only once.
 _COPIED = 1 << 63
 _OFFSET = 0x00FF_FFFF_FFFF_FE00
 
@@ -38,7 +39,7 @@ Extents = list[tuple[int, int]]
 
 
 def clusters_of(extents: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """The numbers of the clusters of a disk that extents touch, in order; each once. Extents are in order, too."""
+    """The numbers of the clusters that ``extents`` touch, in order, each once. ``extents`` must be in order."""
     following = 0
     for offset, length in extents:
         first, behind = offset // CLUSTER, -(-(offset + length) // CLUSTER)
@@ -47,7 +48,7 @@ def clusters_of(extents: Iterable[tuple[int, int]]) -> Iterator[int]:
 
 
 def pieces_of(extents: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """(offset, length) of these clusters, those that follow on one another together, up to a MiB."""
+    """(offset, length) of the clusters that ``extents`` touch. Neighbouring clusters are one piece, up to 1 MiB."""
     first = behind = -1
     for cluster in clusters_of(extents):
         if cluster == behind and behind - first < _PIECE_CLUSTERS:
@@ -61,19 +62,19 @@ def pieces_of(extents: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 class Image:
-    """Where everything is in an image of a disk of ``size`` bytes, of which ``extents`` have data at the beginning."""
+    """The layout of an image of a disk of ``size`` bytes that has data in ``extents`` at the beginning."""
 
     def __init__(self, size: int, extents: Extents) -> None:
         self.size = size
-        # L2 table -> file cluster of each of its disk's clusters; 0: it has none
+        # number of an L2 table -> for each of its clusters of the disk, the cluster of the file (0: none)
         self._tables: dict[int, array[int]] = {}
-        # Of the file, in clusters; the header has the first one.
+        # The end of the file, in clusters; the first is the header.
         self._end = 1
         self._free: list[int] = []
         self._place(extents)
         self._l1_clusters = -(-self._table_count * 8 // CLUSTER)
         self._l1_at = self._end
-        # All that there can be: each cluster twice, and tables.
+        # The most that the file can have: each cluster of the disk twice, and the tables.
         most = 2 * -(-size // CLUSTER) + 2 * self._table_count + self._l1_clusters + 2
         self._refcount_table_clusters = -(-_blocks_for(most) * 8 // CLUSTER)
 
@@ -83,11 +84,11 @@ class Image:
 
     @property
     def known_bytes(self) -> int:
-        """Of the image, as far as is known."""
+        """Bytes of the image, as far as is known by now."""
         return self._end * CLUSTER
 
     def _place(self, extents: Extents) -> None:
-        """Gives each of these clusters of the disk the next place in the file; a former one is free."""
+        """Gives each of these clusters of the disk the next place in the file. Its former place, if any, is free."""
         for cluster in clusters_of(extents):
             table = self._tables.setdefault(cluster // _L2_ENTRIES, array("Q", bytes(_L2_ENTRIES * 8)))
             former = table[cluster % _L2_ENTRIES]
@@ -120,7 +121,7 @@ class Image:
         return fields.ljust(CLUSTER, b"\0")
 
     def tables(self, changed: Extents) -> Iterator[bytes]:
-        """All tables, when the guest is off; ``changed``: the clusters that come behind them, once more or for the first time."""
+        """All tables; called when the guest is off. ``changed``: the clusters that follow, for the first or second time."""
         for cluster in clusters_of(changed):
             self._tables.setdefault(cluster // _L2_ENTRIES, array("Q", bytes(_L2_ENTRIES * 8)))
         first_at = self._l1_at + self._l1_clusters + self._refcount_table_clusters
@@ -151,7 +152,7 @@ class Image:
 
 
 def _blocks_for(clusters: int) -> int:
-    """How many refcount blocks count so many clusters and themselves."""
+    """How many refcount blocks are needed for so many clusters and for the blocks themselves."""
     blocks = -(-clusters // _BLOCK_ENTRIES)
     while -(-(clusters + blocks) // _BLOCK_ENTRIES) > blocks:
         blocks += 1
@@ -163,7 +164,7 @@ def _packed(entries: list[int]) -> bytes:
 
 
 def disk_of(image: bytes) -> bytes | None:
-    """The disk in such an image, for what has a single L2 table at most; None: it is not one of these, or it is larger."""
+    """The disk in an image that has one L2 table at most (512 MiB). None: this is no such image."""
     if len(image) < CLUSTER:
         return None
     fields = _HEADER.unpack_from(image)

@@ -1,4 +1,4 @@
-"""What images say of the agent in a guest, which can keep its file systems still for a moment."""
+"""What an image says about the agent in its guests, which can keep their file systems still for a moment."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from causeway.model.instance import Instance
 
 
 def has_agent(instance: Instance) -> bool:
-    """Whether there may be an agent in the guest (image property ``hw_qemu_guest_agent``)."""
+    """Whether the image says that its guests have an agent (property ``hw_qemu_guest_agent``)."""
     return _says(instance, "hw_qemu_guest_agent")
 
 
 def is_required(instance: Instance) -> bool:
-    """Whether what the guest runs is only to be copied with its file systems still (``os_require_quiesce``)."""
+    """Whether a running guest may be copied only while its file systems are still (property ``os_require_quiesce``)."""
     return _says(instance, "os_require_quiesce")
 
 

@@ -1,7 +1,8 @@
-"""What drivers say of the disks of a running guest, round by round, and how the other side puts them together.
+"""The disks of a running guest as they are read round by round, and written at the target.
 
-A *round* is a disk as it was at one instant: in a first round all of it, in a later one what changed since an earlier round. What
-changed since the last round until the guest was off is read from the disk itself (`Driver.open_changes`).
+A *round* is a disk as it was at one instant. The first round has all of the disk, a later one what changed since an earlier
+round. What changed between the last round and the end of the guest is read from the disk itself
+(`WarmCopyMethods.open_changes`).
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from dataclasses import dataclass, field
 
 @dataclass
 class RoundDisk:
-    """``size``: bytes that the guest sees. Changes are in blocks of ``block`` bytes."""
+    """A disk of a round. ``size``: bytes that the guest sees. ``block``: bytes of a block; changes come in whole blocks."""
 
     name: str
     size: int
     block: int
-    #: set if the disk stands on this image, which the target can have, too
+    #: set if the disk stands on this image, and the target may have the image as well
     base_image_id: str | None = None
 
 
 @dataclass
 class Round:
-    """What `Driver.begin_round` made readable. ``since``: the round whose changes it has; None: it has all."""
+    """What `WarmCopyMethods.begin_round` made readable: what changed since the round ``since``; None: everything."""
 
     number: int
     since: int | None
@@ -31,27 +32,27 @@ class Round:
 
 
 class DiskReader(ABC):
-    """One disk at one instant."""
+    """Reads one disk as it was at one instant."""
 
     @property
     def scale(self) -> float:
-        """Bytes of a real disk that each of these stands for: those of simulated guests are small."""
+        """For how many bytes of a real disk each byte stands: the disks of simulated guests are small."""
         return 1.0
 
     @abstractmethod
     def extents(self) -> list[tuple[int, int]]:
-        """(offset, length) of what may have to travel, in order; whole blocks, but for the end of the disk."""
+        """(offset, length) in bytes of what may have to travel, in order. Whole blocks, except at the end of the disk."""
 
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes: ...
 
     @abstractmethod
     def is_of_base(self, offset: int, data: bytes) -> bool:
-        """Whether the image that the disk stands on has the same there; without one: whether these are zeros."""
+        """Whether the image below the disk has the same ``data`` at ``offset``. Without an image: whether it is all zeros."""
 
 
 class DiskWriter(ABC):
-    """A disk that is put together. What was not written is as in the base image."""
+    """Writes a disk. What is never written is as in the base image."""
 
     @abstractmethod
     def write(self, offset: int, data: bytes) -> None: ...
@@ -61,4 +62,4 @@ class DiskWriter(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Returns when all of it is on the medium."""
+        """Returns when everything written is on the medium."""

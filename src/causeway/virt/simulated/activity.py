@@ -1,9 +1,9 @@
 """What simulated guests do while they run: they write to their local root disk and change their memory, at a rate.
 
-Nobody does that for them: whoever is about to look at a guest has it *catch up* with the clock first. Write number N goes to
-block ``N % BLOCKS`` of its disk, with content that follows from N and the guest; its memory knows the number of the last one
-(a line ``written=N``). So whoever looks from outside sees whether the disk has every write, in its last state, and whether
-memory and disk are of the same moment (`faults`).
+No thread does this. Before anybody looks at a guest, the guest *catches up* with the clock. Write number N goes to block ``N %
+BLOCKS`` of the disk, with a content that follows from N and the guest. The memory has the number of the last write (a line
+``written=N``). So one look from outside shows whether the disk has every write, and whether memory and disk are of the same
+moment (`faults`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COUNT = "written="
 
 
 def boot(guest: Guest, now: float) -> None:
-    """It has booted: it continues writing where its disk ends."""
+    """The guest has booted: it continues to write after the last write on its disk. ``now``: the time on the host's clock."""
     path = _root_disk(guest)
     if path is not None and (guest.data or guest.disk_rate):
         found = disk.load(path)
@@ -34,7 +34,7 @@ def boot(guest: Guest, now: float) -> None:
 
 
 def resume(guest: Guest, now: float) -> None:
-    """It runs from now on; it knows for how long it did not."""
+    """The guest runs from now on. It records for how long it did not."""
     path = _root_disk(guest)
     written = disk.load(path).header.written if path is not None else None
     guest.stood_still = None if written is None else max(0.0, now - written.at)
@@ -42,12 +42,12 @@ def resume(guest: Guest, now: float) -> None:
 
 
 def stop(guest: Guest) -> None:
-    """It does not run from now on."""
+    """The guest does not run from now on."""
     guest.caught_up = None
 
 
 def catch_up(guest: Guest, now: float, share: float = 1.0) -> bool:
-    """It has run until now, at a share of its speed; whether it has done anything. Who calls saves it."""
+    """The guest has run until now, at ``share`` of its speed. True: it has changed, and the caller must save it."""
     if guest.power_state is not PowerState.RUNNING or guest.going_to is not None or guest.caught_up is None:
         return False
     path = _root_disk(guest)
@@ -59,7 +59,7 @@ def catch_up(guest: Guest, now: float, share: float = 1.0) -> bool:
     before = written.count
     for number in range(max(before + 1, before + writes - disk.BLOCKS + 1), before + writes + 1):
         written.blocks[number % disk.BLOCKS] = block(guest.uuid, number)
-    # What was less than a write is not lost.
+    # The part of a write that remains counts for the next time.
     guest.caught_up = now if not writes else guest.caught_up + writes * disk.WRITE / rate
     if not rate:
         guest.caught_up = now
@@ -70,24 +70,24 @@ def catch_up(guest: Guest, now: float, share: float = 1.0) -> bool:
 
 
 def block(uuid: str, number: int) -> str:
-    """What a block has after a write; below `BLOCKS`: what it had in the beginning."""
+    """The content of a block after write ``number``. Numbers below `BLOCKS` are its content at the beginning."""
     return f"{number} {hashlib.blake2b(f'{uuid} {number}'.encode(), digest_size=8).hexdigest()}"
 
 
 def writes(guest: Guest) -> int:
-    """How often it has written, as its disk shows."""
+    """How often the guest has written, according to its disk."""
     path = _root_disk(guest)
     written = disk.load(path).header.written if path is not None else None
     return 0 if written is None else written.count + 1 - disk.BLOCKS
 
 
 def known_count(guest: Guest) -> int | None:
-    """The number of its last write, as its memory knows it."""
+    """The number of the last write, according to the guest's memory."""
     return next((int(line.removeprefix(_COUNT)) for line in guest.memory if line.startswith(_COUNT)), None)
 
 
 def faults(guest: Guest) -> list[str]:
-    """What a look from outside shows to be wrong: writes that are missing on its disk, or that its memory does not know of."""
+    """What is wrong with the guest: writes that are missing on its disk, or that its memory does not know."""
     path = _root_disk(guest)
     written = disk.load(path).header.written if path is not None else None
     if written is None:

@@ -1,4 +1,4 @@
-"""The agent in a simulated guest: it answers if the guest's image says that there is one."""
+"""The agent in a simulated guest. It answers if the guest's image says that there is one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from causeway.virt.simulated.host_files import HostFiles
 
 @contextmanager
 def still(files: HostFiles, guest: Guest, instance: Instance) -> Iterator[None]:
-    """The guest's file systems stand still meanwhile. Raises WarmCopyImpossible if they don't, and its image requires it."""
+    """Keeps the guest's file systems still for the time of the block, if it has an agent.
+
+    Raises `WarmCopyImpossible` if it has none and its image requires one.
+    """
     try:
         freeze(files, guest, instance)
     except GuestFailed as failure:
@@ -29,7 +32,7 @@ def still(files: HostFiles, guest: Guest, instance: Instance) -> Iterator[None]:
 
 
 def set_password(files: HostFiles, guest: Guest, instance: Instance, user: str, password: str) -> None:
-    """The guest keeps a digest of it on its root disk, as a real one would."""
+    """Writes a digest of the password to the guest's root disk. Raises `GuestFailed` if the guest has no agent."""
     if not quiescing.has_agent(instance):
         raise GuestFailed(f"There is no agent in guest {guest.uuid}: no password can be set.")
     guest.write(guest.root_device, f"password,user={user},sha256={hashlib.sha256(password.encode()).hexdigest()}")
@@ -37,6 +40,7 @@ def set_password(files: HostFiles, guest: Guest, instance: Instance, user: str, 
 
 
 def freeze(files: HostFiles, guest: Guest, instance: Instance) -> None:
+    """Stops the guest's file systems. Raises `GuestFailed` if it has no agent."""
     if not quiescing.has_agent(instance):
         raise GuestFailed(f"There is no agent in guest {guest.uuid}.")
     guest.freezes, guest.is_frozen = guest.freezes + 1, True

@@ -1,12 +1,12 @@
 """Local disks of simulated guests.
 
-A disk is a text file: a header, then one JSON string per line for each line that the guest wrote. A disk made from an image
-is an overlay on it: it names the image, and sees the lines that are in the image (if that was a simulated disk once). An
-overlay can be read only together with its image, as a real one. What is exported begins with the header of an empty qcow2 image:
-image services look into what they are given.
+A disk is a text file: a header, then a JSON string in a line of its own for each line that the guest wrote. A disk made from an
+image is an overlay: it names the image, and shows the image's lines if the image was once a simulated disk. Like a real overlay
+it can be read only together with its image. An exported disk begins with the header of an empty qcow2 image, because image
+services look into what they are given.
 
-A guest that writes all the time (`activity`) has blocks at the end of its disk, which it overwrites one after the other. Each
-of its writes stands for `WRITE` bytes of a real disk, and its disk for `Disk.data` bytes: see `scale`.
+A guest that writes all the time (`activity`) has blocks at the end of its disk, which it overwrites one after another. Each of
+its writes stands for `WRITE` bytes of a real disk, and the whole disk for `Disk.data` bytes (see `scale`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ EXPORTED = struct.pack(
 ).ljust(512, b"\0")
 
 
-# What such a disk is as the guest sees it, whatever its flavor says: its file, zeros, and the blocks that it overwrites.
+# The disk of a guest that writes all the time, whatever its flavor says: the file, zeros, and the blocks that it overwrites.
 SIZE, BLOCK, BLOCKS = 4 << 20, 512, 64
-# Bytes that a write stands for.
+# For how many bytes a write stands.
 WRITE = 4096
 _TAIL = SIZE - BLOCKS * BLOCK
 _FILL = b"."
@@ -40,10 +40,10 @@ _GIB, _MIB = 1 << 30, 1 << 20
 
 @dataclass
 class Written:
-    """What a guest that writes all the time has on its disk. ``data``: bytes that were there before; ``at``: its last moment."""
+    """What a guest that writes all the time has on its disk. ``data``: bytes before the first write. ``at``: time of the last."""
 
     data: int
-    #: each the number of the write that it comes from, and more that follows from it
+    #: each begins with the number of the write that it comes from
     blocks: list[str] = field(default_factory=list)
     at: float = 0.0
 
@@ -55,9 +55,9 @@ class Written:
 
 @dataclass
 class Header:
-    """``inherited``: the lines of the image, as seen when the disk was made; never part of an export.
+    """``inherited``: the lines that the image had when the disk was made; they are never exported.
 
-    ``size_mb`` and ``guest_format`` are of ephemeral disks and swap, ``size_gb`` is of root disks.
+    Ephemeral disks and swap have ``size_mb`` (MiB) and ``guest_format``, root disks have ``size_gb`` (GiB).
     """
 
     magic: str = MAGIC
@@ -70,7 +70,7 @@ class Header:
 
     @property
     def size(self) -> int:
-        """Bytes that the flavor says."""
+        """Bytes, according to the flavor."""
         return self.size_mb * _MIB or self.size_gb * _GIB
 
 
@@ -85,12 +85,12 @@ class Disk:
 
     @property
     def data(self) -> int:
-        """Bytes that it has as a guest that writes all the time sees it."""
+        """Bytes that the disk of a guest that writes all the time stands for."""
         written = self.header.written
         return 0 if written is None else min(self._limit, written.data + (written.count + 1 - BLOCKS) * WRITE)
 
     def data_since(self, before: Disk) -> int:
-        """Bytes that were written since it was like that."""
+        """Bytes that were written since the disk was like ``before``."""
         written, former = self.header.written, before.header.written
         if written is None or former is None:
             return self.data
@@ -104,11 +104,11 @@ class Disk:
         return b"\n".join([msgspec.json.encode(self.header), *map(msgspec.json.encode, self.lines), b""])
 
     def exported(self) -> bytes:
-        """What is sent of it."""
+        """The content of the disk as it is sent."""
         written = self.header.written
         if written is None:
             return EXPORTED + self.encode()
-        # The blocks are where they are of the disk, so that one that was written changes no other one.
+        # Each block has a fixed place, so that a write changes only its own block.
         header = replace(self.header, written=replace(written, blocks=[]))
         text = EXPORTED + Disk(header, self.lines).encode()
         if len(text) > _TAIL:
@@ -117,10 +117,10 @@ class Disk:
 
 
 def decode(content: bytes) -> Disk | None:
-    """The disk that these bytes are, or None if they are something else (a real image)."""
+    """The disk in these bytes; None: they are something else, such as a real image."""
     if content.startswith(qcow2.MAGIC) and not content.startswith(EXPORTED):
         content = qcow2.disk_of(content) or b""
-    # One that was copied beside its guest has the zeros behind it, too.
+    # A disk that was copied while its guest ran has zeros behind it.
     text = content[:_TAIL] if content.startswith(EXPORTED) else content
     first, _, rest = text.removeprefix(EXPORTED).rstrip(b"\0").partition(b"\n")
     if MAGIC.encode() not in first:
@@ -139,14 +139,14 @@ def decode(content: bytes) -> Disk | None:
 
 
 def scale(extents: list[tuple[int, int]], data: int) -> float:
-    """Bytes of a real disk that each byte of these extents stands for, if their blocks stand for ``data`` bytes."""
+    """For how many bytes of a real disk each byte of ``extents`` stands, if the blocks in them stand for ``data`` bytes."""
     blocks = sum(length for offset, length in extents if offset >= _TAIL)
     actual = sum(length for _offset, length in extents)
     return (actual - blocks + max(data, blocks)) / actual if actual else 1.0
 
 
 def load(path: Path) -> Disk:
-    """Raises `GuestFailed` if there is none, or it is damaged."""
+    """Reads a disk. Raises `GuestFailed` if there is none, or if it is damaged."""
     try:
         disk = decode(path.read_bytes())
     except FileNotFoundError:
@@ -157,7 +157,7 @@ def load(path: Path) -> Disk:
 
 
 def faults(folder: Path, expected: list[ExpectedDisk]) -> list[str]:
-    """What is wrong with the disks that should be in a folder."""
+    """What is wrong with the disks that are expected in a folder; see `HostMethods.copy_faults`."""
     found = []
     for wanted in expected:
         try:
@@ -171,13 +171,16 @@ def faults(folder: Path, expected: list[ExpectedDisk]) -> list[str]:
 
 
 def append(path: Path, line: str) -> None:
-    """What a guest's write does."""
+    """Writes a line to a disk, as a guest does."""
     with path.open("ab") as file:
         file.write(msgspec.json.encode(line) + b"\n")
 
 
 def create(path: Path, source: RootDisk) -> None:
-    """Makes a root disk as `RootDisk` says; takes the snapshot's file. Raises `GuestFailed` if they don't fit together."""
+    """Makes a root disk as `RootDisk` says; takes the file of the snapshot.
+
+    Raises `GuestFailed` if image and snapshot do not fit together, or if one is missing or damaged.
+    """
     inherited = _lines_of_image(source)
     if source.snapshot is None:
         if source.base is None:
@@ -203,7 +206,7 @@ def create(path: Path, source: RootDisk) -> None:
 
 
 def create_empty(path: Path, source: RootDisk) -> None:
-    """Makes a root disk for a guest that brings what is on it: an overlay over its base image, or a blank one."""
+    """Makes an empty root disk for a guest that will arrive: on its base image, or blank."""
     if source.base is not None:
         create(path, source)
     else:
@@ -211,7 +214,7 @@ def create_empty(path: Path, source: RootDisk) -> None:
 
 
 def create_local(path: Path, wanted: LocalDisk) -> None:
-    """Makes an ephemeral disk or swap, or what is there fit, as `LocalDisk` says."""
+    """Makes an ephemeral disk or swap, or changes the one that exists, as `LocalDisk` says."""
     if wanted.snapshot is not None:
         disk = _received(wanted.snapshot)
     elif path.exists():
@@ -229,7 +232,7 @@ def create_local(path: Path, wanted: LocalDisk) -> None:
 
 
 def export(path: Path, target: Path, *, flatten: bool) -> Disk:
-    """Writes a copy that can be sent: an overlay without what is the image's, or (``flatten``) everything."""
+    """Writes a copy that can be sent: without what the image has, or (``flatten``) with everything."""
     disk = load(path)
     header = replace(disk.header, base_image_id=None, inherited=[])
     if flatten or disk.header.base_image_id is None:
@@ -254,7 +257,7 @@ def _lines_of_image(source: RootDisk) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Images can be large: only the beginning is looked at."""
+    """Whether an image is a simulated disk. Images can be large, so only the beginning is read."""
     with path.open("rb") as file:
         found = file.read(len(EXPORTED) + len(MAGIC) + 20)
         if found.startswith(qcow2.MAGIC) and not found.startswith(EXPORTED):

@@ -1,6 +1,6 @@
-"""Firmware and TPM of simulated guests: files of lines beside their disks, to which each boot adds one.
+"""Firmware and TPM of simulated guests: files beside their disks, to which each boot adds a line.
 
-``nvram`` has the variables of UEFI (``nvram-secure``: with secure boot), ``tpm2.0`` what a TPM of that version knows.
+``nvram`` has the variables of UEFI (``nvram-secure``: with secure boot), ``tpm2.0`` the state of a TPM of that version.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from causeway.virt import kept_state
 
 
 def names_of(firmware: Firmware) -> list[str]:
+    """The names of the files of a guest with this firmware."""
     nvram = kept_state.nvram_of(firmware)
     return [*([nvram] if nvram else []), *([f"tpm{firmware.tpm.version}"] if firmware.tpm is not None else [])]
 
 
 def boot(folder: Path, names: list[str]) -> None:
-    """What is not there is made: empty variables, a TPM with a secret of its own."""
+    """Adds a line to each file. Makes a file that does not exist: variables, or a TPM with a secret of its own."""
     for name in names:
         if not (folder / name).exists():
             durable.write(folder / name, f"made,id={secrets.token_hex(4)}\n")
@@ -36,13 +37,14 @@ def lines(folder: Path, names: list[str]) -> dict[str, list[str]]:
 
 
 def pack(folder: Path) -> bytes:
+    """All files in a folder as one, to be sent; the folder records what was sent."""
     files = {path.name: path for pattern in ("nvram*", "tpm*") for path in folder.glob(pattern)}
     kept_state.note(folder, files)
     return kept_state.pack(files)
 
 
 def take(folder: Path, spec: virt.GuestSpec) -> None:
-    """Puts in its place what came from another host, if anything did, but for what the guest will not have any more."""
+    """Puts files that came from another host in their places, without those that the guest no longer has."""
     if spec.kept_state is None:
         return
     wanted = names_of(of_instance(spec.instance))
@@ -53,4 +55,5 @@ def take(folder: Path, spec: virt.GuestSpec) -> None:
 
 
 def faults(folder: Path) -> list[str]:
+    """What is wrong with the files that should be in a folder."""
     return [f"{folder / name} is missing" for name in kept_state.noted(folder) if not (folder / name).exists()]

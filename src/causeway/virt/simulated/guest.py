@@ -1,4 +1,4 @@
-"""A simulated guest: what the hypervisor knows of it, and what it does when it boots."""
+"""A simulated guest: what the hypervisor knows of it, and what the guest does when it boots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AttachedVolume:
     volume_id: str | None
     device: str  # vdb
     path: str
-    # The volume that it is being copied to: what the guest writes goes to both.
+    # The volume that this one is being copied to: the guest's writes go to both.
     copy: str | None = None
 
 
@@ -34,13 +34,13 @@ class Port:
     id: str
     mac: str
     ip: str | None
-    # Address of the device of the host that it is; None: it has none.
+    # PCI address, if the port is a device of the host.
     pci_slot: str | None = None
 
 
 @dataclass
 class Guest:
-    """A guest's definition with its power state: one file. ``root_disk`` is None if the root disk is a volume."""
+    """A guest's definition and power state, in one file. ``root_disk``: None if the root disk is a volume."""
 
     uuid: str
     host: str
@@ -56,36 +56,36 @@ class Guest:
     pci_devices: list[str] = field(default_factory=list)
     # device -> file of ephemeral disks and swap
     local_disks: dict[str, str] = field(default_factory=dict)
-    # It boots its rescue disk, which is its root disk then.
+    # It boots its rescue disk, which is then its root disk.
     is_rescued: bool = False
-    # What is in its memory: lost with each boot, kept by a live migration.
+    # Lines in its memory. A boot loses them, a live migration does not.
     memory: list[str] = field(default_factory=list)
-    # Names of the files, beside its disks, of what its firmware and TPM keep.
+    # Names of the files beside its disks with the state of its firmware and TPM.
     firmware: list[str] = field(default_factory=list)
-    # How often its agent kept its file systems still, and whether it does now.
+    # How often its agent has stopped its file systems, and whether they are stopped now.
     freezes: int = 0
     is_frozen: bool = False
-    # It stands still to be handed over to the host with this state directory; ``was``: before.
+    # The state directory of the host that it is being handed over to, while it stands still; ``was``: its state before.
     going_to: str | None = None
     was: PowerState | None = None
-    # What it does while it runs (`activity`), in bytes and bytes per second.
+    # What it does while it runs (`activity`): bytes, and bytes per second.
     data: float = 0.0
     disk_rate: float = 0.0
     memory_rate: float = 0.0
-    # Until when, of its host's clock, it has done that; None: it does not run.
+    # The time on its host's clock up to which it has done that; None: it does not run.
     caught_up: float | None = None
-    # Seconds for which it did nothing before it came to run here; None: nobody counted.
+    # For how many seconds it did not run before it ran here; None: nobody counted.
     stood_still: float | None = None
-    # How much came of it when it was migrated to its host.
+    # How much of it arrived when it migrated to its host.
     came: LiveProgress | None = None
 
     def devices(self) -> dict[str, Path]:
-        """device -> file, of local disks and volumes in the order of their names."""
+        """device -> file of each local disk and volume, sorted by device."""
         found = {attached.device: Path(attached.path) for attached in self.volumes}
         return dict(sorted((found | self.local_files()).items()))
 
     def sizes(self) -> dict[str, int]:
-        """device -> MiB of the local disks."""
+        """device -> size in MiB of each local disk."""
         headers = {device: disk.load(path).header for device, path in self.local_files().items()}
         return {device: header.size_mb or header.size_gb * 1024 for device, header in sorted(headers.items())}
 
@@ -95,6 +95,7 @@ class Guest:
         return disk.load(path).all_lines if device in self.local_files() else volume.read_lines(path)
 
     def write(self, device: str, line: str) -> None:
+        """Writes a line to a disk, and to the volume that it is being copied to."""
         path = self.devices()[device]
         if device in self.local_files():
             disk.append(path, line)
@@ -108,7 +109,7 @@ class Guest:
         return next((attached for attached in self.volumes if attached.volume_id == volume_id), None)
 
     def end_copies(self) -> None:
-        """They end with the process that makes them."""
+        """Ends all copies of volumes: the guest's process made them, and has ended."""
         for attached in self.volumes:
             attached.copy = None
 
@@ -123,7 +124,7 @@ class Guest:
         ]
         for device in self.devices():
             if not self.is_rescued or device == self.root_device:
-                # Whoever rescues a server looks at its disks first.
+                # A rescued server's own disks are looked at, and not written to.
                 self.write(device, f"boot={boot},id={secrets.token_hex(4)}")
             console.append(self.marker(device))
         return "\n".join([*console, "CAUSEWAY-READY", ""])
@@ -133,7 +134,7 @@ class Guest:
         return f"CAUSEWAY-MARKER disk={device} lines={len(lines)} first={lines[0] if lines else '-'}"
 
     def local_files(self) -> dict[str, Path]:
-        """device -> file, of local disks."""
+        """device -> file of each local disk."""
         found = {device: Path(path) for device, path in self.local_disks.items()}
         if self.root_disk is not None:
             found[self.root_device] = Path(self.root_disk)
@@ -141,7 +142,7 @@ class Guest:
 
 
 def define(spec: GuestSpec, host: str, disks: Path, power_state: PowerState, usual: Habits) -> Guest:
-    """The guest that a specification describes; its local disks are in the directory ``disks``.
+    """The guest that ``spec`` describes. ``disks``: the directory of its local disks. ``usual``: see `habits_of`.
 
     Raises `GuestFailed` if a volume can't be opened.
     """

@@ -1,4 +1,4 @@
-"""At which rates a simulated guest writes, as its flavor or its host says."""
+"""How fast simulated guests write to their disks and change their memory: their flavor says it, or their host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MIB, _GIB = 1 << 20, 1 << 30
 
 @dataclass(frozen=True)
 class Habits:
-    """``data``: bytes that its root disk has from the beginning. Rates in bytes per second."""
+    """``data``: bytes on the root disk from the beginning. The rates are bytes per second."""
 
     data: float = 0.0
     disk_rate: float = 0.0
@@ -20,7 +20,10 @@ class Habits:
 
 
 def habits_of(flavor: Flavor, usual: Habits) -> Habits:
-    """``usual``: those of guests whose flavors do not say anything else. Raises GuestFailed for what can't be read."""
+    """The habits of guests with this flavor: its extra specs ``simulated:...``, and ``usual`` where it has none.
+
+    Raises `GuestFailed` for an extra spec that is no number.
+    """
 
     def said(name: str, unit: int, otherwise: float) -> float:
         text = flavor.extra_specs.get(f"simulated:{name}")

@@ -1,4 +1,4 @@
-"""What simulated hosts are made of: NUMA cells, PCI devices, a link to the others, a clock; and what their guests do."""
+"""What simulated hosts have: NUMA cells, PCI devices, a link to other hosts, a clock, and guests with habits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MIB = 1 << 20
 
 @dataclass
 class SimulatedHardware:
-    """``huge_pages``: size in KiB -> how many in each cell. Cells have equal parts of the host's CPUs and memory."""
+    """``huge_pages``: size in KiB -> number in each cell. Each cell has the same share of the host's CPUs and memory."""
 
     vcpus: int = 64
     memory_mb: int = 262144
@@ -31,7 +31,7 @@ class SimulatedHardware:
     threads: int = 1
     huge_pages: dict[int, int] = field(default_factory=dict)
     pci_devices: list[PciDevice] = field(default_factory=list)
-    #: bytes per second, 0: no limit; seconds
+    #: bytes per second (0: no limit), and seconds
     link_speed: float = 0.0
     link_latency: float = 0.0
     habits: Habits = field(default_factory=Habits)
@@ -39,7 +39,7 @@ class SimulatedHardware:
 
 
 def from_options(conf: cfg.ConfigOpts) -> SimulatedHardware:
-    """[simulated]; raises ValueError for what can't be read."""
+    """The hardware that the options in [simulated] describe. Raises ValueError for an option that can't be read."""
     options = conf.simulated
     pages = dict(text.split(":", 1) for text in options.huge_pages)
     return SimulatedHardware(
@@ -81,7 +81,7 @@ def _devices(texts: list[str]) -> list[PciDevice]:
 
 
 def _be_child(device: PciDevice, parent: PciDevice | None, text: str, *, is_vdpa: bool) -> None:
-    """Makes the device a virtual function of one that was named before."""
+    """Makes the device a virtual function of ``parent``, which must come before it in the option."""
     if parent is None or parent.dev_type != PciDeviceType.SRIOV_PF:
         raise ValueError(f"[simulated] pci_devices: {text} has no physical function before it")
     device.dev_type = PciDeviceType.VDPA if is_vdpa else PciDeviceType.SRIOV_VF
@@ -96,12 +96,13 @@ def _be_child(device: PciDevice, parent: PciDevice | None, text: str, *, is_vdpa
 
 
 def _mac(address: str) -> str:
-    """As if a factory had given it to the device: the same for the same address."""
+    """The MAC address of a PCI device: always the same for the same PCI address."""
     digits = re.sub("[^0-9a-f]", "", address)[-9:].rjust(10, "0")
     return "02:" + ":".join(digits[place : place + 2] for place in range(0, 10, 2))
 
 
 def host_hardware(hardware: SimulatedHardware) -> HostHardware:
+    """The same as a driver reports it."""
     cells = []
     memory = hardware.memory_mb // hardware.numa_nodes
     per_cell = hardware.vcpus // hardware.numa_nodes

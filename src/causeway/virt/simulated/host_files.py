@@ -9,7 +9,7 @@
     STATE_DIR/instances/UUID/console.log  what it wrote to its console
     STATE_DIR/instances/UUID/disk.config  its config drive
     STATE_DIR/instances/UUID_resize/      the same, stashed by a move
-    STATE_DIR/exports/                    copies on their way to somebody else
+    STATE_DIR/exports/                    copies that are being sent
     STATE_DIR/incoming/UUID.json          a guest that is being live-migrated to this host (`simulated.live`)
 """
 
@@ -35,7 +35,7 @@ _GUESTS = msgspec.json.Decoder(Guest)
 
 
 class HostFiles:
-    """The files of one host in ``state_dir``, and its guests in memory. Who changes a guest or its disks has its lock."""
+    """The files of one host in ``state_dir``, and its guests in memory. Whoever changes a guest or its disks holds its lock."""
 
     def __init__(self, hostname: str, state_dir: Path) -> None:
         self._hostname = hostname
@@ -45,16 +45,16 @@ class HostFiles:
         self.disks_dir = state_dir / "instances"
         self.exports_dir = state_dir / "exports"
         self._guests: dict[str, Guest] = {}
-        # Guests that may come in: another host puts their files here.
+        # uuids of guests that may arrive: another host puts their files here.
         self._expected: set[str] = set()
         self._lock = threading.Lock()
         self._locks: dict[str, threading.RLock] = defaultdict(threading.RLock)
         self._console_news = threading.Condition()
-        #: called for each guest that the hypervisor knows no more
+        #: called with the uuid of each guest whose definition was deleted
         self.on_undefined: Callable[[str], None] = lambda _uuid: None
 
     def load(self) -> None:
-        """What an earlier life of the host left; exports end with it."""
+        """Loads the guests that are on the host's disk. Deletes exports: they end with the process that made them."""
         shutil.rmtree(self.exports_dir, ignore_errors=True)
         for directory in (self._guests_dir, self.disks_dir, self.exports_dir, self._incoming_dir):
             durable.make_folder(directory)
@@ -65,7 +65,7 @@ class HostFiles:
             try:
                 guest = durable.read(path, _GUESTS.decode)
             except durable.Torn:
-                # As with a hypervisor that lost a definition: the disks are there, a hard reboot makes the guest anew.
+                # Like a hypervisor that lost a definition: the disks are there, and a hard reboot makes the guest again.
                 continue
             if guest is not None:
                 self._guests[guest.uuid] = guest
@@ -73,7 +73,7 @@ class HostFiles:
                     self._settle(guest, Path(guest.going_to))
 
     def _settle(self, guest: Guest, there: Path) -> None:
-        """The host died while it handed a guest over. It resumes here, unless the other host has it: then it stands still."""
+        """For a guest that was being handed over when this host died: it continues here, unless the host ``there`` has it."""
         (there / "incoming" / f"{guest.uuid}.json").unlink(missing_ok=True)
         if guest_of(there / "guests" / f"{guest.uuid}.json") is None:
             guest.power_state, guest.going_to, guest.was = guest.was or PowerState.PAUSED, None, None
@@ -81,9 +81,9 @@ class HostFiles:
 
     @property
     def guests(self) -> dict[str, Guest]:
-        """The guests that the hypervisor knows, those that have come in since included."""
+        """The guests that the hypervisor knows, including those that other hosts have handed over by now."""
         for uuid in list(self._expected):
-            # In this order: one that comes in between has a file.
+            # In this order: a guest that arrives in between has its file by then.
             is_coming, guest = self.incoming(uuid).exists(), guest_of(self._guests_dir / f"{uuid}.json")
             if guest is not None or not is_coming:
                 with self._lock:
@@ -96,7 +96,7 @@ class HostFiles:
         return self._incoming_dir / f"{uuid}.json"
 
     def expect(self, guest: Guest) -> None:
-        """Makes room for a guest that is to come in."""
+        """Lets another host hand this guest over to this one."""
         durable.write(self.incoming(guest.uuid), msgspec.json.encode(guest))
         with self._lock:
             self._expected.add(guest.uuid)
@@ -110,7 +110,7 @@ class HostFiles:
             return {uuid: guest.power_state for uuid, guest in guests.items()}
 
     def list_disks(self) -> dict[str, bool]:
-        """uuid -> whether stashed disks are there, of every server that has disks of either kind."""
+        """uuid -> whether it has stashed disks, for every server that has disks or stashed disks here."""
         names = {path.name for path in self.disks_dir.iterdir()}
         return {name.removesuffix(STASHED): name.removesuffix(STASHED) + STASHED in names for name in names}
 
@@ -126,6 +126,7 @@ class HostFiles:
             yield
 
     def refuse_if_defined(self, uuid: str, what: str) -> None:
+        """Raises `GuestFailed` while the hypervisor knows the guest. ``what`` completes "can't be ..."."""
         if uuid in self.guests:
             raise GuestFailed(
                 f"The disks of {uuid} can't be {what} while the hypervisor knows the guest.", details=self._hostname
@@ -148,12 +149,12 @@ class HostFiles:
         self.wake_readers()
 
     def wake_readers(self) -> None:
-        """Whoever waits for a console looks again."""
+        """Has everybody who waits for a console look again."""
         with self._console_news:
             self._console_news.notify_all()
 
     def wait_for_console(self, is_so: Callable[[], bool]) -> bool:
-        """Returns, with True, when something is so that changes with a console."""
+        """Waits until ``is_so`` is true; it is asked whenever a console may have changed."""
         with self._console_news:
             return self._console_news.wait_for(is_so)
 
@@ -169,7 +170,7 @@ class HostFiles:
 
 
 def guest_of(path: Path) -> Guest | None:
-    """The guest in a file of any host; None if there is none, or it is torn."""
+    """The guest in a file of any host; None: there is no such file, or it is torn."""
     try:
         return _GUESTS.decode(path.read_bytes())
     except (FileNotFoundError, msgspec.MsgspecError):
@@ -181,14 +182,14 @@ def running_in(hosts_dir: Path, uuid: str) -> list[str]:
     hosts = []
     for path in hosts_dir.glob(f"*/guests/{uuid}.json"):
         guest = guest_of(path)
-        # A torn one is its host's to put aside.
+        # A torn file is left to its own host.
         if guest is not None and guest.power_state is PowerState.RUNNING:
             hosts.append(guest.host)
     return sorted(hosts)
 
 
 def _put_back(directory: Path, kept: dict[Path, bytes]) -> None:
-    """Makes the files of a directory what they were; those that did not change are not touched."""
+    """Makes the files of a directory what they were. Files that did not change are not touched."""
     for path in directory.iterdir():
         if path not in kept:
             path.unlink()

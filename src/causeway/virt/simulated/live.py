@@ -2,15 +2,16 @@
 
 ::
 
-    STATE_DIR/incoming/UUID.json    a guest that the host makes room for; its memory is not here
+    STATE_DIR/incoming/UUID.json    a guest that may arrive; its memory is not here
 
-The source's guest stands still, its memory and what its disks have beyond their images go into the target's files, and then the
-target's ``incoming/UUID.json`` becomes its ``guests/UUID.json``. That rename is the instant in which the guest changes hands.
-Before that, memory and disks go over the source's link, and then what the guest has changed meanwhile, again and again, until the
-rest takes no longer than `DOWNTIME`. A guest that changes more than its link takes is slowed down where that is allowed
-(auto-converge). One whose memory has a line ``busy`` changes it faster than it can be copied, whatever the link: its migration
-lasts until it is forced, or aborted. Forced means that it stands still until the rest is through; with post-copy it runs at its
-target at once, and the rest comes after it.
+First memory and disks are sent over the source's link, then what the guest has changed meanwhile, again and again, until the rest
+takes no longer than `DOWNTIME`. Then the guest stands still. Its memory, and what its disks have beyond their images, are written
+to the target's files, and ``incoming/UUID.json`` of the target is renamed to ``guests/UUID.json``: from that instant on the target
+owns the guest.
+
+A guest that changes more than its link can take is slowed down, where that is allowed (auto-converge). A guest whose memory has a
+line ``busy`` changes it faster than any link: its migration lasts until it is forced or aborted. A forced guest stands still until
+the rest has arrived. With post-copy it runs at the target at once, and the rest follows.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from causeway.virt.simulated.host_files import guest_of
 from causeway.virt.simulated.link import Transfer
 
 BUSY = "busy"
-# Rounds in which a guest is through at least, and seconds that one takes at least.
+# The fewest rounds of a migration, and the fewest seconds of a round.
 ROUNDS, ROUND_SECONDS = 2, 0.05
-# What may be left when the guest stands still, in seconds; and how often it is looked at least while it is sent.
+# The most seconds that a guest may stand still; and into how many pieces a round is cut, with a look after each.
 DOWNTIME, LOOKS = 0.3, 16
-# By how much QEMU slows a guest down at first, with each further round, and at most.
+# How much of its speed a guest loses at first, with each further round, and at most; as with QEMU.
 _THROTTLE_FIRST, _THROTTLE_STEP, _THROTTLE_MOST = 0.2, 0.1, 0.99
 
 _MIB = 1024**2
@@ -55,7 +56,7 @@ _LIVING = (PowerState.RUNNING, PowerState.PAUSED)
 
 @dataclass
 class _Job:
-    """A migration under way: in the memory of its host, with which it ends."""
+    """A migration under way. It is in the memory of its host, and ends with it."""
 
     progress: LiveProgress
     aborted: bool = False
@@ -63,30 +64,30 @@ class _Job:
     post_copy: bool = False
     failure: str | None = None
     transfer: Transfer | None = None
-    #: somebody wants something of it
+    #: set when somebody forces or aborts it
     wake: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
 
 
 def _nothing(_where: str) -> None:
-    """No test looks."""
+    """Used where no test watches."""
 
 
 class LiveDriver(SimulatedBase, ABC):
     """A part of `SimulatedDriver`."""
 
     supports_live_migration = True
-    #: simulated hypervisors of the same network reach one another
+    #: simulated hypervisors with the same network reach one another
     live_network: str = ""
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Job] = {}
         self._jobs_lock = threading.Lock()
-        #: for tests: called in the middle of a hand-over with where it is ("stands still", "handed over")
+        #: for tests: called with "stands still" before a guest is handed over, and with "handed over" after it
         self.at_hand_over: Callable[[str], None] = _nothing
 
     def presence(self, uuid: str) -> Presence:
-        # In this order: what comes in between is found as a guest.
+        # In this order: a guest that arrives in between is found.
         incoming = self.files.incoming(uuid).exists()
         guest = self.files.guests.get(uuid)
         if guest is None:
@@ -203,6 +204,7 @@ class LiveDriver(SimulatedBase, ABC):
     # inside
 
     def _leaving_guest(self, uuid: str) -> Guest:
+        """Raises `GuestFailed` if the guest neither runs nor is paused."""
         guest = self.files.guests.get(uuid)
         if guest is None or guest.going_to is not None or guest.power_state not in _LIVING:
             raise GuestFailed(
@@ -211,6 +213,7 @@ class LiveDriver(SimulatedBase, ABC):
         return guest
 
     def _saved_guest(self, uuid: str) -> Guest:
+        """Raises `GuestFailed` if the memory of the suspended guest is not here."""
         guest = self.files.guests.get(uuid)
         has_memory = guest is not None and guest.power_state is PowerState.SUSPENDED
         if guest is None or not (has_memory or self.saved_memory(uuid)):
@@ -251,7 +254,7 @@ class LiveDriver(SimulatedBase, ABC):
         job.progress.memory_remaining = job.progress.disk_remaining = 0
 
     def _changed(self, uuid: str, seconds: float, share: float) -> tuple[Guest, tuple[int, int]]:
-        """The guest, which has lived so long, and the bytes of memory and disk that it has changed."""
+        """The guest, and the bytes of (memory, disks) that it has changed in so many seconds at ``share`` of its speed."""
         with self.files.locked(uuid):
             guest = self._leaving_guest(uuid)
             before = activity.writes(guest)
@@ -266,7 +269,10 @@ class LiveDriver(SimulatedBase, ABC):
     def _hand_over(
         self, uuid: str, there: Path, transfer: Transfer, memory: int, disks: int, sent: LiveProgress
     ) -> None:
-        """``memory``, ``disks``: bytes that are sent while the guest stands still; ``sent``: before."""
+        """Hands the guest over to the host with the state directory ``there``. Raises `GuestFailed`; then it continues here.
+
+        ``memory``, ``disks``: bytes that are sent while the guest stands still. ``sent``: what was sent before.
+        """
         files, clock = self.files, self.link.clock
         with files.locked(uuid):
             before = self._leaving_guest(uuid)
@@ -286,7 +292,7 @@ class LiveDriver(SimulatedBase, ABC):
                 expected.memory, expected.power_state = list(before.memory), before.power_state
                 expected.came = dataclasses.replace(
                     sent,
-                    # By post-copy what is left comes as well, a little later.
+                    # With post-copy the rest arrives too, a little later.
                     memory_processed=sent.memory_processed + sent.memory_remaining,
                     disk_processed=sent.disk_processed + disks,
                     memory_remaining=0,
@@ -299,7 +305,7 @@ class LiveDriver(SimulatedBase, ABC):
                 self.at_hand_over("stands still")
                 durable.rename(there / "incoming" / f"{uuid}.json", there / "guests" / f"{uuid}.json")
             except Exception as failure:
-                # The target has discarded what had come, or never had it: the guest continues here.
+                # The target has discarded what had arrived, or never had it: the guest continues here.
                 before.caught_up = clock.time() if before.power_state is PowerState.RUNNING else None
                 files.save(before)
                 raise GuestFailed("The guest could not be handed over.", details=f"{there}: {failure}") from failure
@@ -308,7 +314,7 @@ class LiveDriver(SimulatedBase, ABC):
 
 
 class _Sending:
-    """What goes to the target while the guest runs."""
+    """Sends memory and disks to the target while the guest runs."""
 
     def __init__(
         self,
@@ -323,9 +329,9 @@ class _Sending:
         self.seen = job.progress
 
     def send(self, memory: int, disks: int, *, is_through: bool = False) -> tuple[int, int]:
-        """In pieces, so that it can be aborted; returns what is not sent, because the guest is to go now.
+        """Sends so many bytes, in pieces, so that it can be aborted. Returns the bytes that were not sent because it was forced.
 
-        ``is_through``: it runs at its target, so nothing ends this any more.
+        ``is_through``: the guest runs at its target already, so nothing can end this.
         """
         seen = self.seen
         pieces = LOOKS if self._transfer.seconds(memory + disks) else 1
@@ -333,7 +339,7 @@ class _Sending:
             if self._job.forced and not is_through:
                 return memory * (pieces - turn + 1) // pieces, disks * (pieces - turn + 1) // pieces
             self._transfer.take((memory + disks) / pieces, None if is_through else self._job.wake)
-            # One in whose middle it was forced has its time counted, and takes it when the guest stands still.
+            # Forced in the middle of a piece: the link still needs the time of the whole piece.
             seen.memory_processed += memory // pieces
             seen.disk_processed += disks // pieces
             seen.memory_remaining = memory * (pieces - turn) // pieces
@@ -343,7 +349,7 @@ class _Sending:
         return 0, 0
 
     def show_remaining(self, memory: int, disks: int) -> None:
-        """What is left for the next round."""
+        """Shows what is left for the next round."""
         self.seen.memory_remaining, self.seen.disk_remaining = memory, disks
         self._look()
 
@@ -355,6 +361,7 @@ class _Sending:
 
 
 def _bytes_of(path: Path) -> int:
+    """Bytes of a disk, as they are counted when it is sent."""
     return path.stat().st_size + disk.load(path).data
 
 

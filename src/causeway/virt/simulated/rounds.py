@@ -1,9 +1,9 @@
-"""Rounds of simulated disks: what a disk had at each of them is kept in a file, and compared.
+"""Rounds of simulated disks: a copy of the disk is kept for each round, and copies are compared.
 
 ::
 
-    STATE_DIR/rounds/UUID/NUMBER.json   a round: whether it has the image's content, whether it can be read
-    STATE_DIR/rounds/UUID/NUMBER.NAME   what a disk would be exported as at that instant
+    STATE_DIR/rounds/UUID/NUMBER.json   a round: its disks, since when, whether it can be read
+    STATE_DIR/rounds/UUID/NUMBER.NAME   a disk, exported at that instant
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class _Kept:
 
 
 class _Reader(warm.DiskReader):
-    """What is read of it goes over the link."""
+    """Reads what changed from ``before`` to ``content``. What is read goes over the link."""
 
     def __init__(self, content: bytes, before: bytes | None, transfer: Transfer) -> None:
         self._transfer = transfer
         self._scale: float | None = None
-        # The rest of both, up to SIZE, is zeros.
+        # Behind them, up to SIZE, both are zeros.
         self._content, self._before = content, before
 
     def extents(self) -> list[tuple[int, int]]:
@@ -88,14 +88,14 @@ class _Writer(warm.DiskWriter):
 
 
 class Rounds:
-    """Those of one host. Whoever calls has the guest's lock."""
+    """The rounds of one host's guests. Callers hold the guest's lock."""
 
     def __init__(self, state_dir: Path, link: Link) -> None:
         self._directory = state_dir / "rounds"
         self._link = link
 
     def begin(self, uuid: str, disks: dict[str, Path], number: int, *, since: int | None, flatten: bool) -> warm.Round:
-        """``disks``: where they are."""
+        """See `WarmCopyMethods.begin_round`. ``disks``: name -> file."""
         folder = self._directory / uuid
         durable.make_folder(folder)
         former = self._kept(uuid, since)

@@ -1,7 +1,7 @@
 """Memory of simulated guests in files: a guest is saved at one host and woken at another.
 
-The file ``memory`` is in the folder of the guest's disks, and is stashed with them. A guest that was suspended elsewhere has it
-until it is resumed.
+The file ``memory`` is in the folder of the guest's disks, and is stashed with them. A guest that was suspended on another host
+has the file until it is resumed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SavedMemoryDriver(SimulatedBase, ABC):
             durable.write(self.files.disks(uuid) / virt.MEMORY, msgspec.json.encode(guest.memory))
             guest.power_state, guest.memory = PowerState.SHUTDOWN, []
             self.files.save(guest)
-        # It has to get to the other host before the guest can be resumed.
+        # The other host needs it before the guest can be resumed there.
         with self.link.transfer() as transfer:
             transfer.take(guest.memory_mb << 20)
 
@@ -92,7 +92,7 @@ class SavedMemoryDriver(SimulatedBase, ABC):
                 self.files.save(define(spec, self.hostname, folder, PowerState.SHUTDOWN, self.habits))
 
     def _put_in_place(self, spec: virt.GuestSpec) -> None:
-        """Disks first: where the memory is, all of the guest is."""
+        """Puts disks and memory in their places, the memory last: where it is, everything else is too."""
         folder = self.files.disks(spec.instance.uuid)
         self.adopt_disks(spec)
         if spec.config_drive:
@@ -108,6 +108,6 @@ class SavedMemoryDriver(SimulatedBase, ABC):
                 self.unpause(uuid)
 
     def discard_memory(self, uuid: str) -> None:
-        """Called before the guest is resumed, or boots."""
+        """Deletes saved memory of the guest, if there is any. Called before the guest is resumed or boots."""
         if (self.files.disks(uuid) / virt.MEMORY).exists():
             durable.delete(self.files.disks(uuid) / virt.MEMORY)

@@ -1,7 +1,7 @@
 """Serial consoles of simulated guests: a TCP port for each guest, as a hypervisor has.
 
-Who connects is sent what the guest wrote, and then what it writes. The guest echoes what it is sent, to everybody and to its log.
-It is listened for from the moment somebody asks for the console until the hypervisor knows the guest no more.
+Whoever connects is sent what the guest wrote before, and then what it writes. The guest echoes what is typed, to everybody and to
+its log. The port listens from the moment somebody asks for the console until the guest's definition is deleted.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from causeway.virt.simulated.host_files import HostFiles
 
 LOG = logging.getLogger(__name__)
 
-# Bytes of the log that a newcomer is shown; connections of a guest; seconds in which one takes what it is sent.
+# Bytes of the log that are sent first; connections to a guest at most; seconds for a connection to take what it is sent.
 _TAIL, _MOST, _SEND_SECONDS = 64 * 1024, 16, 10
 
 
 class SerialConsoles:
-    """Those of one host."""
+    """The serial consoles of one host's guests."""
 
     def __init__(self, files: HostFiles, address: str) -> None:
         self._files = files
@@ -33,14 +33,14 @@ class SerialConsoles:
         files.on_undefined = self._end
 
     def port_of(self, uuid: str) -> int:
-        """The port of a guest that the hypervisor knows."""
+        """The port at which the console of a guest listens."""
         with self._lock:
             if uuid not in self._consoles:
                 self._consoles[uuid] = _Console(self._files, uuid, self.address)
             return self._consoles[uuid].port
 
     def close(self) -> None:
-        """All connections end."""
+        """Ends all connections."""
         with self._lock:
             consoles, self._consoles = list(self._consoles.values()), {}
         for console in consoles:
@@ -54,7 +54,7 @@ class SerialConsoles:
 
 
 class _Console:
-    """The port of one guest, and who is connected to it."""
+    """The port of one guest, and its connections."""
 
     def __init__(self, files: HostFiles, uuid: str, address: str) -> None:
         self._files, self._uuid = files, uuid
@@ -91,7 +91,7 @@ class _Console:
                     threading.Thread(target=work, args=(visitor,), name=f"serial-{self._uuid}", daemon=True).start()
 
     def _take(self, visitor: socket.socket) -> None:
-        """What the visitor types; when he has gone, or the console is over, his connection ends."""
+        """Takes what a visitor types, until the visitor disconnects or the console ends."""
         text = codecs.getincrementaldecoder("utf-8")("replace")
         with visitor:
             with suppress(OSError):
@@ -108,7 +108,7 @@ class _Console:
                 self._files.append_to_console(self._uuid, typed)
 
     def _show(self, visitor: socket.socket) -> None:
-        """What the guest wrote and writes."""
+        """Sends a visitor what the guest wrote and writes."""
 
         def has_gone() -> bool:
             return self._is_over or visitor not in self._visitors
@@ -120,7 +120,7 @@ class _Console:
                 self._files.wait_for_console(lambda shown=sent: has_gone() or self._written() != shown)  # type: ignore[misc]
                 if has_gone():
                     return
-                # Shorter than what was sent: it is another log, the guest was made anew.
+                # A log that is shorter than what was sent is a new one: the guest was made again.
                 sent = min(sent, self._written())
                 with self._log.open("rb") as log:
                     log.seek(sent)

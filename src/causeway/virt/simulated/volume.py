@@ -1,7 +1,7 @@
 """What simulated guests write to volumes.
 
-A volume is a file of any size, perhaps with an image in it. Lines are kept in its last 64 KiB, or in all of it if it is
-smaller, up to the first NUL byte: writing them neither grows a volume nor damages the beginning of an image in it.
+A volume is a file of any size, perhaps with an image in it. Lines are in its last 64 KiB (in all of it, if it is smaller), up
+to the first NUL byte. So lines neither make a volume larger nor damage the beginning of an image in it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _PART = 1 << 20
 
 
 def device_path(connection_info: dict[str, Any] | None) -> Path:
-    """Where a connected volume can be opened. Raises `GuestFailed` if this host can't.
+    """The file of a connected volume. Raises `GuestFailed` if this host can't open it.
 
-    A simulated host mounts nothing: of an NFS share it opens what this machine exports.
+    A simulated host mounts nothing: it opens the file of an NFS share where this machine exports it.
     """
     data = (connection_info or {}).get("data") or {}
     path = data.get("device_path")
@@ -47,7 +47,7 @@ def append_line(path: Path, line: str) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """All of a volume, and its lines, to one that may be larger; holes stay holes. Synced to disk when this returns."""
+    """Copies a volume with its lines to one that may be larger. Holes stay holes. The copy is synced when this returns."""
     lines = read_lines(source)
     with source.open("rb") as there, target.open("r+b") as here:
         end, offset = there.seek(0, os.SEEK_END), 0
@@ -73,7 +73,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def _region(file: Any) -> tuple[int, bytes]:
-    """Where the lines begin, and the lines."""
+    """(offset of the first line, all lines as bytes)."""
     size = file.seek(0, 2)
     start = max(size - REGION, 0)
     file.seek(start)

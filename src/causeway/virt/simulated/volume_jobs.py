@@ -59,7 +59,7 @@ class VolumeJobsDriver(SimulatedBase, ABC):
             self.files.save(guest)
 
     def snapshot_volume(self, instance: Instance, volume: BlockDevice, new_file: str) -> bool:
-        """A simulated guest knows no chains of files: the new file has all of the volume."""
+        """Simulated guests know no chains of files, so the new file gets everything that the volume has."""
         with self.files.locked(instance.uuid):
             guest, attached = self._with_volume(instance.uuid, volume)
             there = Path(attached.path)
@@ -89,6 +89,7 @@ class VolumeJobsDriver(SimulatedBase, ABC):
         progress(size, size)
 
     def _with_volume(self, uuid: str, wanted: BlockDevice) -> tuple[Guest, AttachedVolume]:
+        """Raises `GuestFailed` if the guest does not have the volume."""
         guest = self.files.guests.get(uuid)
         attached = None if guest is None else guest.volume(wanted.volume_id)
         if guest is None or attached is None:
