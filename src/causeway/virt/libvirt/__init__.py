@@ -6,12 +6,12 @@ from contextlib import suppress
 
 
 def _choose_native_threads() -> None:
-    """os-brick and os-vif wait through oslo.service, which takes eventlet unless set otherwise before they are loaded."""
+    """os-brick and os-vif wait through oslo.service, which uses eventlet unless it is set otherwise before they are loaded."""
     try:
         from oslo_service import backend
         from oslo_service.backend import exceptions
     except ImportError:
-        # Comes with the extra 'libvirt'; without it there is no driver to choose for.
+        # Part of the extra 'libvirt': without it there is no driver that needs this.
         return
     with suppress(exceptions.BackendAlreadySelected):
         backend.init_backend(backend.BackendType.THREADING)

@@ -1,7 +1,7 @@
 """The agent in a guest (qemu-ga): it keeps the guest's file systems still for a moment, with all that was written on the disk.
 
-A guest whose file systems stand still for long hangs. So it is noted before they are frozen (``frozen-UUID``), and who finds the
-note thaws them: whoever froze them, the next one who works on the guest's disks, or the host when it starts.
+A guest whose file systems stand still for long hangs. So a note (the file ``frozen-UUID``) is written before they are frozen, and
+whoever finds the note thaws them: the one who froze them, the next one who works on the guest's disks, or the host at its start.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from causeway.virt.libvirt.domain_xml import agent_listens
 
 LOG = logging.getLogger(__name__)
 
-# Seconds for an answer of the agent: flushing what the guest has not written yet takes some.
+# Seconds for an answer of the agent, which first flushes what the guest has not written yet.
 _ANSWER_SECONDS = 10
 _THAW_TRIES = 3
 
 
 def set_password(connection: Connection, instance: Instance, user: str, password: str) -> None:
-    """Raises GuestFailed if there is no agent that answers, or it refuses."""
+    """Has the agent set a user's password. Raises `GuestFailed` if no agent answers, or if it refuses."""
     uuid = instance.uuid
 
     def set_it(hypervisor: Any) -> None:
@@ -40,12 +40,12 @@ def set_password(connection: Connection, instance: Instance, user: str, password
 
     if not quiescing.has_agent(instance):
         raise GuestFailed(f"The image of server {uuid} says nothing of an agent in it (hw_qemu_guest_agent).")
-    # Aside: of what is called again the agent might hear twice, and an agent that hangs keeps others waiting.
+    # Not over the shared connection: an agent that hangs would keep others waiting. Not repeated: the agent would set it twice.
     connection.call_aside(f"set a password in guest {uuid}", set_it)
 
 
 class Agent:
-    """Those of one host's guests. ``directory``: where the notes are."""
+    """The agents in one host's guests. ``directory``: where the notes are."""
 
     def __init__(self, connection: Connection, directory: Path) -> None:
         self._connection = connection
@@ -53,9 +53,9 @@ class Agent:
 
     @contextmanager
     def still(self, instance: Instance) -> Iterator[None]:
-        """The guest's file systems stand still meanwhile, if its image says that it has an agent, and that answers.
+        """Keeps the guest's file systems still for the time of the block, if its image names an agent and the agent answers.
 
-        Raises WarmCopyImpossible if they don't, and the image requires it.
+        Raises `WarmCopyImpossible` if they don't stand still and the image requires it.
         """
         uuid = instance.uuid
         why_not = self._freeze(uuid) if quiescing.has_agent(instance) else "its image says nothing of an agent"
@@ -70,7 +70,7 @@ class Agent:
             self.try_to_thaw(uuid, _THAW_TRIES)
 
     def _freeze(self, uuid: str) -> str:
-        """Why its file systems don't stand still; empty if they do."""
+        """Freezes the guest's file systems. Returns why they don't stand still; empty: they do."""
 
         def is_there(hypervisor: Any) -> bool:
             domain = power.find(hypervisor, uuid)
@@ -87,13 +87,13 @@ class Agent:
         try:
             self._connection.call(f"freeze the file systems of guest {uuid}", freeze)
         except GuestFailed as failure:
-            # It may have frozen some, or answer late.
+            # The agent may have frozen some of them, or may answer late.
             self.try_to_thaw(uuid)
             return failure.details or failure.message
         return ""
 
     def try_to_thaw(self, uuid: str, tries: int = 1) -> bool:
-        """Thaws what was frozen here and was not thawed. False: it failed, and is tried again the next time."""
+        """Thaws file systems that a note names. False: that failed, and is tried again the next time."""
 
         def thaw(hypervisor: Any) -> None:
             domain = power.find(hypervisor, uuid)
@@ -114,12 +114,12 @@ class Agent:
         return False
 
     def thaw_all(self) -> None:
-        """What an earlier process left frozen."""
+        """Thaws the file systems that an earlier process left frozen."""
         for note in self._directory.glob("frozen-*"):
             self.try_to_thaw(note.name.removeprefix("frozen-"))
 
     def discard(self, uuid: str) -> None:
-        """Nobody works on this guest's disks any more."""
+        """Called when nobody works on this guest's disks any more: thaws them, and deletes the note in any case."""
         self.try_to_thaw(uuid)
         durable.delete(self._note(uuid))
 

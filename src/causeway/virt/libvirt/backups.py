@@ -1,8 +1,8 @@
-"""A copy of a disk as it is at one instant, while its guest runs on.
+"""Copies a disk as it is at one instant, while its guest runs.
 
-QEMU does it (a backup job in push mode): it copies the disk, and before the guest overwrites what is not copied yet, that first.
-The copy has everything in it, whatever images the disk stands on. A guest has one such job at a time; one that lost its caller
-continues by itself, so who begins another one ends it first.
+QEMU does this with a backup job in push mode: it copies the disk, and before the guest overwrites a part that is not copied yet,
+it copies that part first. The copy has everything in it, whatever images the disk stands on. A guest has one such job at a time.
+A job whose caller died continues by itself, so whoever begins another one ends it first.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from causeway.errors import GuestFailed
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import target_of_file
 
-# Seconds between two looks at a job whose end libvirt has not reported.
+# Seconds between two looks at a job, in case libvirt does not report its end.
 _LOOK_EVERY = 5.0
 # Seconds for QEMU to close a copy that is abandoned.
 _ABORT_SECONDS = 30.0
 
 
 def copy_while_it_runs(connection: Connection, uuid: str, disk: Path, copy: Path, timeout: float) -> None:
-    """Writes ``copy``, a qcow2 file without a backing file, which is not there yet. ``timeout``: seconds.
+    """Writes ``copy``, a new qcow2 file without a backing file. ``timeout``: seconds for all of it.
 
-    Raises GuestFailed, also if the guest stops meanwhile, or if somebody else makes a backup of it; then there is no job of ours.
+    Raises `GuestFailed`, also if the guest stops meanwhile or if somebody else makes a backup of it. No job of ours is left then.
     """
     what = f"copy {disk} beside its guest"
     _end_job(connection, uuid, copy.parent)
@@ -45,7 +45,7 @@ def copy_while_it_runs(connection: Connection, uuid: str, disk: Path, copy: Path
 
 
 def _wait(connection: Connection, uuid: str, ended: threading.Event, seconds: float) -> bool:
-    """Until the guest has no backup job; False if it still has one when the time is over."""
+    """Waits until the guest has no backup job. False: it still has one after so many seconds."""
     end, what = time.monotonic() + seconds, f"describe the copy of guest {uuid}"
     while connection.call(what, lambda hypervisor: _target_of_job(hypervisor, uuid), again=True) is not None:
         left = end - time.monotonic()
@@ -56,7 +56,7 @@ def _wait(connection: Connection, uuid: str, ended: threading.Event, seconds: fl
 
 
 def _end_job(connection: Connection, uuid: str, folder: Path) -> None:
-    """Ends the guest's job if it writes into ``folder``. Raises GuestFailed if there is another one, which is not ours."""
+    """Ends the guest's job if it writes into ``folder``. Raises `GuestFailed` if it writes elsewhere: then it is not ours."""
 
     def abort(hypervisor: Any) -> bool:
         target = _target_of_job(hypervisor, uuid)
@@ -64,7 +64,7 @@ def _end_job(connection: Connection, uuid: str, folder: Path) -> None:
             return False
         if target.parent != folder:
             raise GuestFailed(
-                f"Somebody else makes a backup of guest {uuid}. Try again when it is made.", details=str(target)
+                f"Somebody else makes a backup of guest {uuid}. Try again when that is finished.", details=str(target)
             )
         hypervisor.lookupByUUIDString(uuid).abortJob()
         return True
@@ -88,7 +88,7 @@ def _begin(hypervisor: Any, uuid: str, disk: Path, copy: Path) -> None:
 
 
 def job_xml(hypervisor: Any, uuid: str) -> str | None:
-    """What libvirt says of the guest's backup job; None: there is no such job."""
+    """libvirt's description of the guest's backup job; None: it has none."""
     try:
         found: str = hypervisor.lookupByUUIDString(uuid).backupGetXMLDesc()
     except libvirt.libvirtError as error:
@@ -99,7 +99,7 @@ def job_xml(hypervisor: Any, uuid: str) -> str | None:
 
 
 def end_job(connection: Connection, uuid: str) -> None:
-    """Ends the guest's backup job, whatever it is; returns when it is over."""
+    """Ends the guest's backup job, whoever began it. Returns when it is over."""
     with connection.events.job_ended(uuid) as ended:
         connection.call(
             f"end the copy of guest {uuid}",
@@ -109,7 +109,7 @@ def end_job(connection: Connection, uuid: str) -> None:
 
 
 def _target_of_job(hypervisor: Any, uuid: str) -> Path | None:
-    """The file that the guest's backup job writes; None: there is no such job."""
+    """The file that the guest's backup job writes; None: it has no job."""
     xml = job_xml(hypervisor, uuid)
     if xml is None:
         return None
@@ -119,7 +119,7 @@ def _target_of_job(hypervisor: Any, uuid: str) -> Path | None:
 
 def _has_succeeded(hypervisor: Any, uuid: str, disk: Path) -> bool:
     domain = hypervisor.lookupByUUIDString(uuid)
-    # Whoever asks about a disk has to wait until libvirt has done with the job: from then on QEMU has closed the copy.
+    # libvirt answers this only when it has finished the job: then QEMU has closed the copy.
     domain.blockInfo(str(disk))
     stats = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)
     return bool(stats.get(libvirt.VIR_DOMAIN_JOB_SUCCESS))

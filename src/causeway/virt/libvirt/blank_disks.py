@@ -1,6 +1,6 @@
 """Ephemeral disks and swap of guests: qcow2 files beside the root disk, formatted when they are made.
 
-Formats are the field's ([DEFAULT] default_ephemeral_format, ``guest_format`` of block device mappings); labels are its, too.
+Formats and labels are the field's ([DEFAULT] default_ephemeral_format, ``guest_format`` of block device mappings).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from causeway.virt.libvirt.disks import InstanceDisks, grow, image_info, take
 LOG = logging.getLogger(__name__)
 
 _MIB = 2**20
-# Without a wish of anybody: the first that this host has the tool for.
+# If nobody asked for a format: the first of these that this host has the tool for.
 _PREFERRED = ("ext4", "vfat")
 
 
 def create(disks: InstanceDisks, uuid: str, wanted: LocalDisk) -> None:
-    """Makes the disk, or what is there fit, as `LocalDisk` says. May be repeated.
+    """Makes the disk, or changes the one that exists, as `LocalDisk` says. May be repeated.
 
-    Raises `GuestFailed` if a wanted format can't be made here, `DiskTransferFailed` if the content is unfit.
+    Raises `GuestFailed` if this host can't make the format, and `DiskTransferFailed` if the received content can't be used.
     """
     disk = disks.folder(uuid) / wanted.name
     partial, received = disk.with_name(f"{disk.name}.partial"), disk.with_name(f"{disk.name}.received")
@@ -38,7 +38,7 @@ def create(disks: InstanceDisks, uuid: str, wanted: LocalDisk) -> None:
         raise DiskTransferFailed(f"Disk {wanted.name} of server {uuid} was not received.", details=str(wanted.snapshot))
     elif disk.exists() and not _is_other_swap(disk, wanted):
         grow(disk, wanted.size_mb * _MIB)
-        # Its name, too: perhaps whoever gave it was killed right then.
+        # The folder too: perhaps a process was killed right after it had given the disk its name.
         durable.sync(disk)
         durable.sync(disk.parent)
     else:
@@ -51,10 +51,10 @@ def _is_other_swap(disk: Path, wanted: LocalDisk) -> bool:
 
 
 def _make(path: Path, wanted: LocalDisk) -> None:
-    """A new disk: formatted as a sparse file of its full size, which leaves a small qcow2 file."""
+    """Makes a new disk. It is formatted as a sparse raw file of its full size, and becomes a small qcow2 file."""
     raw = path.with_name(f"{path.name}.raw")
     raw.unlink(missing_ok=True)
-    # Bug 2152581: a new file, never what an old name still leads to.
+    # Bug 2152581: always a new file, never one that exists under this name.
     with raw.open("xb") as file:
         file.truncate(wanted.size_mb * _MIB)
     try:
@@ -82,13 +82,16 @@ def _format(raw: Path, wanted: LocalDisk) -> None:
 
 
 def _tool_for(wanted: LocalDisk) -> tuple[str, str] | None:
-    """The program and the format. Raises `GuestFailed` if a format was asked for that there is no program for."""
+    """(program, format); None: there is no program.
+
+    Raises `GuestFailed` if a file system was asked for that this host can't make.
+    """
     asked = wanted.guest_format
     for guest_format in (asked,) if asked else _PREFERRED:
         tool = shutil.which("mkswap" if guest_format == "swap" else f"mkfs.{guest_format}", path=_PATH)
         if tool is not None:
             return tool, guest_format
-    # A guest can make its swap itself; a file system of a kind that was asked for is something else.
+    # A guest can make swap itself, so that may stay blank. It may not be able to make the file system that was asked for.
     if asked and not wanted.is_swap:
         raise GuestFailed(
             f"The host can't format a disk as {asked}.", details=f"mkfs.{asked} is missing (disk {wanted.name})"
@@ -96,5 +99,5 @@ def _tool_for(wanted: LocalDisk) -> tuple[str, str] | None:
     return None
 
 
-# Where such tools are, whatever the service's own search path is.
+# Where these programs are, even if the service has another search path.
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

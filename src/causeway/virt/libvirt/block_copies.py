@@ -1,10 +1,11 @@
 """Swaps of volumes: QEMU copies one disk of a running guest to another, and the guest continues on that one
 (`virt.driver.volume_jobs`).
 
-QEMU mirrors the disk: it copies all of it, and from then on a write of the guest ends when both disks have it (synchronous
-writes). Until the switch the old disk has everything, and so has the new one from the moment in which the copy is complete.
-Which of them a guest uses that lives is in its definition. For one that is off, a file says whether the switch was begun:
-libvirt may have died before it wrote the new definition down, and the guest may have written to the new disk alone by then.
+QEMU mirrors the disk: it copies all of it, and from then on a write of the guest is complete when both disks have it (synchronous
+writes). Until the switch the old disk has everything. The new disk has everything as soon as the copy is complete.
+
+The definition of a living guest says which of them it uses. For a guest that is off, a file says whether the switch was begun:
+libvirt may have died before it wrote the new definition, when the guest had already written to the new disk only.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LOG = logging.getLogger(__name__)
 
 # Seconds between two looks at a copy.
 _LOOK_EVERY = 0.5
-# Seconds for QEMU to complete what is on its way to the disks, and to close one of them.
+# Seconds for QEMU to complete writes to the disks and to close one of them.
 _SWITCH_SECONDS = 300.0
 _FLAGS = (
     libvirt.VIR_DOMAIN_BLOCK_COPY_REUSE_EXT
@@ -43,14 +44,14 @@ _FLAGS = (
 
 @dataclass
 class _Switch:
-    """What is written down before a switch: what the guest is to have."""
+    """Written before a switch. ``path``: the disk that the guest will use."""
 
     path: str
 
 
 @dataclass
 class _Seen:
-    """A disk of a guest. ``copy``: where it is being copied to. ``ready``: the copy is complete, and kept so."""
+    """A disk of a guest. ``copy``: the disk that it is being copied to. ``ready``: the copy is complete, and stays so."""
 
     is_alive: bool
     target: str
@@ -60,14 +61,17 @@ class _Seen:
 
 
 class BlockCopies:
-    """Those of one host's guests. ``directory``: where switches are written down."""
+    """The copies of one host's guests. ``directory``: where switches are recorded."""
 
     def __init__(self, connection: Connection, directory: Path) -> None:
         self._connection = connection
         self._directory = directory
 
     def copy(self, uuid: str, serial: str, new: GuestDisk, progress: CopyProgress) -> None:
-        """Returns when the copy is complete; it is kept so. If this raises (also what ``progress`` does), it has ended."""
+        """Copies the volume; returns when the copy is complete. From then on every write goes to both volumes.
+
+        If this raises, also because ``progress`` did, there is no copy any more. ``serial``: the id of the old volume.
+        """
         with undone_on_failure() as undo:
             undo.callback(self._try_to_end, uuid, serial)
             self._connection.call(f"copy volume {serial}", lambda hypervisor: _begin(hypervisor, uuid, serial, new))
@@ -114,7 +118,7 @@ class BlockCopies:
         return True
 
     def end(self, uuid: str, serial: str, kept: Path) -> None:
-        """Ends every copy and its record. Raises GuestFailed if a guest that lives uses another disk."""
+        """Ends a copy and deletes its record. Raises `GuestFailed` if a living guest uses another disk than ``kept``."""
 
         def end(hypervisor: Any) -> None:
             domain = power.find(hypervisor, uuid)
@@ -148,7 +152,7 @@ class BlockCopies:
         return job.get("cur", 0), job.get("end", 0)
 
     def _try_to_end(self, uuid: str, serial: str) -> None:
-        """For a copy that failed: reports its own failure."""
+        """Ends a copy after another failure: its own failure is only logged."""
 
         def end(hypervisor: Any) -> None:
             domain = power.find(hypervisor, uuid)
@@ -164,7 +168,7 @@ class BlockCopies:
         try:
             found = durable.read(self._file(uuid), msgspec.json.Decoder(_Switch).decode)
         except durable.Torn:
-            # It was being written when the host died: the switch comes after it.
+            # The host died while this was written, which is before the switch.
             return False
         return found is not None and found.path == str(path)
 
@@ -184,13 +188,13 @@ def _begin(hypervisor: Any, uuid: str, serial: str, new: GuestDisk) -> None:
     size, room = domain.blockInfo(seen.target)[0], _size_of(new)
     if room is not None and room < size:
         raise GuestFailed(f"The new volume of guest {uuid} is too small: {room} bytes, not {size}.")
-    # QEMU mirrors to what is exactly as large. The guest sees the rest of a larger volume when it is started the next time.
+    # QEMU mirrors only to a disk of exactly the same size. The guest sees the rest of a larger volume after its next start.
     part = size if room is not None and room > size else None
     domain.blockCopy(seen.target, destination_xml(new, part=part), None, _FLAGS)
 
 
 def _size_of(disk: GuestDisk) -> int | None:
-    """Bytes of a raw disk; None: its format says how large it is."""
+    """The size of a raw disk in bytes; None: the disk has a format that says its size."""
     if disk.disk_format != "raw":
         return None
     with disk.path.open("rb") as file:
@@ -198,7 +202,7 @@ def _size_of(disk: GuestDisk) -> int | None:
 
 
 def _seen(domain: Any, serial: str) -> _Seen:
-    """Raises GuestFailed if the guest has no such disk."""
+    """The disk with this serial. Raises `GuestFailed` if the guest has none."""
     device = device_of_serial(domain.XMLDesc(), serial)
     if device is None:
         raise GuestFailed(f"Guest {domain.UUIDString()} has no volume {serial}.")

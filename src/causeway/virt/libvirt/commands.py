@@ -1,4 +1,4 @@
-"""Running the system's tools."""
+"""Runs programs of the host."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def run(
     cwd: Path | None = None,
     accept: tuple[int, ...] = (0,),
 ) -> str:
-    """What the command wrote to its output.
+    """Runs a program and returns what it wrote to its standard output. ``timeout``: seconds.
 
-    Raises `GuestFailed` if it ends with another code than those of ``accept``, takes over ``timeout`` s or is missing.
+    Raises `GuestFailed` if the program is missing, takes longer, or ends with a code that is not in ``accept``.
     """
     words = [str(word) for word in command]
     try:

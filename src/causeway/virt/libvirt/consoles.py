@@ -1,6 +1,6 @@
-"""Consoles of guests: a screen by VNC, a serial console on a TCP port; who reaches their ports needs no password.
+"""Consoles of guests: a screen by VNC, and a serial console on a TCP port. Whoever reaches these ports needs no password.
 
-VNC ports are libvirt's to choose. Those of serial consoles are chosen here: one that no guest's definition has, and that is free.
+libvirt chooses the VNC ports. The port of a serial console is chosen here: one that is free, and that no guest's definition has.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from causeway.virt.libvirt.connection import Connection
 
 @dataclass
 class ConsoleSettings:
-    """``vnc_listen``, ``serial``: addresses at which guests listen; None: they have no such console.
+    """``vnc_listen``, ``serial``: addresses at which guests listen; None: guests have no such console.
 
-    ``vnc_address``: by which proxies reach the screens. ``ports``: first and last of the serial consoles.
+    ``vnc_address``: the address at which proxies reach the screens. ``ports``: first and last TCP port of serial consoles.
     """
 
     vnc_listen: str | None = None
@@ -44,16 +44,16 @@ def from_options(conf: cfg.ConfigOpts) -> ConsoleSettings:
 
 
 class SerialPorts:
-    """Which guest of this host has which TCP port."""
+    """Chooses the TCP ports of serial consoles."""
 
     def __init__(self, connection: Connection, ports: tuple[int, int]) -> None:
         self._connection, self._ports = connection, ports
         self._lock = threading.Lock()
-        # Chosen for definitions that libvirt may not know yet.
+        # uuid -> port, also for guests whose definition libvirt does not have yet
         self._chosen: dict[str, int] = {}
 
     def port_for(self, uuid: str, address: str) -> int:
-        """The port that the guest has, or is to have. Raises ConsoleTypeUnavailable if all are used."""
+        """The port that the guest has or will have. Raises `ConsoleTypeUnavailable` if all are used."""
         with self._lock:
             taken = self._connection.call("list the ports of its guests", _ports_of_all, again=True)
             taken = self._chosen | taken
@@ -66,13 +66,13 @@ class SerialPorts:
             return taken[uuid]
 
     def release(self, uuid: str) -> None:
-        """The guest is gone."""
+        """Frees the port of a guest that was destroyed."""
         with self._lock:
             self._chosen.pop(uuid, None)
 
 
 def listener(connection: Connection, settings: ConsoleSettings, uuid: str, kind: ConsoleType) -> tuple[str, int]:
-    """See `Driver.console_listener`."""
+    """See `InsideMethods.console_listener`."""
 
     def look(hypervisor: Any) -> str | None:
         domain = power.find(hypervisor, uuid)
@@ -91,14 +91,14 @@ def listener(connection: Connection, settings: ConsoleSettings, uuid: str, kind:
 
 
 def vnc_port(xml: str) -> int | None:
-    """Where a guest's screen listens."""
+    """The port at which a guest's screen listens; None: it has none."""
     graphics = ET.fromstring(xml).find("devices/graphics[@type='vnc']")
     port = int(graphics.get("port", "-1")) if graphics is not None else -1
     return port if port > 0 else None
 
 
 def serial_port(xml: str) -> int | None:
-    """Where a guest's serial console listens."""
+    """The port at which a guest's serial console listens; None: it has none."""
     source = ET.fromstring(xml).find("devices/serial[@type='tcp']/source")
     return int(source.get("service", "0")) or None if source is not None else None
 
@@ -118,7 +118,7 @@ def _free(address: str, ports: Iterable[int]) -> int:
             with socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET):
                 return port
         except OSError:
-            # Somebody else's.
+            # Another program listens there.
             continue
     raise ConsoleTypeUnavailable.of(
         ConsoleType.SERIAL.value, "All ports for it are used ([serial_console] port_range)."

@@ -1,7 +1,7 @@
-"""Whether a server could live on from what is on this host: asked before the other copy of a move is destroyed.
+"""Checks whether this host's copy of a server is enough to run it, before a move destroys the other copy.
 
-A guest that runs has its disks open: the hypervisor says how it fares with them, and nothing but their headers is read. The
-disks of one that does not run are checked by QEMU's tool.
+A running guest has its disks open: the hypervisor says whether they work, and only their headers are read here. The disks of a
+guest that is off are checked by QEMU's tool.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import device_of_serial
 
 _MIB = 2**20
-# What `qemu-img check` ends with for an image that is sound, and for one that only takes more space than it needs.
+# The exit codes of `qemu-img check` for a sound image, and for one that only occupies more space than it needs.
 _SOUND, _LEAKS = 0, 3
 
 
 def of_guest(
     connection: Connection, uuid: str, folder: Path, disks: list[ExpectedDisk], volume_ids: list[str], timeout: float
 ) -> list[str]:
-    """What is wrong with the disks of a guest, running or not."""
+    """What is wrong with the disks of a guest, whether it runs or not. ``timeout``: seconds to check a disk."""
     runs, found = _asked(connection, uuid, [folder / each.name for each in disks], volume_ids)
     for disk in disks:
         found += _of_disk(folder / disk.name, disk.size_mb * _MIB, None if runs else timeout)
@@ -35,7 +35,7 @@ def of_guest(
 
 
 def of_folder(folder: Path, disks: list[ExpectedDisk], timeout: float) -> list[str]:
-    """What is wrong with disks that no guest uses."""
+    """What is wrong with disks that no guest uses. ``timeout``: seconds to check a disk."""
     return [fault for disk in disks for fault in _of_disk(folder / disk.name, disk.size_mb * _MIB, timeout)]
 
 
@@ -67,7 +67,10 @@ def _asked(connection: Connection, uuid: str, paths: list[Path], volume_ids: lis
 
 
 def _of_disk(path: Path, size: int, check_within: float | None) -> list[str]:
-    """``size`` in bytes, at least; ``check_within``: seconds for reading all of its tables (None: they are in use)."""
+    """What is wrong with one disk. ``size``: the bytes that it must have at least.
+
+    ``check_within``: seconds to read all its tables (None: a guest uses them, so they are not read).
+    """
     try:
         chain = json.loads(run("qemu-img", "info", "-U", "--output=json", "--backing-chain", "-f", "qcow2", path))
         if chain[0]["virtual-size"] < size:

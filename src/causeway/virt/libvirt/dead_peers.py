@@ -1,9 +1,9 @@
-"""QEMU's connections notice when the host at their other end is gone.
+"""Has QEMU's connections notice when the host at the other end is dead.
 
-QEMU copies disks to the target of a migration over connections without keep-alive. When the target dies hard just after it had
-received a request, and before it answered, nothing is left to be sent, so TCP never finds out; and QEMU, which waits for the
-answer before it resumes the guest, stands still for good, and its guest with it (seen with QEMU 7.2). Neither QEMU nor libvirt
-has a setting for that. So keep-alive is switched on from here, on QEMU's own sockets: see pidfd_getfd(2).
+QEMU copies disks to the target of a migration over connections without keep-alive. If the target dies after it has received a
+request and before it has answered, nothing is left to be sent, so TCP never notices. QEMU waits for the answer before it resumes
+the guest, and both hang for ever (seen with QEMU 7.2). Neither QEMU nor libvirt has an option for this. So keep-alive is switched
+on from here, on QEMU's own sockets: see pidfd_getfd(2).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 
 LOG = logging.getLogger(__name__)
 
-# Seconds of silence, seconds between two questions, and questions without an answer until a peer is taken for dead.
+# Seconds of silence before the first probe, seconds between probes, and probes without an answer until the peer is dead.
 _IDLE, _INTERVAL, _COUNT = 5, 5, 3
-# The same on all architectures but one that QEMU runs no guests on.
+# The number is the same on all architectures on which QEMU runs guests.
 _PIDFD_GETFD = 438
 
 
 class PeersOf:
-    """Of one guest's QEMU, looked for until it is found."""
+    """The connections of one guest's QEMU. The process is looked for until it is found."""
 
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid
@@ -33,15 +33,15 @@ class PeersOf:
         self._is_logged = False
 
     def watch(self) -> int:
-        """Switches keep-alive on for all TCP connections that there are by now; says how many. Done already: nothing changes.
+        """Switches keep-alive on for all TCP connections that exist now; returns how many. May be repeated.
 
-        Needs the right to trace QEMU's process; without it, the log says so.
+        Needs the right to trace QEMU's process. Without it, the log says so, once.
         """
         self._pids = self._pids or processes_of(self._uuid)
         try:
             return sum(_watch(pid) for pid in self._pids)
         except (ProcessLookupError, FileNotFoundError):
-            # It ended right now.
+            # The process has ended.
             self._pids = []
         except OSError as failure:
             if not self._is_logged:
@@ -55,11 +55,11 @@ class PeersOf:
 
 
 def processes_of(uuid: str) -> list[int]:
-    """The QEMU processes of a guest, as their command lines say."""
+    """The ids of a guest's QEMU processes, found by their command lines."""
     wanted = b"\0-uuid\0" + uuid.encode() + b"\0"
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        # It may have ended meanwhile.
+        # A process may end meanwhile.
         with suppress(OSError):
             if wanted in path.read_bytes():
                 found.append(int(path.parent.name))
@@ -84,12 +84,12 @@ def _sockets(pid: int) -> list[int]:
 
 
 def _keep_alive(process: int, number: int) -> bool:
-    """Whether this socket of the process is a TCP connection, which is watched now."""
+    """Switches keep-alive on if this socket of the process is a TCP connection; whether it is one."""
     ours = ctypes.CDLL(None, use_errno=True).syscall(_PIDFD_GETFD, process, number, 0)
     if ours < 0:
         error = ctypes.get_errno()
         if error == errno.EBADF:
-            # It was closed right now.
+            # It has been closed.
             return False
         raise OSError(error, os.strerror(error))
     with socket.socket(fileno=ours) as connection:
@@ -98,7 +98,7 @@ def _keep_alive(process: int, number: int) -> bool:
         try:
             connection.getpeername()
         except OSError:
-            # It listens, or its peer has gone.
+            # It listens, or its peer has closed it.
             return False
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _IDLE)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _INTERVAL)

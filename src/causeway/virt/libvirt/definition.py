@@ -1,4 +1,4 @@
-"""How guests are defined: what a server's record, its specification and its host's options make of its domain."""
+"""How guests are defined: what follows from the server's record, the specification and the options of the host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from causeway.virt.libvirt.processor import Processor
 
 
 class DefinedGuests(MovingGuests, ABC):
-    """`LibvirtDriver` has what it is made of."""
+    """A part of `LibvirtDriver`, which sets the attributes."""
 
     _cache: str
     _consoles: ConsoleSettings
@@ -36,16 +36,17 @@ class DefinedGuests(MovingGuests, ABC):
         return machine_of(instance, firmware.of_instance(instance), self._machine)
 
     def _name_of(self, instance: Instance) -> str:
-        """A guest that is there keeps the name that it has: libvirt gives no uuid a second one."""
+        """The name of a guest. One that exists keeps its name: libvirt allows no second name for a uuid."""
         known: str | None = self._connection.call(
             f"look for guest {instance.uuid}", lambda hypervisor: power.name_of(hypervisor, instance.uuid), again=True
         )
         return known or instance.guest_name(self._name_template)
 
     def _hardware(self, spec: GuestSpec, volumes: list[GuestDisk]) -> GuestHardware:
+        """What the guest is made of. Raises `GuestFailed` if its root disk or its rescue disk is missing."""
         instance = spec.instance
         wanted = guest_devices.devices_of(instance.flavor, instance.image_meta)
-        # Other volumes have the bus that they are attached with.
+        # A volume that is no root disk may say its own bus.
         disks = [
             dataclasses.replace(each, bus=each.bus or (wanted.disk_bus if each.is_root else None)) for each in volumes
         ]
@@ -95,7 +96,7 @@ class DefinedGuests(MovingGuests, ABC):
         )
 
     def _uefi(self, instance: Instance, asked: firmware.Firmware, machine: str) -> Uefi | None:
-        """Raises `GuestFailed` if the host has none for that machine type."""
+        """The UEFI that the firmware asks for; None: BIOS. Raises `GuestFailed` if the host has none for the machine type."""
         if asked.type is not firmware.FirmwareType.UEFI:
             return None
         loader = uefi.choose(self._loaders, machine, asked.secure_boot)

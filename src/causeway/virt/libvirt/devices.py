@@ -1,4 +1,4 @@
-"""Devices of a guest that is there: given and taken, also while it runs."""
+"""Attaches devices to existing guests and detaches them, also while they run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from causeway.errors import GuestFailed
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 
-# A guest that is booting does not hear that it should release a device: it is asked again.
+# Seconds. A guest that is booting misses the request to release a device, so it is asked again.
 _ASK_AGAIN_SECONDS = 5.0
 
-# The XML of a device within a guest's XML, if it has it.
+# Given a guest's XML, returns the XML of a device in it; None: the guest does not have it.
 Finder = Callable[[str], str | None]
 
 
 def guests_with(connection: Connection, find_device: Finder) -> set[str]:
-    """The guests that have the device, now or from their next start on."""
+    """The uuids of guests that have the device, now or from their next start on."""
 
     def look(hypervisor: Any) -> set[str]:
         found = set()
@@ -29,7 +29,7 @@ def guests_with(connection: Connection, find_device: Finder) -> set[str]:
                 if find_device(domain.XMLDesc()) or find_device(domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)):
                     found.add(domain.UUIDString())
             except libvirt.libvirtError as error:
-                # It went while we looked.
+                # The guest was destroyed meanwhile.
                 if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                     raise
         return found
@@ -38,7 +38,7 @@ def guests_with(connection: Connection, find_device: Finder) -> set[str]:
 
 
 def asked(connection: Connection, uuid: str, look: Finder) -> str | None:
-    """What the guest's definition says; None if there is no guest."""
+    """What ``look`` finds in the guest's definition; None: it finds nothing, or there is no guest."""
 
     def ask(hypervisor: Any) -> str | None:
         domain = power.find(hypervisor, uuid)
@@ -48,7 +48,7 @@ def asked(connection: Connection, uuid: str, look: Finder) -> str | None:
 
 
 def attach(connection: Connection, uuid: str, device: str, find_device: Finder) -> None:
-    """Gives the device to the guest (now if it runs, and for its next start). No guest, or it has it: nothing to do."""
+    """Attaches the device to the guest, now if it runs and for its next start. No guest, or already attached: nothing happens."""
 
     def give(hypervisor: Any) -> None:
         domain = power.find(hypervisor, uuid)
@@ -66,7 +66,10 @@ def attach(connection: Connection, uuid: str, device: str, find_device: Finder) 
 
 
 def detach(connection: Connection, uuid: str, find_device: Finder, *, what: str, timeout: float) -> None:
-    """Detaches a device from the guest and waits until it is released. Raises `GuestFailed` if it does not in ``timeout`` s."""
+    """Detaches the device and waits until the guest has released it. ``what`` names the device in messages.
+
+    Raises `GuestFailed` if the guest does not release it within ``timeout`` seconds.
+    """
     end = time.monotonic() + timeout
     with connection.events.device_answered(uuid) as answered:
         while True:
@@ -85,7 +88,7 @@ def detach(connection: Connection, uuid: str, find_device: Finder, *, what: str,
 
 
 def _take(hypervisor: Any, uuid: str, find_device: Finder) -> bool:
-    """Whether the running guest still had the device, and was asked to release it."""
+    """Asks a running guest to release the device. False: it does not have it any more."""
     domain = power.find(hypervisor, uuid)
     if domain is None:
         return False
@@ -97,7 +100,7 @@ def _take(hypervisor: Any, uuid: str, find_device: Finder) -> bool:
     try:
         domain.detachDeviceFlags(device, libvirt.VIR_DOMAIN_AFFECT_LIVE)
     except libvirt.libvirtError as error:
-        # It is on its way out, or out: the next look shows it.
+        # It is being released, or was released: the next look shows it.
         if error.get_error_code() not in (libvirt.VIR_ERR_OPERATION_FAILED, libvirt.VIR_ERR_DEVICE_MISSING):
             raise
     return True

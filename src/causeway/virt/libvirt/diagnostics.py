@@ -1,4 +1,4 @@
-"""What libvirt counts of a guest.
+"""libvirt's counters of a guest.
 
 Source: libvirt, virConnectGetAllDomainStats.
 """
@@ -26,12 +26,12 @@ _KIB_IN_MIB = 1024
 
 
 def diagnostics(connection: Connection, uuid: str, virt_type: str) -> Diagnostics:
-    """Raises GuestFailed if the guest does not run."""
+    """The counters of a running guest. Raises `GuestFailed` if it does not run."""
 
     def ask(hypervisor: Any) -> tuple[dict[str, Any], str]:
         domain = power.find(hypervisor, uuid)
         if domain is None or power.power_state_of(domain) is not PowerState.RUNNING:
-            raise GuestFailed(f"The guest of server {uuid} does not run: nothing is counted of it.")
+            raise GuestFailed(f"The guest of server {uuid} does not run: there are no counters of it.")
         ((_domain, counted),) = hypervisor.domainListGetStats([domain], _WANTED)
         return counted, domain.XMLDesc()
 
@@ -81,7 +81,7 @@ def _nics(counted: dict[str, Any], xml: str) -> list[NicDiagnostics]:
 
 
 def _numbered(counted: dict[str, Any], group: str, how_many: str) -> list[tuple[int, dict[str, Any]]]:
-    """``net.0.rx.bytes`` and so on: number -> name of what is counted -> value."""
+    """(number, name -> value) of each device in a group: ``net.0.rx.bytes`` is ``rx.bytes`` of number 0 in ``net``."""
     found = []
     for number in range(counted.get(f"{group}.{how_many}", 0)):
         start = f"{group}.{number}."

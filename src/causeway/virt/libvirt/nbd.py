@@ -1,7 +1,8 @@
 """A client of the NBD protocol, as far as QEMU's servers speak it and copying disks beside their guests needs it.
 
 libnbd's Python binding is a package of Debian's for Debian's interpreter only, and programs (`nbdcopy`, `qemu-img`) read whole
-disks where only some extents are wanted; so this is our own. Source: https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
+disks where only some extents are wanted; so this is our own. Source:
+https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@
 
 First memory and disks are sent over the source's link, then what the guest has changed meanwhile, again and again, until the rest
 takes no longer than `DOWNTIME`. Then the guest stands still. Its memory, and what its disks have beyond their images, are written
-to the target's files, and ``incoming/UUID.json`` of the target is renamed to ``guests/UUID.json``: from that instant on the target
-owns the guest.
+to the target's files, and ``incoming/UUID.json`` of the target is renamed to ``guests/UUID.json``: from that instant on the
+target owns the guest.
 
 A guest that changes more than its link can take is slowed down, where that is allowed (auto-converge). A guest whose memory has a
-line ``busy`` changes it faster than any link: its migration lasts until it is forced or aborted. A forced guest stands still until
-the rest has arrived. With post-copy it runs at the target at once, and the rest follows.
+line ``busy`` changes it faster than any link: its migration lasts until it is forced or aborted. A forced guest stands still
+until the rest has arrived. With post-copy it runs at the target at once, and the rest follows.
 """
 
 from __future__ import annotations

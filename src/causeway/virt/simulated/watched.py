@@ -32,7 +32,7 @@ class WatchedDriver(SimulatedBase, ABC):
             return guest.read(short_name(device or guest.root_device))
 
     def guest_remember(self, uuid: str, text: str) -> None:
-        """A program in the running guest keeps a line in memory. ``busy``: it changes its memory all the time (`simulated.live`)."""
+        """A program in the running guest keeps a line in memory. ``busy``: it changes memory all the time (`simulated.live`)."""
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
             if guest is None or guest.power_state is not PowerState.RUNNING:
