@@ -1,7 +1,7 @@
-"""Certificates of lab hosts: hypervisors prove to one another who they are, and what travels between them is encrypted.
+"""Certificates of lab hosts: hypervisors prove to each other who they are, and traffic between them is encrypted.
 
-One authority for a lab; each host has one certificate, as a server and as a client, for its name and its address. The names of
-the files are those that libvirt (`pkipath`) and QEMU (`default_tls_x509_cert_dir`) look for.
+A lab has one authority. Each host has one certificate, as server and as client, for its name and its address. The files have the
+names that libvirt (`pkipath`) and QEMU (`default_tls_x509_cert_dir`) look for.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from causeway import durable
 
 _VALID = datetime.timedelta(days=3650)
-# Clocks differ; and a lab's certificates are as old as the lab.
+# Clocks may differ.
 _BEFORE = datetime.timedelta(days=1)
 
 
 class Authority:
-    """Made when it is needed, and kept in ``folder``."""
+    """The authority of a lab, in ``folder``. It is made when it is first needed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def ensure(self, host: str, address: str, folder: Path) -> None:
-        """The host's key and certificate in ``folder``; those that are there stay if they are of this authority and address."""
+        """Makes the host's key and certificate in ``folder``, unless they are there and fit this authority and address."""
         key, certificate = self._own()
         if not _fits(folder / "server-cert.pem", certificate, host, address):
             shutil.rmtree(folder, ignore_errors=True)
@@ -54,7 +54,7 @@ class Authority:
             durable.write(folder / "ca-cert.pem", certificate.public_bytes(serialization.Encoding.PEM))
             for link, file in (("cacert", "ca-cert"), ("clientcert", "client-cert"), ("clientkey", "client-key")):
                 (folder / f"{link}.pem").symlink_to(f"{file}.pem")
-            # Last: it shows that the others are there.
+            # Written last: it shows that the others exist.
             durable.write(folder / "server-cert.pem", signed.public_bytes(serialization.Encoding.PEM))
 
     def _own(self) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
@@ -90,7 +90,7 @@ def _fits(path: Path, authority: x509.Certificate, host: str, address: str) -> b
         found = x509.load_pem_x509_certificate(path.read_bytes())
         found.verify_directly_issued_by(authority)
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except Exception:  # noqa: BLE001 - whatever is wrong with it: it is made anew
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, it is made again
         return False
     return host in names.get_values_for_type(x509.DNSName) and ip_address(address) in names.get_values_for_type(
         x509.IPAddress
@@ -114,7 +114,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         content_commitment=False,
-        # libvirtd starts with no certificate that does not say it.
+        # libvirtd does not start with a certificate without this.
         key_encipherment=not signs_certificates,
         data_encipherment=False,
         key_agreement=False,

@@ -1,6 +1,6 @@
 """A program of its own, for a lab host's network: ``console_forwarder.py LISTENER PORT``.
 
-What comes to LISTENER, an inherited socket of another network, goes to PORT of this one, and back. Ends with its standard input.
+Forwards connections to LISTENER, an inherited socket of another network, to PORT in this one. Ends with its standard input.
 """
 
 import socket
@@ -28,7 +28,7 @@ def visit(visitor: socket.socket, port: int) -> None:
 
 
 def copy(source: socket.socket, target: socket.socket) -> None:
-    """Until the source ends; then the other direction ends, too."""
+    """Copies until the source ends; then the other direction ends too."""
     try:
         while data := source.recv(65536):
             target.sendall(data)

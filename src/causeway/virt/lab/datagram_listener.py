@@ -1,4 +1,4 @@
-"""A program of its own, for a network namespace: a line for each datagram, with when it came. Ends with its standard input."""
+"""A program of its own, for a network namespace: prints a line with the time for each datagram. Ends with its standard input."""
 
 import select
 import socket

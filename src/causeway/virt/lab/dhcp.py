@@ -1,7 +1,7 @@
 """One DHCP server (dnsmasq) for each network, in a namespace of its own, as the field's DHCP agent has it.
 
-It answers only ports that it knows. A new port is read by SIGHUP; a port that was deleted or changed restarts the server,
-which then discards its lease: it keeps none on disk.
+It answers only ports that it knows. It reads new ports after SIGHUP. If a port was deleted or changed, the server is restarted,
+which also discards the port's lease: leases are not on disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DhcpServer:
     state_dir: Path
 
     def serve(self, network: NetworkOfLab, bridge_namespace: str, bridge: str) -> None:
-        """Serves the network's subnets and ports; quick if they are as they were."""
+        """Serves the network's subnets and ports. Quick if nothing changed."""
         subnets = [subnet for subnet in network.subnets if subnet.enable_dhcp]
         command = self._command(subnets, network.mtu)
         settings = json.dumps([command, [subnet.dhcp_address for subnet in subnets]])
@@ -47,12 +47,12 @@ class DhcpServer:
             return
         self._stop_process()
         self._join(subnets, network.mtu, bridge_namespace, bridge)
-        # It leaves only when it serves, or fails with the reason.
+        # The command returns when the server serves, or fails with the reason.
         run("ip", "netns", "exec", self.namespace, *command)
         (self.state_dir / "settings").write_text(settings)
 
     def stop(self) -> None:
-        """Ends the server and deletes its namespace; neither needs to be there."""
+        """Ends the server and deletes its namespace, if they exist."""
         self._stop_process()
         if self.namespace in namespaces():
             if "dhcp0" in links(self.namespace):
@@ -86,7 +86,7 @@ class DhcpServer:
         port = f"dh{self.network_id[:11]}"
         ip_batch(
             [
-                # Both ends go at once; a namespace that was deleted releases its end only some time later.
+                # Deletes both ends at once. A deleted namespace would release its end only later.
                 *([f"link delete {port}"] if port in links(bridge_namespace) else []),
                 f"link add {port} mtu {mtu} type veth peer name dhcp0 mtu {mtu} netns {self.namespace}",
                 f"link set {port} master {bridge} up",
@@ -113,6 +113,6 @@ class DhcpServer:
 
 
 def _host_lines(network: NetworkOfLab) -> list[str]:
-    """Lines of dnsmasq's host file for IPv4 addresses, in the field's form: the name comes from the address."""
+    """The lines of dnsmasq's host file for IPv4 addresses. As in the field, names come from addresses."""
     addresses = [(port.mac.lower(), ipaddress.ip_address(port.ip)) for port in network.ports]
     return sorted(f"{mac},host-{str(ip).replace('.', '-')},{ip}" for mac, ip in addresses if ip.version == 4)

@@ -23,7 +23,7 @@ _END_SECONDS = 10
 
 @dataclass
 class _Forwarder:
-    """``inside``: the port in the host's network; ``outside``: in the machine's."""
+    """``inside``: the TCP port in the host's network. ``outside``: the port in the machine's own network."""
 
     inside: int
     outside: int
@@ -38,7 +38,7 @@ class _Forwarder:
 
 
 class LabDriver(LibvirtDriver):
-    """Consoles of its guests are reached from the machine's own network, where proxies of consoles are."""
+    """A libvirt driver whose guests' consoles can be reached from the machine's own network, where console proxies are."""
 
     def __init__(self, namespace: str, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -76,7 +76,7 @@ class LabDriver(LibvirtDriver):
 def driver_of(
     endpoint: LibvirtEndpoint, *, virt_type: str = "auto", screens: bool = True, serial_consoles: bool = True
 ) -> LabDriver:
-    """Not started yet. ``screens``, ``serial_consoles``: guests have them."""
+    """The driver of a lab host, not started. ``screens``, ``serial_consoles``: whether guests have them."""
     return LabDriver(
         endpoint.netns,
         endpoint.uri,
@@ -88,11 +88,11 @@ def driver_of(
         has_tpm=True,
         limits=HostLimits(endpoint.vcpus, endpoint.memory_mb, endpoint.local_gb),
         probe_cache=endpoint.probe_cache,
-        # Drivers are on the machine, outside of the hosts' network.
+        # Drivers run on the machine, outside of the hosts' network.
         live=LiveSettings(
             endpoint.address, uri=endpoint.control_uri, reachable_here=False, inside=endpoint.inside, tls=True
         ),
-        # On the loopback of the host's own network, which only this machine's root reaches.
+        # The loopback of the host's own network, which only root of this machine can reach.
         consoles=ConsoleSettings(
             vnc_listen=_LOOPBACK if screens else None, serial=_LOOPBACK if serial_consoles else None
         ),

@@ -57,8 +57,10 @@ class GuestImage:
 
 @dataclass(frozen=True)
 class Additions:
-    """``files``: path without the leading slash -> contents; all are executable, and ``more`` is started once the root disk is
-    mounted. ``modules`` of the kernel are at /lib, and not loaded; ``applets`` of busybox are in /bin."""
+    """``files``: path without the leading slash -> content. All are executable; ``more`` starts when the root disk is mounted.
+
+    ``modules``: kernel modules, in /lib, not loaded. ``applets``: of busybox, in /bin.
+    """
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     modules: Sequence[str] = ()
@@ -66,9 +68,10 @@ class Additions:
 
 
 def build_guest_image(cache_dir: Path, more: Additions | None = None) -> GuestImage:
-    """The image, built if ``cache_dir`` does not hold this version of it. Takes seconds and up to 200 MB there.
+    """The image, built if ``cache_dir`` does not have this version of it. Takes seconds, and up to 200 MB there.
 
-    ``more``: what is in this one besides. Raises `GuestFailed` if a Debian package can't be fetched or a tool is missing.
+    ``more``: what this image has beside the usual. Raises `GuestFailed` if a Debian package can't be fetched or a tool is
+    missing.
     """
     more = more or Additions()
     scripts = [files("causeway.virt.lab").joinpath(name).read_bytes() for name in ("guest_init.sh", "guest_install.sh")]
@@ -96,7 +99,7 @@ def _unpack_kernel(cache_dir: Path, target: Path) -> Path:
         try:
             _download_kernel(cache_dir)
         except GuestFailed:
-            # No package lists, or old ones: only root may fetch them.
+            # There are no package lists, or old ones. Only root may fetch them.
             if os.geteuid() != 0:
                 raise
             run("apt-get", "update", "-q", timeout=180)

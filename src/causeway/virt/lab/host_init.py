@@ -1,9 +1,9 @@
 """The first process of a lab host, run as a script: ``host_init.py ROOT NAME LIBVIRTD...``.
 
-It starts in namespaces of its own (mounts, host name, network), puts the host's folders in the places where libvirt looks,
-and keeps libvirtd running: one that dies is started again, as a service manager would do. SIGTERM ends libvirtd and, when
-no guest is left, this process. Guests are its children (it is a "child subreaper"), so they outlive libvirtd and are
-reaped at once: libvirt waits for a killed guest to disappear.
+It starts in namespaces of its own (mounts, host name, network), mounts the host's folders where libvirt looks for them, and keeps
+libvirtd running: if libvirtd dies it is started again, as by a service manager. SIGTERM ends libvirtd and, when no guest is left,
+this process. Guests are its children (it is a "child subreaper"), so they outlive libvirtd, and are reaped at once: libvirt waits
+until a killed guest has disappeared.
 """
 
 import ctypes
@@ -23,11 +23,11 @@ _BINDS = {
     "cache": "/var/cache/libvirt",
     "log": "/var/log/libvirt",
     "etc": "/etc/libvirt",
-    # libvirtd looks its own name up when it starts a guest; a name service that can't be reached costs seconds.
+    # libvirtd looks up its own name when it starts a guest. A name service that can't be reached would cost seconds.
     "hosts": "/etc/hosts",
     "resolv.conf": "/etc/resolv.conf",
 }
-# A libvirtd that dies sooner than this after its start is not started again: it would only die once more.
+# A libvirtd that dies sooner after its start is not started again: it would die again.
 _SHORT_LIFE_SECONDS = 1.0
 
 

@@ -8,10 +8,10 @@
     ...
     lab.stop(keep_guests=True)
 
-All that a host keeps is in ``root_dir/hosts/NAME``; only the network namespaces and one symbolic link in /run/causeway are
-elsewhere (a Unix socket's path may have 107 characters, a state directory's more), and their names come from ``root_dir``,
-so that several labs can live on one machine. Hosts are no children of the control plane: they and their guests continue
-when it ends, and `Lab.start` finds them again.
+Everything that a host keeps is in ``root_dir/hosts/NAME``. Only the network namespaces and one symbolic link in /run/causeway are
+elsewhere (the path of a Unix socket may have 107 characters, that of a state directory more). Their names come from ``root_dir``,
+so that one machine can have several labs. Hosts are not children of the control plane: they and their guests keep running when it
+ends, and `Lab.start` finds them again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LIBVIRT_FOLDERS = ("/run/libvirt", "/var/lib/libvirt", "/var/cache/libvirt", "/
 _START_SECONDS = 15.0
 _STOP_SECONDS = 15.0
 
-# Root rights stay (a container has no other account), no cgroups, no security driver.
+# Guests run as root (a container has no other account), without cgroups and security driver.
 _QEMU_CONF = """user = "root"
 group = "root"
 dynamic_ownership = 0
@@ -62,7 +62,7 @@ default_tls_x509_verify = 1
 keepalive_interval = 5
 keepalive_count = 3
 """
-# Where a host's own certificates are, as it sees them; other hosts prove with theirs, in the same place, who they are.
+# Where each host sees its own certificates.
 _PKI = "/etc/libvirt/pki"
 
 
@@ -73,25 +73,25 @@ class LibvirtEndpoint:
     host: str
     uri: str
     netns: str
-    # On the underlay; hosts reach one another there, and nobody else does.
+    # On the underlay, where only the hosts reach each other.
     address: str
     instances_dir: Path
     network_agent: NetworkAgent
-    # Where the drivers of a lab keep whether KVM works.
+    # The file in which the drivers of a lab keep whether KVM works.
     probe_cache: Path
-    # This host's share of the machine: vCPUs are not divided, memory (MiB) and disk (GiB) are.
+    # This host's part of the machine. Memory (MiB) and disk (GiB) are divided among the hosts, vCPUs are not.
     vcpus: int
     memory_mb: int
     local_gb: int
-    # Of its libvirtd, in whose namespaces alone other hosts can be reached.
+    # Of its libvirtd. Other hosts can be reached only from libvirtd's namespaces.
     pid_file: Path
-    # Where its libvirt keeps the state of TPMs.
+    # The folder in which its libvirt keeps the state of TPMs.
     swtpm: Path
-    # Of its libvirtd for those of other hosts; %s: the address.
+    # The URI of its libvirtd for other hosts; %s: the address.
     control_uri: str = f"qemu+tls://%s/system?pkipath={_PKI}"
 
     def inside(self) -> list[str]:
-        """What runs a command as the host's own, whose certificates are in its own files."""
+        """The words to put before a command so that it runs on the host, with the host's network and files."""
         pid = process_runs(self.pid_file, "libvirtd")
         if pid is None:
             raise GuestFailed(f"The hypervisor of lab host {self.host} does not run.")
@@ -99,7 +99,7 @@ class LibvirtEndpoint:
 
 
 class Lab:
-    """The hosts and the network of one lab. Needs root; `missing` says what else."""
+    """The hosts and the network of one lab. Needs root, and what `missing` says."""
 
     def __init__(self, root_dir: Path) -> None:
         self.root_dir = root_dir.resolve()
@@ -108,7 +108,7 @@ class Lab:
         self.network = LabNetwork(f"cw{self._digest}", self.root_dir / "network")
 
     def start(self, hosts: list[str]) -> dict[str, LibvirtEndpoint]:
-        """Starts the hosts that don't run and finds those that do, with their guests. Raises `GuestFailed`."""
+        """Starts the hosts that don't run, and finds those that do, with their guests. Raises `GuestFailed`."""
         if reason := missing():
             raise GuestFailed(reason)
         self.root_dir.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ class Lab:
 
     def _start_host(self, host: str, address: str) -> None:
         folder = self._folder(host)
-        # What QEMU can do takes libvirt a second to find out; the hosts share what it found.
+        # libvirt needs a second to find out what QEMU can do. The hosts share the result.
         cache = self.root_dir / "cache"
         for path in (cache, *(folder / name for name in ("run", "lib", "log", "etc/qemu", "instances"))):
             path.mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ class Lab:
         if process_runs(folder / "libvirtd.pid", "libvirtd"):
             return
         self._write_configuration(folder, address)
-        # A socket that a killed libvirtd left behind would be taken for the new one's.
+        # The socket of a killed libvirtd would be taken for that of the new one.
         with suppress(FileNotFoundError):
             (folder / "run" / "libvirt-sock").unlink()
         script = files("causeway.virt.lab").joinpath("host_init.py")
@@ -194,11 +194,11 @@ class Lab:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
             )
-        # It outlives us on purpose.
+        # It shall outlive this process, which does not wait for it.
         process.returncode = 0
 
     def _write_names(self, addresses: dict[str, str]) -> None:
-        """Every host knows all; written into the files that are there, which running hosts have as their /etc/hosts."""
+        """Writes the names of all hosts into the file that each host has as its /etc/hosts. Running hosts see it at once."""
         for folder in self._host_folders():
             names = [f"127.0.0.1 localhost {folder.name}"]
             names += [f"{address} {host}" for host, address in sorted(addresses.items()) if host != folder.name]
@@ -226,7 +226,7 @@ class Lab:
         )
 
     def _wait_until_ready(self, host: str) -> None:
-        """Until libvirtd answers: its socket is there before its drivers are, and it may still die of one of them."""
+        """Waits until libvirtd answers. Its socket exists before its drivers are loaded, and one of these may still end it."""
         log = self._folder(host) / "log" / "libvirtd.log"
         uri = f"qemu+unix:///system?socket={self._socket(host)}"
         attempts = Retrying(
@@ -241,7 +241,7 @@ class Lab:
             ) from error
 
     def _stop_host(self, folder: Path) -> None:
-        """Guests get no chance to save anything: who wants that stops them first."""
+        """Ends a host and kills its guests. Whoever wants them to shut down properly stops them first."""
         processes = _processes_of(folder)
         handles = []
         try:
@@ -271,7 +271,7 @@ def _answers(uri: str) -> None:
 
 @dataclass
 class _Processes:
-    """Process ids of a host: its first process (more than one if one was killed), libvirtd, guests."""
+    """The process ids of a host: its first process (several, if one was killed), libvirtd, guests."""
 
     inits: list[int] = field(default_factory=list)
     daemons: list[int] = field(default_factory=list)
@@ -279,7 +279,7 @@ class _Processes:
 
 
 def _processes_of(folder: Path) -> _Processes:
-    """Found by the host's folder in their command lines: that is true whoever started them, and whenever."""
+    """The processes of a host, found by its folder in their command lines, whoever started them."""
     found = _Processes()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -308,7 +308,7 @@ def _all_ended(handles: list[int]) -> bool:
 
 
 def missing() -> str | None:
-    """What keeps this machine from being a lab, in one sentence; None if nothing does."""
+    """Why this machine can't be a lab, in one sentence; None: it can."""
     if os.geteuid() != 0:
         return "Real guests need root: the lab makes network namespaces and mounts."
     tools = ["qemu-system-x86_64", "qemu-img", "/usr/sbin/libvirtd", "dnsmasq", "ip", "ping", "unshare", "mount"]

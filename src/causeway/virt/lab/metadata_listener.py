@@ -1,6 +1,6 @@
-"""169.254.169.254 in the lab's networks, beside each DHCP server: guests have it as their gateway.
+"""Listens at 169.254.169.254 in the lab's networks, beside each DHCP server, for the metadata service.
 
-What listens is this process: a socket stays in the namespace in which it was made, whichever thread uses it.
+This process listens: a socket stays in the network namespace in which it was made, whichever thread uses it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _CLONE_NEWNET = 0x40000000
 class _Listener:
     server: Any
     thread: threading.Thread
-    # The namespace in which it listens: one of the same name may have been made anew.
+    # Of the namespace in which it listens: a new one may have the same name.
     inode: int
 
 
 class MetadataListeners:
-    """A listener for each network; ``application`` makes what answers the guests of a network, given its id."""
+    """A listener for each network. ``application(network_id)`` makes the WSGI application that answers its guests."""
 
     def __init__(self, application: Callable[[str], WsgiApp]) -> None:
         self._application = application
@@ -41,12 +41,12 @@ class MetadataListeners:
         self._lock = threading.Lock()
 
     def sync(self, namespaces: dict[str, str]) -> None:
-        """Listens in these networks and no others: network id -> the namespace of its DHCP server, which is there."""
+        """Listens in these networks and in no others. ``namespaces``: network id -> the namespace of its DHCP server."""
         with self._lock:
             for network_id in self._listeners.keys() - namespaces.keys():
                 self._stop(network_id)
             for network_id, namespace in namespaces.items():
-                # Also if it listens already: a DHCP server that was restarted has a new interface.
+                # Also if it listens already: a restarted DHCP server has a new interface.
                 run("ip", "-n", namespace, "addr", "replace", f"{ADDRESS}/32", "dev", "dhcp0")
                 inode = (_NAMESPACES / namespace).stat().st_ino
                 listener = self._listeners.get(network_id)
@@ -65,7 +65,7 @@ class MetadataListeners:
             _enter(namespace)
             return make_server("0.0.0.0", PORT, self._application(network_id), threads=THREADS, name="metadata")
 
-        # A thread of its own: it stays in the namespace for its short life.
+        # In a thread of its own, because a thread that has entered a namespace stays there.
         with ThreadPoolExecutor(1) as pool:
             server = pool.submit(make).result()
         thread = threading.Thread(target=server.serve, name=f"metadata-{network_id[:11]}", daemon=True)

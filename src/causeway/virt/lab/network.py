@@ -1,8 +1,8 @@
-"""The network of the lab: an overlay for each network, and a DHCP server for each.
+"""The network of the lab: an overlay and a DHCP server for each network.
 
-Every host is a network namespace. All that joins them is an *underlay*: a bridge in a namespace of its own with an address
-for each host, which carries VXLAN and nothing else. A network is a bridge ``brq<network id>`` on each host that has guests
-on it, with a VXLAN device in it; the underlay's namespace has such a bridge too, where the DHCP servers join.
+Every host is a network namespace. Hosts are joined only by the *underlay*: a bridge in a namespace of its own, with an address
+for each host, which carries only VXLAN. A network is a bridge ``brq<network id>`` on each host that has guests on it, with a
+VXLAN device in it. The underlay's namespace has such a bridge too, which the DHCP servers join.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from causeway.virt.lab.topology import NetworkTopology, default_segmentation_id
 from causeway.virt.libvirt.commands import run
 
 _VXLAN_PORT = 4789
-# Of libvirtd, for those of other hosts.
+# At which libvirtd listens for other hosts.
 _TLS_PORT = 16514
 _MULTICAST_GROUP = "239.1.1.1"
 _UNDERLAY_NETWORK = "10.255"
-# How often TCP repeats what nobody answers: about six seconds, where the kernel's own 15 are a quarter of an hour. QEMU waits for
-# its peer in a live migration as long, and the guest with it.
+# How often TCP repeats what is not answered: 4 take about six seconds, the kernel's own 15 a quarter of an hour. In a live
+# migration QEMU waits so long for a dead peer, and the guest with it.
 _TCP_RETRIES = 4
 # Room for the largest guest frame and the 50 bytes that VXLAN adds.
 _UNDERLAY_MTU = 9100
 
 
 class NetworkAgent(Protocol):
-    """Makes ready on one host what a port is to be plugged into."""
+    """Makes what ports are plugged into on one host."""
 
     def prepare(self, vif: Vif) -> None: ...
 
 
 @dataclass
 class PingResult:
-    """``round_trip_ms`` is the mean, None if nothing came back."""
+    """``round_trip_ms``: the mean in milliseconds; None: no answer."""
 
     sent: int
     received: int
@@ -54,12 +54,12 @@ class PingResult:
 
     @property
     def answered(self) -> bool:
-        """At all: a busy machine loses a packet now and then, and so does a guest that has just come."""
+        """Whether there was any answer: a busy machine loses packets now and then, and so does a guest that has just arrived."""
         return self.received > 0
 
 
 def ping_result(said: str, count: int) -> PingResult:
-    """What ``ping -q`` with ``count`` packets said."""
+    """Reads the output of ``ping -q`` with ``count`` packets."""
     counts = re.search(r"(\d+) packets transmitted, (\d+) received", said)
     times = re.search(r"= [\d.]+/([\d.]+)/", said)
     return PingResult(
@@ -84,7 +84,7 @@ class HostNetworkAgent:
 
 
 class LabNetwork:
-    """Namespaces, overlays and DHCP servers, all named with ``prefix``. Every method may be called again."""
+    """Namespaces, overlays and DHCP servers, whose names begin with ``prefix``. Every method may be repeated."""
 
     def __init__(self, prefix: str, state_dir: Path) -> None:
         self._prefix = prefix
@@ -96,7 +96,7 @@ class LabNetwork:
         return f"{self._prefix}-{host}"
 
     def addresses(self, hosts: list[str]) -> dict[str, str]:
-        """On the underlay, of these hosts and of all that were ever here."""
+        """host -> address on the underlay, of these hosts and of all that were ever in the lab."""
         with self._lock:
             return {host: _address(number) for host, number in self._host_numbers(hosts).items()}
 
@@ -104,7 +104,7 @@ class LabNetwork:
         return HostNetworkAgent(self, host)
 
     def start(self, hosts: list[str]) -> None:
-        """Makes the underlay and the hosts' namespaces, as far as they are not there."""
+        """Makes the underlay and the hosts' namespaces, unless they exist."""
         self._state_dir.mkdir(parents=True, exist_ok=True)
         with self._lock:
             there = namespaces()
@@ -133,12 +133,12 @@ class LabNetwork:
                     run("ip", "netns", "delete", name)
 
     def ensure_network(self, host: str, network_id: str, segmentation_id: int | None, mtu: int) -> None:
-        """The network's bridge on a host, joined to the other hosts'."""
+        """Makes the network's bridge on a host, joined to those of other hosts."""
         with self._lock:
             self._ensure_overlay(self.namespace(host), "underlay0", network_id, segmentation_id, mtu)
 
     def sync(self, topology: NetworkTopology) -> None:
-        """Makes DHCP servers as the topology says; networks that it does not have are deleted everywhere."""
+        """Makes DHCP servers as the topology says, and deletes networks that it does not have on all hosts."""
         wanted = {network.id: network for network in topology.networks}
         with self._lock:
             there = namespaces()
@@ -176,7 +176,7 @@ class LabNetwork:
 
     @contextmanager
     def hypervisors_apart(self, host: str) -> Iterator[None]:
-        """As behind a firewall: the host's hypervisor reaches no other one. What guests send still passes."""
+        """While this lasts, a firewall keeps the host's hypervisor from reaching others. Guests' traffic still passes."""
         words = ("ip", "-n", self.namespace(host), "rule")
         rule = ("ipproto", "tcp", "dport", str(_TLS_PORT), "prohibit")
         run(*words, "add", *rule)
@@ -186,14 +186,14 @@ class LabNetwork:
             run(*words, "delete", *rule)
 
     def bytes_received(self, host: str) -> int:
-        """What came to a host over the underlay since it was started."""
+        """Bytes that the host has received over the underlay since it was started."""
         shown = run("ip", "-n", self.namespace(host), "-json", "-s", "link", "show", "underlay0")
         count: int = json.loads(shown)[0]["stats64"]["rx"]["bytes"]
         return count
 
     @contextmanager
     def cut_off(self, host: str) -> Iterator[None]:
-        """Meanwhile no host's hypervisor reaches this one, and it reaches nobody; it keeps its addresses."""
+        """While this lasts, the host has no network: other hypervisors don't reach it. It keeps its addresses."""
         port = _port(self._host_numbers([host])[host])
         run("ip", "-n", self._underlay, "link", "set", port, "down")
         try:
@@ -202,7 +202,7 @@ class LabNetwork:
             run("ip", "-n", self._underlay, "link", "set", port, "up")
 
     def observer(self, network_id: str) -> Observer:
-        """Hears what guests of a network send to its DHCP server, once that is there."""
+        """An observer of what guests of a network send to its DHCP server, which must exist."""
         return Observer(self._dhcp_server(network_id).namespace)
 
     def _dhcp_server(self, network_id: str) -> DhcpServer:
@@ -212,7 +212,7 @@ class LabNetwork:
         return [self._dhcp_server(path.name) for path in (self._state_dir / "dhcp").glob("*") if path.is_dir()]
 
     def _host_numbers(self, hosts: list[str]) -> dict[str, int]:
-        """A number for each host, kept: its address on the underlay comes from it. 1 is the underlay itself."""
+        """host -> number, which never changes: its address on the underlay follows from it. 1 is the underlay itself."""
         path = self._state_dir / "hosts.json"
         try:
             numbers = durable.read(path, msgspec.json.Decoder(dict[str, int]).decode) or {}
@@ -224,7 +224,7 @@ class LabNetwork:
         return numbers
 
     def _numbers_in_use(self) -> dict[str, int]:
-        """The numbers of the hosts that are there, by their addresses on the underlay."""
+        """host -> number, of the hosts that exist, found by their addresses on the underlay."""
         numbers = {}
         prefix = f"{self._prefix}-"
         for namespace in namespaces():
@@ -274,7 +274,7 @@ def _address(number: int) -> str:
 
 
 def _port(number: int) -> str:
-    """Of a host, in the underlay's bridge."""
+    """The name of a host's port in the underlay's bridge."""
     return f"host{number}"
 
 
@@ -284,7 +284,7 @@ def _bridge(network_id: str) -> str:
 
 def _remove_overlays(namespace: str, keep: set[str]) -> None:
     there = links(namespace)
-    # A bridge with a guest in it stays: that the network service does not know it must not cut a guest off.
+    # A bridge with a guest in it stays, even if the network service does not know the network.
     used = {master for name, master in there.items() if master and name.startswith("tap")}
     gone = {name for name in there if name.startswith("brq")} - keep - used
     commands = [f"link delete {name}" for name, master in there.items() if master in gone and name.startswith("vxlan-")]

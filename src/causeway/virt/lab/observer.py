@@ -1,6 +1,6 @@
-"""Hears guests tick from outside: a guest does not know for how long it was silent, its clock may stand still.
+"""Listens to guests from outside: a guest does not know for how long it stood still, because its clock may stand still too.
 
-Guests send datagrams to the network's DHCP server, in whose namespace he listens.
+Guests send datagrams to the network's DHCP server, in whose namespace the observer listens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PORT = 9999
 
 
 class Observer:
-    """Hears everything that guests send to his port, from `__enter__` to `__exit__`."""
+    """Records when guests send something to the port, as long as the context lasts."""
 
     def __init__(self, namespace: str, port: int = PORT) -> None:
         self._namespace = namespace
@@ -38,7 +38,7 @@ class Observer:
         assert self._process.stdout is not None
         if self._process.stdout.readline().strip() != "ready":
             self._process.wait()
-            raise GuestFailed(f"Nobody can listen in {self._namespace}.")
+            raise GuestFailed(f"The observer can't listen in namespace {self._namespace}.")
         self._reader = threading.Thread(target=self._read, name="observer", daemon=True)
         self._reader.start()
         return self
@@ -52,14 +52,14 @@ class Observer:
         self._reader.join()
 
     def wait_for(self, address: str, after: float, timeout: float) -> None:
-        """Until a guest was heard after a moment (of `time.monotonic`). Raises `GuestFailed`."""
+        """Waits until a guest is heard after a moment (of `time.monotonic`). Raises `GuestFailed` after ``timeout`` seconds."""
         with self._news:
             heard = self._news.wait_for(lambda: any(at > after for at in self._heard.get(address, [])[-1:]), timeout)
         if not heard:
             raise GuestFailed(f"The guest at {address} was not heard for {time.monotonic() - after:.0f} s.")
 
     def silence(self, address: str, since: float) -> float:
-        """The longest time in which a guest was not heard since a moment, in seconds."""
+        """The longest silence of a guest since a moment (of `time.monotonic`), in seconds."""
         with self._news:
             heard = list(self._heard.get(address, []))
         return longest_silence(heard, since)
@@ -74,5 +74,5 @@ class Observer:
 
 
 def longest_silence(heard: list[float], since: float) -> float:
-    """Of what was heard in these moments, in order: a silence counts if it ended after ``since``."""
+    """The longest silence between moments in order, in seconds. A silence counts if it ended after ``since``."""
     return max((after - before for before, after in pairwise(heard) if after > since), default=0.0)

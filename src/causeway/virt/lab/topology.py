@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 
 def default_segmentation_id(network_id: str) -> int:
-    """A VXLAN network identifier (24 bits) for a network that was given none; the same on every host."""
+    """The VXLAN network identifier (24 bits) of a network that has none of its own. It is the same on every host."""
     return int.from_bytes(hashlib.sha256(network_id.encode()).digest()[:3], "big") or 1
 
 
 @dataclass
 class SubnetTopology:
-    """``dhcp_address`` is the address that the subnet keeps for its DHCP server (without a prefix length)."""
+    """``dhcp_address``: the address of the subnet's DHCP server, without a prefix length."""
 
     cidr: str
     dhcp_address: str
@@ -24,7 +24,7 @@ class SubnetTopology:
 
 @dataclass
 class PortTopology:
-    """One address of a port; a port with several has several of these. ``host`` is the host it is bound to, if it is."""
+    """One address of a port; a port with several addresses has several of these. ``host``: the host that it is bound to."""
 
     mac: str
     ip: str
@@ -33,7 +33,7 @@ class PortTopology:
 
 @dataclass
 class NetworkOfLab:
-    """``segmentation_id`` None: one is derived from the id, as `default_segmentation_id` says."""
+    """``segmentation_id`` None: `default_segmentation_id` says it."""
 
     id: str
     segmentation_id: int | None = None

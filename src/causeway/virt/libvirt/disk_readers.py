@@ -1,4 +1,4 @@
-"""Reading a disk block by block over NBD, and saying what its base image has, too; and writing one."""
+"""Reads a disk block by block over NBD and compares it with its base image; writes a disk."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from causeway.virt.libvirt.disks import image_info
 from causeway.virt.libvirt.nbd import NbdClient
 from causeway.virt.libvirt.nbd_server import served
 
-# A cluster of qcow2, and what a bit of a dirty bitmap stands for.
+# Bytes: a cluster of qcow2, and what one bit of a dirty bitmap stands for.
 BLOCK = 64 << 10
 _ZEROS = bytes(BLOCK)
 _CACHED = 1 << 20
 
 
 class Base:
-    """The image that a disk stands on."""
+    """The image below a disk."""
 
     def __init__(self, client: NbdClient) -> None:
         self._client = client
@@ -35,7 +35,7 @@ class Base:
         return [(start, end - start) for start, end in self._data]
 
     def has(self, offset: int, data: bytes) -> bool:
-        """Whether the image has the same there. Asked in the order of the disk."""
+        """Whether the image has the same ``data`` at ``offset``. Quick if it is asked in the order of the disk."""
         if not self._may_have_data(offset, len(data)):
             return data == _ZEROS[: len(data)]
         return self._block(offset, len(data)) == data
@@ -56,7 +56,7 @@ class Base:
 
 
 class Reader(warm.DiskReader):
-    """``extents``: of whole blocks."""
+    """Reads a disk. ``extents`` (whole blocks): what may have to travel. ``base``: the image below it."""
 
     def __init__(self, client: NbdClient, extents: list[tuple[int, int]], base: Base | None) -> None:
         self._client, self._extents, self._base = client, extents, base
@@ -87,7 +87,10 @@ class _Writer(warm.DiskWriter):
 
 @contextmanager
 def open_copy(path: Path, size: int, base: Path | None) -> Iterator[warm.DiskWriter]:
-    """A qcow2 file that stands on ``base`` while it is written: zeros must hide what the base has. Left, it names no file."""
+    """Opens a disk for writing, or makes it. While it is open it stands on ``base``, so that zeros hide what the base has there.
+
+    When the context is left, it names no other file.
+    """
     if not path.exists():
         partial = path.with_name(f".{path.name}.new")
         partial.unlink(missing_ok=True)
@@ -103,7 +106,7 @@ def open_copy(path: Path, size: int, base: Path | None) -> Iterator[warm.DiskWri
 
 
 def joined(extents: list[tuple[int, int]], size: int) -> list[tuple[int, int]]:
-    """In order, widened to whole blocks, without overlaps; ``size``: of the disk."""
+    """Sorts extents, widens them to whole blocks and joins those that overlap. ``size``: bytes of the disk."""
     found: list[tuple[int, int]] = []
     for offset, length in sorted(extents):
         start = offset // BLOCK * BLOCK

@@ -4,14 +4,14 @@
 
     INSTANCES/UUID/disk            root disk, qcow2, on the base image if there is one
     INSTANCES/UUID/disk.eph0       ephemeral disk; disk.swap: swap (see `blank_disks`)
-    INSTANCES/UUID/disk.rescue     what the guest boots from while it is rescued, on its image
-    INSTANCES/UUID/disk.info       which image the base is (JSON)
+    INSTANCES/UUID/disk.rescue     what the guest boots while it is rescued, on the rescue image
+    INSTANCES/UUID/disk.info       the id of the base image (JSON)
     INSTANCES/UUID/disk.config     config drive (ISO 9660, label config-2)
     INSTANCES/UUID/console.log     what the guest wrote to its serial console
-    INSTANCES/UUID_resize/         the same, put aside by a move ("stashed")
-    INSTANCES/export-UUID-*.qcow2  a disk made ready to be sent
+    INSTANCES/UUID_resize/         the same, stashed by a move
+    INSTANCES/export-UUID-*.qcow2  a copy of a disk that is being sent
 
-A file is made under another name and renamed when it is complete, so whatever is called ``disk`` is whole.
+A file is made under another name and renamed when it is complete, so a file named ``disk`` is always complete.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from causeway.virt.libvirt.commands import run
 _GIB = 2**30
 _STASHED = "_resize"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# Eight requests at a time and in any order: three times as fast. Not compressed: a guest would read it so ever after.
+# Eight requests at a time, in any order: three times as fast. Not compressed, because the guest would read it compressed later.
 _COPY = ("qemu-img", "convert", "-q", "-U", "-W", "-m", "8", "-f", "qcow2", "-O", "qcow2")
 _CONSOLE_TAIL = 100 * 1024
 _CONSOLE_LIMIT = 4 * 2**20
@@ -44,7 +44,7 @@ _CONSOLE_LIMIT = 4 * 2**20
 
 @dataclass
 class InstanceDisks:
-    """``timeout`` bounds in seconds whatever reads or writes a whole disk."""
+    """The disks in ``directory``. ``timeout``: seconds for whatever reads or writes a whole disk."""
 
     directory: Path
     timeout: float
@@ -65,7 +65,7 @@ class InstanceDisks:
         return self.folder(uuid) / "console.log"
 
     def by_uuid(self) -> dict[str, bool]:
-        """uuid -> whether stashed."""
+        """uuid -> whether its disks are stashed (with both kinds: True)."""
         found: dict[str, bool] = {}
         for path in self.directory.iterdir() if self.directory.exists() else ():
             uuid = path.name.removesuffix(_STASHED)
@@ -74,7 +74,7 @@ class InstanceDisks:
         return found
 
     def room(self, *, over_commit: bool) -> int:
-        """Bytes that are free; without over-commit less what the disks that are here may still grow by."""
+        """Bytes that are free. Without over-commit, minus what the disks on this host may still grow by."""
         free: int = shutil.disk_usage(self.directory).free
         if over_commit:
             return free
@@ -88,9 +88,9 @@ class InstanceDisks:
         durable.make_folder(self.folder(uuid))
 
     def create_root(self, uuid: str, wanted: RootDisk) -> None:
-        """Makes the root disk, or takes the snapshot as it. A disk that is there already stays (unless a snapshot is).
+        """Makes the root disk as `RootDisk` says. A disk that exists stays, unless there is a snapshot. May be repeated.
 
-        Raises `GuestFailed` if the base image is missing or unfit, `DiskTransferFailed` if the snapshot is.
+        Raises `GuestFailed` if the base image is missing, and `DiskTransferFailed` if an image or the snapshot can't be used.
         """
         self.make_folder(uuid)
         disk = self.root(uuid)
@@ -102,7 +102,7 @@ class InstanceDisks:
             self._write_info(uuid, wanted)
             durable.settle(received, disk)
         elif disk.exists():
-            # Perhaps whoever gave it its name was killed right then.
+            # Perhaps a process was killed right after it had given the disk its name.
             durable.sync(disk.parent)
         elif wanted.snapshot is not None:
             raise DiskTransferFailed(f"The root disk of server {uuid} was not received.", details=str(wanted.snapshot))
@@ -117,7 +117,7 @@ class InstanceDisks:
             raise GuestFailed(f"Server {uuid} has neither an image nor a snapshot to make its root disk from.")
 
     def create_empty(self, uuid: str, name: str, size: int, root: RootDisk | None) -> None:
-        """A disk of exactly ``size`` bytes with nothing in it but what ``root``'s base image has; one that is there is lost."""
+        """Makes a disk of exactly ``size`` bytes, empty or on the base image of ``root``. Replaces an existing disk."""
         disk = self.folder(uuid) / name
         partial = disk.with_name(f"{name}.partial")
         base: tuple[str | Path, ...] = ()
@@ -128,13 +128,13 @@ class InstanceDisks:
         durable.settle(partial, disk)
 
     def create_rescue(self, uuid: str, base: Path) -> None:
-        """A disk on the image ``base``. A guest that has the former one keeps that, without a name."""
+        """Makes the rescue disk on the image ``base``. A guest that uses a former one keeps that file, which has no name then."""
         partial = self.rescue(uuid).with_name(f"{RESCUE_DISK}.partial")
         run("qemu-img", "create", "-q", "-f", "qcow2", "-F", _safe_format(base), "-b", base, partial)
         durable.settle(partial, self.rescue(uuid))
 
     def base_image_id(self, uuid: str) -> str | None:
-        """The image that the root disk stands on, as far as it was written down."""
+        """The id of the image below the root disk; None: it was not recorded, or the disk stands alone."""
         found: str | None = self._read_info(self.folder(uuid)).get("base_image_id")
         return found
 
@@ -156,14 +156,14 @@ class InstanceDisks:
         return path if path.exists() else None
 
     def console_output(self, uuid: str) -> bytes:
-        """The last 100 KiB, also of a stashed guest."""
+        """The last 100 KiB of the guest's console, also if its disks are stashed."""
         for path in (self.console_log(uuid), self.stashed_folder(uuid) / "console.log"):
             if path.exists():
                 return _tail(path)
         return b""
 
     def shorten_console(self, uuid: str) -> None:
-        """Keeps the tail of a log that has grown long; only while no guest writes to it."""
+        """Cuts a long console log down to its end. Called only while no guest writes to it."""
         path = self.console_log(uuid)
         if path.exists() and path.stat().st_size > _CONSOLE_LIMIT:
             durable.write(path, _tail(path))
@@ -172,9 +172,10 @@ class InstanceDisks:
 
     @contextmanager
     def export(self, uuid: str, name: str, *, image_ref: str, flatten: bool) -> Iterator[DiskExport]:
-        """A copy without the ground it stands on: what differs from the base, or everything.
+        """A copy of a disk: what differs from its base image, or (``flatten``) everything.
 
-        The copy names no backing file: image services refuse images that do.
+        The copy names no backing file, because image services refuse images that do. ``image_ref``: the server's image, in case
+        the base image was not recorded. Raises `GuestFailed` if there is no such disk.
         """
         folder = next((path for path in (self.folder(uuid), self.stashed_folder(uuid)) if (path / name).exists()), None)
         if folder is None:
@@ -200,14 +201,14 @@ class InstanceDisks:
             copy.unlink(missing_ok=True)
 
     def base_image_of(self, uuid: str, image_ref: str) -> str | None:
-        """The image that the root disk stands on; None: it stands by itself."""
+        """The id of the image below the root disk; None: the disk stands alone. ``image_ref``: see `export`."""
         if image_info(self.root(uuid)).get("full-backing-filename") is None:
             return None
         return self._read_info(self.folder(uuid)).get("base_image_id") or image_ref or None
 
     @contextmanager
     def export_beside_guest(self, uuid: str, name: str, copy: Callable[[Path, Path], None]) -> Iterator[DiskExport]:
-        """``copy``: makes the second file from the first, which a guest writes to meanwhile, with everything in it."""
+        """A copy of a disk that a guest uses. ``copy(disk, target)`` writes all of it to the file ``target``."""
         self._delete_stale_exports(uuid, name)
         path = self.directory / f"export-{uuid}-{name}-{uuids.uuid4().hex}.qcow2"
         try:
@@ -217,7 +218,7 @@ class InstanceDisks:
             path.unlink(missing_ok=True)
 
     def _delete_stale_exports(self, uuid: str, name: str) -> None:
-        """Those of a process that was killed."""
+        """Deletes exports of a process that was killed."""
         for stale in self.directory.glob(f"export-{uuid}-{name}-*"):
             stale.unlink(missing_ok=True)
 
@@ -226,7 +227,7 @@ class InstanceDisks:
             durable.sync_tree(self.folder(uuid))
             durable.rename(self.folder(uuid), self.stashed_folder(uuid))
         elif self.directory.exists():
-            # Done before, perhaps by a process that was killed before it synced that.
+            # Already stashed, perhaps by a process that was killed before it synced the directory.
             durable.sync(self.directory)
 
     def restore(self, uuid: str) -> None:
@@ -237,7 +238,7 @@ class InstanceDisks:
         folder = self.folder(uuid)
         if any((folder / disk).exists() for disk in (ROOT_DISK, SWAP_DISK)) or any(folder.glob("disk.eph*")):
             raise GuestFailed(f"The disks of server {uuid} can't be put back: others are in their place.")
-        # What is there without a disk is left of an attempt, or of a guest that has its root disk on a volume.
+        # A folder without disks belongs to an attempt, or to a guest whose root disk is a volume.
         if folder.exists():
             durable.delete_tree(folder)
         durable.rename(self.stashed_folder(uuid), folder)
@@ -255,7 +256,7 @@ class InstanceDisks:
             raise GuestFailed("The disks of the server could not be deleted.", details=str(error)) from error
 
     def _settle(self, received: Path, wanted: RootDisk) -> None:
-        """Puts a received disk on this host's base image and grows it; may be repeated."""
+        """Puts a received disk on this host's base image and grows it. May be repeated."""
         if wanted.base is not None:
             base_format = _safe_format(wanted.base)
             run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format, "-b", wanted.base, received)
@@ -269,7 +270,7 @@ class InstanceDisks:
         try:
             return durable.read(folder / "disk.info", _object) or {}
         except durable.Torn:
-            # The server's own image is what it says but for servers that were rebuilt or rescued.
+            # Callers then use the server's own image, which is right unless the server was rebuilt.
             return {}
 
 
@@ -281,10 +282,12 @@ def _object(content: bytes) -> dict[str, Any]:
 
 
 def take(snapshot: Path, snapshot_format: str, received: Path, timeout: float) -> None:
-    """Checks a disk that was received and moves it in; whatever is called ``received`` is whole and safe.
+    """Checks a received disk and moves it to ``received``. A file with that name is complete and safe. ``timeout``: seconds.
 
-    A file with other names than this one is copied: what follows, and the guest, write into the disk, and it is somebody else's,
-    too (the offer of a move whose target is its source, from which the disk is taken again if this attempt fails).
+    A file with more than one name is copied, not moved: the guest will write to the disk, and the other name belongs to somebody
+    else (the offer of a move to the same host, which a later attempt takes again).
+
+    Raises `DiskTransferFailed` for an image that names other files.
     """
     partial = received.with_suffix(".partial")
     if snapshot_format != "qcow2":
@@ -302,12 +305,17 @@ def take(snapshot: Path, snapshot_format: str, received: Path, timeout: float) -
 
 
 def image_info(path: Path) -> dict[str, Any]:
+    """What `qemu-img info` says of an image. Raises `GuestFailed` if it can't be read."""
     found: dict[str, Any] = json.loads(run("qemu-img", "info", "-U", "--output=json", path))
     return found
 
 
 def _safe_format(path: Path, *, expected: str | None = None) -> str:
-    """The format of an image that came from outside, which must not lead to other files of this host."""
+    """The format of an image that came from outside. It must not name other files: the guest could read them.
+
+    Raises `GuestFailed` if there is no such file, and `DiskTransferFailed` if it names others or is not in the ``expected``
+    format.
+    """
     if not path.exists():
         raise GuestFailed("An image that a root disk needs is not on this host.", details=str(path))
     info = image_info(path)
@@ -322,9 +330,9 @@ def _safe_format(path: Path, *, expected: str | None = None) -> str:
 
 
 def grow(path: Path, size: int) -> None:
-    """Makes a disk larger, to ``size`` bytes; one that is as large already stays."""
+    """Makes a disk larger, to ``size`` bytes. A disk that is as large or larger stays."""
     if size > int(image_info(path)["virtual-size"]):
-        # Bug 2137507: the format is named, never guessed from what the guest wrote.
+        # Bug 2137507: the format is named. Guessed from the content, it would be the guest's choice.
         run("qemu-img", "resize", "-q", "-f", "qcow2", path, str(size))
 
 

@@ -1,4 +1,4 @@
-"""The libvirt XML of guests and devices. Pure functions: what goes in decides what comes out."""
+"""The libvirt XML of guests and devices. All functions are pure."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from causeway.virt.libvirt.machine import is_q35
 from causeway.virt.libvirt.processor import Processor
 from causeway.virt.libvirt.uefi import Loader
 
-# MiB of translated code that QEMU keeps for a guest without KVM; its own default is up to a gigabyte.
+# MiB of translated code that QEMU caches for a guest without KVM. Its own default is up to a gigabyte.
 _TCG_CACHE_MIB = 64
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
-# Of a tap, in Linux.
+# The most queues of a tap device in Linux.
 _MOST_QUEUES = 256
 _BUS_OF_PREFIX = {"vd": "virtio", "sd": "scsi", "hd": "ide"}
 
 
 @dataclass
 class GuestDisk:
-    """One disk of a guest. ``target`` is its name without /dev/; ``serial`` is how it is found again."""
+    """A disk of a guest. ``target``: its device name without /dev/. ``serial``: the id of the volume, if it is one."""
 
     target: str
     path: Path
@@ -38,7 +38,7 @@ class GuestDisk:
     is_root: bool = False
     cache: str = "none"
     read_only: bool = False
-    # Other guests may have it too.
+    # Other guests may use it too.
     shareable: bool = False
     bus: str | None = None
     # disk, cdrom or floppy
@@ -47,7 +47,7 @@ class GuestDisk:
 
 @dataclass
 class Uefi:
-    """``nvram``: the file of its variables; made from the loader's template if it is not there."""
+    """``nvram``: the file of the guest's variables; libvirt makes it from the loader's template if it does not exist."""
 
     loader: Loader
     nvram: Path
@@ -55,7 +55,7 @@ class Uefi:
 
 @dataclass
 class GuestHardware:
-    """What a guest is made of, besides its disks and ports. ``virt_type`` is kvm or qemu; memory in MiB."""
+    """What a guest is made of. ``virt_type``: kvm or qemu. Memory in MiB."""
 
     uuid: str
     name: str
@@ -74,25 +74,25 @@ class GuestHardware:
     disks: list[GuestDisk] = field(default_factory=list)
     vifs: list[Vif] = field(default_factory=list)
     numa_topology: InstanceNUMATopology | None = None
-    # Where a guest without a topology may run; empty: anywhere.
+    # The CPUs on which a guest without a NUMA topology may run; empty: all.
     shared_cpus: list[int] = field(default_factory=list)
-    # Those that are no ports.
+    # Without the devices that are ports.
     pci_devices: list[PciDevice] = field(default_factory=list)
-    # Whether there may be an agent (qemu-ga) in it.
+    # Whether its image says that it has an agent (qemu-ga).
     has_agent: bool = False
-    # Address at which its screen listens; None: it has none.
+    # The address at which its screen listens; None: it has no screen.
     vnc_listen: str | None = None
-    # Address and port of its serial console; None: it is written to the log only.
+    # Address and port of its serial console; None: the console only writes to the log.
     serial_listen: tuple[str, int] | None = None
 
 
 def domain_xml(guest: GuestHardware) -> str:
-    """The definition of a guest."""
+    """The XML of a guest's definition."""
     domain = ET.Element("domain", type=guest.virt_type)
     _text(domain, "name", guest.name)
     _text(domain, "uuid", guest.uuid)
     if guest.title:
-        # libvirt takes no line breaks in a title
+        # libvirt accepts no line breaks in a title.
         _text(domain, "title", " ".join(guest.title.split()))
     _text(domain, "memory", guest.memory_mb, unit="MiB")
     confined = guest.shared_cpus if guest.numa_topology is None else []
@@ -123,7 +123,7 @@ def domain_xml(guest: GuestHardware) -> str:
         cd = ET.SubElement(devices, "disk", type="file", device="cdrom")
         ET.SubElement(cd, "driver", name="qemu", type="raw")
         ET.SubElement(cd, "source", file=str(guest.config_drive))
-        # The controller that its machine has anyway.
+        # On the controller that the machine has anyway.
         on_sata = {"dev": "sdz", "bus": "sata"}
         ET.SubElement(cd, "target", on_sata if is_q35(guest.machine) else {"dev": "hda", "bus": "ide"})
         ET.SubElement(cd, "readonly")
@@ -140,11 +140,11 @@ def domain_xml(guest: GuestHardware) -> str:
         ET.SubElement(graphics, "listen", type="address", address=guest.vnc_listen)
     guest_device_xml.add_video(devices, guest.devices, has_screen=guest.vnc_listen is not None)
     if guest.has_agent:
-        # Its socket is where libvirt puts it.
+        # libvirt chooses where its socket is.
         channel = ET.SubElement(devices, "channel", type="unix")
         ET.SubElement(channel, "target", type="virtio", name=AGENT_CHANNEL)
     if guest.tpm is not None:
-        # Its state outlives the guest's definition: it goes with the disks.
+        # Its state stays when the definition is deleted: it belongs to the disks.
         tpm = ET.SubElement(devices, "tpm", model=guest.tpm.model)
         ET.SubElement(tpm, "backend", type="emulator", version=guest.tpm.version, persistent_state="yes")
     guest_device_xml.add_others(devices, guest.devices)
@@ -157,9 +157,9 @@ def disk_xml(disk: GuestDisk) -> str:
 
 
 def destination_xml(disk: GuestDisk, *, part: int | None) -> str:
-    """The disk as the destination of a copy of another one, whose place in the guest it is to take.
+    """The XML of a disk as the destination of a block copy of another disk.
 
-    ``part``: only its first so many bytes.
+    ``part``: the copy uses only so many bytes at the beginning of the destination; None: all of it.
     """
     element = _disk(disk)
     for child in list(element):
@@ -177,7 +177,7 @@ def interface_xml(vif: Vif, model: str | None = None, queues: int = 1) -> str:
 
 
 def device_of_serial(xml: str, serial: str) -> str | None:
-    """The XML of a guest's disk with this serial."""
+    """The XML of a guest's disk with this serial; None: it has none."""
     for disk in ET.fromstring(xml).iterfind("devices/disk"):
         if disk.findtext("serial") == serial:
             return ET.tostring(disk, encoding="unicode")
@@ -185,13 +185,13 @@ def device_of_serial(xml: str, serial: str) -> str | None:
 
 
 def card_model(xml: str) -> str | None:
-    """Of the guest's network cards, if it has any: what is plugged later is of the same kind."""
+    """The model of the guest's network cards, for a card that is added; None: it has no card."""
     model = ET.fromstring(xml).find("devices/interface/model")
     return None if model is None else model.get("type")
 
 
 def target_of_file(xml: str, path: Path) -> str | None:
-    """The name by which a guest has the disk that is this file."""
+    """The device name of a guest's disk that is this file; None: it has no such disk."""
     for disk in ET.fromstring(xml).iterfind("devices/disk"):
         source, target = disk.find("source"), disk.find("target")
         if source is not None and target is not None and source.get("file") == str(path):
@@ -200,7 +200,7 @@ def target_of_file(xml: str, path: Path) -> str | None:
 
 
 def agent_listens(xml: str) -> bool:
-    """Whether an agent listens in a guest that runs."""
+    """Whether an agent listens in a running guest."""
     target = ET.fromstring(xml).find(f"devices/channel/target[@name='{AGENT_CHANNEL}']")
     return target is not None and target.get("state") == "connected"
 
@@ -264,7 +264,7 @@ def _interface(vif: Vif, model: str | None, queues: int) -> ET.Element:
         ET.SubElement(port, "parameters", interfaceid=str(vif.details.get("ovs_interfaceid") or vif.id))
     ET.SubElement(element, "target", dev=vif.devname)
     ET.SubElement(element, "model", type=model or "virtio")
-    # A tap that somebody else made has one queue.
+    # A tap device that another program made has one queue.
     if queues > 1 and model in (None, "virtio") and vif.vif_type != "tap":
         ET.SubElement(element, "driver", queues=str(min(queues, _MOST_QUEUES)))
     ET.SubElement(element, "mtu", size=str(vif.mtu))
@@ -272,7 +272,7 @@ def _interface(vif: Vif, model: str | None, queues: int) -> ET.Element:
 
 
 def _serial(kind: str, guest: GuestHardware) -> ET.Element:
-    """What is written to it goes into the log, also if nobody is connected."""
+    """A serial port. What the guest writes to it goes to the log, even if nobody is connected."""
     if guest.serial_listen is None:
         element = ET.Element(kind, type="file")
         ET.SubElement(element, "source", path=str(guest.console_log), append="on")

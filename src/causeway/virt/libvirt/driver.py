@@ -1,10 +1,9 @@
 """The libvirt driver: guests of one host through its libvirtd.
 
-This class says in which order things happen; how each is done is in the file of its concern: `connection`, `hypervisor_events`,
-`domain_xml` (what a guest looks like), `disks`, `blank_disks`, `volumes`, `network`, `devices`, `power`, `host`, `probe`.
+This class says in which order things happen. How each of them is done is in a file of its own: `connection`, `hypervisor_events`,
+`domain_xml` (the definition of a guest), `disks`, `blank_disks`, `volumes`, `network`, `devices`, `power`, `host`, `probe`.
 
-A guest's domain has the server's uuid, so it is found whatever it is called. Side effects of starting a guest are undone in
-reverse order if a later one fails.
+The domain of a guest has the server's uuid and is found by it, whatever its name is.
 """
 
 from __future__ import annotations
@@ -75,11 +74,11 @@ from causeway.virt.undo import undone_on_failure
 
 
 class LibvirtDriver(DefinedGuests, GuestVolumes):
-    """``hostname`` is the host's name in Causeway. Times are seconds.
+    """A host named ``hostname`` in Causeway, whose libvirtd is at ``uri``. Timeouts are seconds.
 
-    ``virt_type``: ``kvm``, ``qemu`` (emulation), or ``auto``: KVM if it really works. ``network_agent``: what makes bridges
-    ready on this host; None if the network service has an agent of its own. ``call_timeout``: for one call of libvirt;
-    ``disk_timeout``: for reading or writing a whole root disk; ``detach_timeout``: for a guest to release a device.
+    ``virt_type``: ``kvm``, ``qemu`` (emulation), or ``auto``: KVM if it really works. ``network_agent``: what makes bridges on
+    this host; None: the network service has its own agent. ``call_timeout``: for one call of libvirt. ``disk_timeout``: to read
+    or write a whole disk. ``detach_timeout``: for a guest to release a device.
     """
 
     supports_migrate_to_same_host = False
@@ -264,7 +263,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
     def suspend(self, uuid: str) -> None:
         saved_memory.save(self._connection, self._disks, uuid)
         if self.saved_memory(uuid) is None:
-            # What an earlier move has put aside is of another life of the guest.
+            # `save` also accepts memory that an earlier move has stashed: that is not this guest's.
             raise GuestFailed(f"The guest of server {uuid} does not run: it can't be suspended.")
 
     def resume(self, spec: GuestSpec) -> PowerState:
@@ -276,7 +275,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         if saved_memory.is_woken(self._connection, self._disks, uuid):
             self.resume_woken(uuid, is_paused=False)
             return PowerState.RUNNING
-        # The former release left the memory of suspended guests to libvirt.
+        # An earlier release left the memory of suspended guests to libvirt.
         if not power.has_managed_save(self._connection, uuid):
             return self.power_on(spec)
         with undone_on_failure() as undo:
@@ -322,7 +321,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def delete_rescue_disk(self, uuid: str) -> None:
         if self.is_rescued(uuid):
-            raise GuestFailed(f"The guest of server {uuid} has its rescue disk: it stays.")
+            raise GuestFailed(f"The guest of server {uuid} uses its rescue disk: it is not deleted.")
         durable.delete(self._disks.rescue(uuid))
 
     def console_output(self, uuid: str) -> bytes:
@@ -376,7 +375,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def export_kept_state(self, instance: Instance) -> AbstractContextManager[DiskExport]:
         if power.state(self._connection, instance.uuid) is PowerState.RUNNING:
-            raise GuestFailed(f"What the firmware of server {instance.uuid} keeps can't be sent while its guest runs.")
+            raise GuestFailed(
+                f"The state of the firmware of server {instance.uuid} can't be sent while its guest runs."
+            )
         return self._kept.export(instance.uuid)
 
     def stash_disks(self, uuid: str) -> None:
@@ -401,9 +402,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
     def _start(
         self, spec: GuestSpec, undo: ExitStack, vifs_plugged: Callable[[], AbstractContextManager[None]]
     ) -> PowerState:
-        """Connects, plugs, defines and starts; each side effect's undoing goes to ``undo``."""
+        """Connects volumes, plugs ports, defines the guest and starts it. Registers with ``undo`` how to undo each of these."""
         uuid = spec.instance.uuid
-        # It boots: what was saved of an earlier life must not come back to disks that have changed.
+        # Saved memory does not match disks that a boot changes.
         saved_memory.discard(self._disks, uuid)
         xml = self._make_ready(spec, undo)
         if not spec.power_on:
@@ -416,7 +417,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         return PowerState.RUNNING
 
     def _make_root(self, spec: GuestSpec, undo: ExitStack) -> None:
-        """The folder and the root disk in it; a folder that was not there before goes with the attempt."""
+        """Makes the folder and the root disk in it. A folder that did not exist before is deleted if the attempt fails."""
         uuid = spec.instance.uuid
         if not self._disks.folder(uuid).exists():
             undo.callback(self._delete_disks, uuid)
@@ -426,7 +427,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
             self._disks.create_root(uuid, spec.root_disk)
 
     def _make_ready(self, spec: GuestSpec, undo: ExitStack) -> str:
-        """Everything that the guest opens but its ports is there; how it is to be defined."""
+        """Makes and connects everything that the guest opens, except its ports. Returns the XML of its definition."""
         uuid = spec.instance.uuid
         for local in spec.local_disks:
             blank_disks.create(self._disks, uuid, local)
@@ -442,7 +443,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         return domain_xml(self._hardware(spec, volumes))
 
     def _plug(self, spec: GuestSpec, undo: ExitStack) -> None:
-        """The ports; what follows starts the guest."""
+        """Plugs the ports. Also registers how to undo the start of the guest, which follows."""
         uuid = spec.instance.uuid
         for vif in spec.vifs:
             self._ports.plug(uuid, vif)

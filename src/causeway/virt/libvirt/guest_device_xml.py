@@ -10,12 +10,12 @@ from xml.etree import ElementTree as ET
 from causeway.hardware.guest_devices import GuestDevices
 
 _KIB_PER_MIB = 1024
-# The only one that all machine types with PCI have.
+# The only watchdog that all machine types with PCI have.
 _WATCHDOG = "i6300esb"
 
 
 def add_video(devices: ET.Element, wanted: GuestDevices, *, has_screen: bool) -> None:
-    """A guest whose screen nobody can look at has a card only if it asks for one."""
+    """Adds a video card. A guest without a screen has one only if it asks for one."""
     if not has_screen and wanted.video_model is None:
         return
     model = ET.SubElement(ET.SubElement(devices, "video"), "model", type=wanted.video_model or "vga")
@@ -24,6 +24,7 @@ def add_video(devices: ET.Element, wanted: GuestDevices, *, has_screen: bool) ->
 
 
 def add_others(devices: ET.Element, wanted: GuestDevices) -> None:
+    """Adds the random number generator, the watchdog and the tablet that the guest wants."""
     if wanted.has_rng:
         rng = ET.SubElement(devices, "rng", model="virtio")
         if wanted.rng_bytes:

@@ -1,4 +1,4 @@
-"""The part of the libvirt driver that attaches volumes to guests, detaches them, and has guests change from one to another."""
+"""The part of the libvirt driver for volumes of guests: attach, detach, swap, snapshot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 
 class GuestVolumes(Driver, ABC):
-    """`LibvirtDriver` has what it is made of."""
+    """A part of `LibvirtDriver`, which sets the attributes."""
 
     _connection: Connection
     _copies: BlockCopies
@@ -81,7 +81,7 @@ class GuestVolumes(Driver, ABC):
             with Agent(self._connection, self._instances_dir).still(instance):
                 volume_files.snapshot(self._connection, uuid, serial, new_file)
         except GuestFailed as failure:
-            LOG.warning("A snapshot of volume %s: %s %s", serial, failure.message, failure.details)
+            LOG.warning("The snapshot of volume %s may have failed: %s %s", serial, failure.message, failure.details)
         return volume_files.uses(self._connection, uuid, serial, new_file)
 
     def merge_volume_files(

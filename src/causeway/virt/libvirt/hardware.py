@@ -24,8 +24,10 @@ def host_hardware(connection: Any) -> HostHardware:
 
 
 def pci_devices(described: Iterable[str]) -> list[PciDevice]:
-    """The PCI devices among node devices that can be given away, with what the others (network interfaces, vDPA devices) say
-    of them."""
+    """The PCI devices that guests may be given, among ``described`` (the XML of node devices).
+
+    Network interfaces and vDPA devices among them add to what is known of their PCI device.
+    """
     elements = [ET.fromstring(xml) for xml in described]
     found = {device.label: device for device in map(_pci_device, elements) if device is not None}
     by_address = {device.address: device for device in found.values()}
@@ -37,7 +39,7 @@ def pci_devices(described: Iterable[str]) -> list[PciDevice]:
             parent.extra_info["ifname"] = interface.findtext("interface") or ""
             parent.extra_info["mac_address"] = interface.findtext("address") or ""
         elif parent is not None and vdpa is not None:
-            # The function itself is the host's; guests get what the host's driver makes of it.
+            # The host's own driver uses the function. Guests get the vDPA device that the driver makes of it.
             parent.dev_type = PciDeviceType.VDPA
             parent.extra_info["vdpa_device"] = vdpa.findtext("chardev") or ""
     for element in elements:
@@ -50,7 +52,7 @@ def pci_devices(described: Iterable[str]) -> list[PciDevice]:
 
 
 def _number_functions(element: ET.Element, by_address: dict[str, PciDevice]) -> None:
-    """The virtual functions of a physical one are listed in their order."""
+    """Numbers the virtual functions of a physical one, in the order in which libvirt lists them."""
     path = "capability[@type='pci']/capability[@type='virt_functions']/address"
     for number, address in enumerate(element.iterfind(path)):
         function = by_address.get(_address_of(address))
@@ -66,7 +68,7 @@ def _note_parent(device: PciDevice, physical: PciDevice) -> None:
 
 
 def numa_cells(capabilities: str) -> list[NUMACell]:
-    """The cells of a host that says that it has some."""
+    """The NUMA cells in the capabilities of a host; empty: it names none."""
     return [_cell(cell) for cell in ET.fromstring(capabilities).iterfind("host/topology/cells/cell")]
 
 
@@ -92,7 +94,7 @@ def _kib(memory: ET.Element) -> int:
 
 
 def pci_device(xml: str) -> PciDevice | None:
-    """A PCI device that can be given away; None for bridges."""
+    """The PCI device that this XML describes; None: it is a bridge, or no PCI device."""
     return _pci_device(ET.fromstring(xml))
 
 

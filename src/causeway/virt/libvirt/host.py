@@ -1,4 +1,4 @@
-"""What the host is and has."""
+"""What the host is and has, as libvirt and the operating system report it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRAITS = [
 
 @dataclass
 class HostLimits:
-    """What the host gives to guests; None: all that the hypervisor says it has. Memory in MiB, disk in GiB."""
+    """How much of the host guests may use; None: all that the hypervisor reports. Memory in MiB, disk in GiB."""
 
     vcpus: int | None = None
     memory_mb: int | None = None
@@ -82,5 +82,5 @@ def _uptime() -> str | None:
     try:
         return run("uptime").strip()
     except GuestFailed:
-        # A host without the tool has no uptime to show; nothing else depends on it.
+        # The program is missing; nothing depends on the uptime.
         return None

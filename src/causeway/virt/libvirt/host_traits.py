@@ -1,4 +1,4 @@
-"""Traits of a host: what its hypervisor says that guests can have, and its operator lets them have.
+"""Traits of a host: what guests can have according to its hypervisor, and may have according to its operator.
 
 Source: libvirt, "Domain capabilities"; os-traits, whose names say the rest.
 """
@@ -22,11 +22,11 @@ from causeway.virt.libvirt.uefi import Loader
 LOG = logging.getLogger(__name__)
 
 _ARCHITECTURE = "x86_64"
-# Cards that QEMU has on x86; its domain capabilities do not name any.
+# Network cards that QEMU has on x86. libvirt's domain capabilities do not name them.
 _VIF_MODELS = ("e1000", "e1000e", "ne2k_pci", "pcnet", "rtl8139", "virtio", "vmxnet3")
 
 
-# How libvirt calls a flag -> how traits do, where that is another name.
+# libvirt's name of a processor flag -> its name in traits, where that differs.
 _FLAGS = {
     "aes": "AESNI",
     "bmi1": "BMI",
@@ -41,15 +41,16 @@ _FLAGS = {
 
 @dataclass
 class Capabilities:
-    """What a host has beside its hypervisor. ``has_tpm``: its operator lets guests have TPMs."""
+    """What a host has beside its hypervisor. ``has_tpm``: its operator allows guests to have TPMs."""
 
     loaders: list[Loader] = field(default_factory=list)
     has_tpm: bool = False
-    # What was found of a hypervisor of these versions: it is asked for every few seconds.
+    # (version of QEMU, version of libvirt) -> traits. They are needed with every report, and expensive to find.
     known: dict[tuple[int, int], list[str]] = field(default_factory=dict)
 
 
 def of_host(hypervisor: Any, virt_type: str, capabilities: Capabilities) -> list[str]:
+    """The traits of a host, from memory if its hypervisor has not changed."""
     versions = hypervisor.getVersion(), hypervisor.getLibVersion()
     if versions not in capabilities.known:
         capabilities.known[versions] = _look(hypervisor, virt_type, capabilities)
@@ -98,7 +99,7 @@ def _known(prefix: str, values: Iterable[str]) -> set[str]:
 
 
 def _of_processor(hypervisor: Any, described: ET.Element, virt_type: str) -> set[str]:
-    """Flags that a guest with the host's own model has."""
+    """The processor flags of a guest that has the host's own CPU model, as traits."""
     mode = described.find("cpu/mode[@name='host-model']")
     if mode is None or mode.find("model") is None:
         return set()

@@ -1,6 +1,6 @@
-"""What libvirt reports by itself: its event loop, and waiting for something to happen to a guest.
+"""libvirt's events: the event loop, and waiting until something happens to a guest.
 
-libvirt has one event loop in a process. It runs in one thread, "libvirt-events", as long as somebody uses it.
+A process has one event loop of libvirt. It runs in the thread "libvirt-events" as long as it has users.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class EventLoop:
                 return
             if self._timer is None:
                 libvirt.virEventRegisterDefaultImpl()
-                # libvirt's own messages on stderr say no more than the exceptions do.
+                # Without this libvirt would also write every error to stderr.
                 libvirt.registerErrorHandler(lambda _context, _error: None, None)
-                # Never due by itself: made due to wake the loop.
+                # A timer that never ends by itself; setting it to 0 wakes the loop.
                 self._timer = libvirt.virEventAddTimeout(-1, self._woken, None)
             self._thread = threading.Thread(target=self._run, name="libvirt-events", daemon=True)
             self._thread.start()
@@ -61,7 +61,7 @@ EVENT_LOOP = EventLoop()
 
 
 class GuestEvents:
-    """Waits for the events of one connection's guests."""
+    """Events of one connection's guests, to be waited for."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -75,19 +75,19 @@ class GuestEvents:
 
     @contextmanager
     def stopped(self, uuid: str) -> Iterator[threading.Event]:
-        """Set when the guest stops, from the moment the context is entered."""
+        """An event that is set when the guest stops while the context lasts."""
         with self._watch(uuid, "stopped") as event:
             yield event
 
     @contextmanager
     def device_answered(self, uuid: str) -> Iterator[threading.Event]:
-        """Set when the guest releases a device, or refuses to."""
+        """An event that is set when the guest releases a device, or refuses to."""
         with self._watch(uuid, "device") as event:
             yield event
 
     @contextmanager
     def job_ended(self, uuid: str) -> Iterator[threading.Event]:
-        """Set when a job of the guest (a backup, for example) ends, however it does."""
+        """An event that is set when a job of the guest (such as a backup) ends, with or without success."""
         with self._watch(uuid, "job") as event:
             yield event
 

@@ -1,14 +1,14 @@
-"""What firmware and TPM of a guest keep, in files.
+"""The state of a guest's firmware and TPM, in files.
 
 ::
 
     INSTANCES/UUID/nvram            variables of UEFI; nvram-secure: those with the keys of secure boot
     INSTANCES/UUID/tpm/             state of the TPM, while the hypervisor does not know the guest
-    SWTPM/UUID/                     the same, in libvirt's own place, while it does
+    SWTPM/UUID/                     the same, in libvirt's own place, while the hypervisor knows the guest
 
-libvirt leaves nobody the choice where the state of a TPM is. So it is beside the disks whenever these are stashed, put back or
-deleted, and is put where libvirt looks for it before the guest is defined. If both are there, what is beside the disks counts:
-it is on its way to or from them, and no guest has used the other one since.
+libvirt alone decides where the state of a TPM is. So the state is beside the disks whenever these are stashed, restored or
+deleted, and is copied to libvirt's place before the guest is defined. If it is in both places, the one beside the disks counts:
+the copying was interrupted, and no guest has used the other one since.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SWTPM = Path("/var/lib/libvirt/swtpm")
 _TPM = "tpm"
 # Version -> the folder that libvirt makes for it.
 _FOLDERS = {"1.2": "tpm1.2", "2.0": "tpm2"}
-# What a TPM can't do without; the rest is of a guest that was suspended, or runs.
+# The end of the name of the file that a TPM must have. Other files belong to a guest that runs or was suspended.
 _PERMANENT = ".permall"
 
 
@@ -41,7 +41,7 @@ class KeptFiles:
     swtpm: Path
 
     def take(self, spec: GuestSpec) -> None:
-        """Puts in its place what came from another host, but for what the guest will not have any more. Nothing came: nothing."""
+        """Puts the state that came from another host in its place, if any came. Leaves out what the guest no longer has."""
         if spec.kept_state is None:
             return
         uuid, firmware = spec.instance.uuid, of_instance(spec.instance)
@@ -55,23 +55,23 @@ class KeptFiles:
         kept_state.note(folder, filter(_is_needed, content))
 
     def place(self, uuid: str) -> None:
-        """Before the guest is defined: the state of its TPM is where libvirt looks for it."""
+        """Moves the state of the TPM to where libvirt looks for it. Called before the guest is defined."""
         kept = self.disks.folder(uuid) / _TPM
         if not kept.exists():
             return
         place = self.swtpm / uuid
         durable.make_folder(self.swtpm, mode=0o711)
         _copy(kept, place)
-        # libvirt gives what is in there to the account that TPMs run as.
+        # libvirt makes the content the property of the account that TPMs run as, which must reach it.
         place.chmod(0o711)
-        # What is beside the disks counts, so it must never be half there: it loses its name before it is deleted.
+        # What is beside the disks counts, so it must never be incomplete: it loses its name before it is deleted.
         placed = kept.with_name(f".{_TPM}.placed")
         durable.delete_tree(placed)
         durable.rename(kept, placed)
         durable.delete_tree(placed)
 
     def put_beside_disks(self, uuid: str) -> None:
-        """When the hypervisor does not know the guest any more."""
+        """Moves the state of the TPM beside the disks. Called when the hypervisor no longer knows the guest."""
         folder, place = self.disks.folder(uuid), self.swtpm / uuid
         if not place.exists():
             return
@@ -81,7 +81,7 @@ class KeptFiles:
         durable.delete_tree(place)
 
     def delete(self, uuid: str) -> None:
-        """What is not in the folder of the disks."""
+        """Deletes the state that is not in the folder of the disks."""
         durable.delete_tree(self.swtpm / uuid)
 
     @contextmanager
@@ -97,7 +97,7 @@ class KeptFiles:
             path.unlink(missing_ok=True)
 
     def faults(self, uuid: str, *, stashed: bool = False) -> list[str]:
-        """What was here when the guest left, or came, and is not any more."""
+        """Which files existed when the guest left or arrived, and are missing now."""
         folder = self.disks.stashed_folder(uuid) if stashed else self.disks.folder(uuid)
         return [
             f"{folder / name} is missing or empty"
@@ -116,7 +116,7 @@ class KeptFiles:
         found = {name: folder / name for name in (kept_state.NVRAM, kept_state.NVRAM_SECURE)}
         tpm = folder / _TPM if (folder / _TPM).exists() else self.swtpm / uuid
         for path in tpm.rglob("*"):
-            # Locks, and what is being written.
+            # Hidden files are locks, or are being written.
             if path.is_file() and not path.name.startswith("."):
                 found[f"{_TPM}/{path.relative_to(tpm)}"] = path
         return {name: path for name, path in found.items() if path.is_file()}
@@ -133,7 +133,7 @@ def _is_needed(name: str) -> bool:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Whole and synced, instead of what is there."""
+    """Copies a folder over another one. The copy is complete and synced when it gets its name."""
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(source, partial)

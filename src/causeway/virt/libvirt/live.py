@@ -1,9 +1,9 @@
-"""Live migration: a guest goes to another host without stopping. The source's libvirtd does it, together with the target's.
+"""Live migration: a guest goes to another host without stopping. The libvirtd of the source does it, with that of the target.
 
-An emulated guest may have to stand still while its memory travels (`dirty_memory`), not while its disks do.
+An emulated guest may have to stand still while its memory travels (`dirty_memory`), but not while its disks do.
 
-A migration is libvirtd's, not its caller's: it continues when the caller dies, so who asks for one that is under way joins it.
-Calls that take long, or may hang when the network dies, have connections of their own (`Connection.call_aside`).
+libvirtd continues a migration when the caller dies, so whoever asks for a migration that is under way joins it. Calls that take
+long, or may hang when the network dies, have connections of their own (`Connection.call_aside`).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ LOG = logging.getLogger(__name__)
 
 # Seconds between two looks at a migration.
 _LOOK_EVERY = 1.0
-# A look that takes longer is abandoned; the next one is made.
+# A look that takes longer is abandoned, and the next one is made.
 _LOOK_SECONDS = 10.0
-# QEMU hears nothing while it waits for a network that died: as long as TCP does, at most.
+# QEMU ignores requests while it waits for a dead network, at most as long as TCP does.
 _ABORT_SECONDS = 180.0
-# A hypervisor that says nothing for so long, of a migration whose call is over, is abandoned.
+# For so long a hypervisor may say nothing about a migration whose call has ended.
 _SILENT_SECONDS = 180.0
-# One whose call is still running is abandoned, too, when nothing can wait for the network any more: TCP ends after 924 s.
+# For so long it may say nothing while the call runs. TCP gives a dead network 924 s: after that, nothing waits for it.
 _STUCK_SECONDS = 1000.0
-# Between the end of a migration and the moment when libvirt at the source undefines the guest.
+# After the end of a migration, until libvirt at the source undefines the guest.
 _UNDEFINE_SECONDS = 15.0
 # MiB/s; more than any network.
 _UNLIMITED = 1_000_000
@@ -47,7 +47,7 @@ _MIB = 1024**2
 
 
 class LiveMigrations:
-    """Those of one host's guests to others. ``folder_of``: the folder of a guest's disks, by its uuid."""
+    """Migrations of this host's guests to other hosts. ``folder_of(uuid)``: the folder of a guest's disks."""
 
     def __init__(self, connection: Connection, settings: LiveSettings, folder_of: Callable[[str], Path]) -> None:
         self._connection = connection
@@ -74,7 +74,7 @@ class LiveMigrations:
         return self._job(uuid)
 
     def arrival(self, uuid: str) -> LiveProgress | None:
-        """How much came of a guest that was migrated to this host."""
+        """How much of a guest arrived when it migrated to this host; None: that is not known."""
 
         def ask(hypervisor: Any) -> LiveProgress | None:
             domain = power.find(hypervisor, uuid)
@@ -83,12 +83,15 @@ class LiveMigrations:
         try:
             return self._connection.call_aside(f"find how guest {uuid} came", ask, timeout=_LOOK_SECONDS)
         except GuestFailed as failure:
-            # Only figures are missing.
+            # These are only figures for users.
             LOG.info("Nobody knows how much came of guest %s: %s %s", uuid, failure.message, failure.details)
             return None
 
     def abort(self, uuid: str, call: AsideCall[None] | None = None) -> None:
-        """``call``: it may be about to begin a migration, so its end is waited for, too."""
+        """Returns when no migration is under way. ``call``: it may be about to begin one, so its end is waited for too.
+
+        Raises `GuestFailed` if the guest runs at the target already, or if the migration does not end in time.
+        """
         if call is not None:
             call.do_not_begin()
         end = time.monotonic() + _ABORT_SECONDS
@@ -105,7 +108,7 @@ class LiveMigrations:
                             what, lambda hypervisor: _abort(hypervisor, uuid), timeout=_LOOK_SECONDS
                         )
                 except GuestFailed as failure:
-                    # It does not answer, or it ended right then: the next look shows it.
+                    # The hypervisor does not answer, or the migration has just ended: the next look shows it.
                     LOG.info("Aborting the live migration of guest %s: %s %s", uuid, failure.message, failure.details)
                 if past:
                     raise GuestFailed(f"The guest of server {uuid} runs at the target; its migration can't be aborted.")
@@ -155,14 +158,17 @@ class LiveMigrations:
                 "Guest %s will stand still while its memory travels: this QEMU emulates it, and is before 9.0", uuid
             )
         if presence.of_domain(domain) is Presence.PAUSED or not runs_on:
-            # It has nothing to continue with; libvirt refuses.
+            # Post-copy continues a running guest at the target; libvirt refuses it for one that stands still.
             options = replace(options, post_copy=False)
         domain.migrateSetMaxDowntime(self.settings.downtime)
         flags = flags_of(disks, has_volumes(source), options, runs_on=runs_on)
         domain.migrateToURI3(str(target.details["uri"]), parameters, flags)
 
     def _follow(self, uuid: str, call: AsideCall[None] | None, progress: Callable[[LiveProgress], None]) -> None:
-        """Until the migration is through; ``call`` None: somebody else began it. Raises `GuestFailed` if it failed."""
+        """Returns when the migration has succeeded. ``call``: what runs it; None: somebody else began it.
+
+        Raises `GuestFailed` if the migration fails or the hypervisor hangs. If ``progress`` raises, the migration is aborted.
+        """
         last, heard, peers = LiveProgress(), time.monotonic(), PeersOf(uuid)
         with self._connection.events.stopped(uuid) as stopped:
             while True:
@@ -170,12 +176,12 @@ class LiveMigrations:
                 stopped.clear()
                 over = call is not None and call.ended.is_set()
                 if not over:
-                    # Connections are made as the migration proceeds.
+                    # QEMU opens its connections one by one.
                     peers.watch()
                 try:
                     found = self._job(uuid)
                 except GuestFailed as failure:
-                    # QEMU waits for something else, or libvirtd is being restarted.
+                    # QEMU is busy, or libvirtd is being restarted.
                     LOG.info("No word of the live migration of guest %s: %s %s", uuid, failure.message, failure.details)
                     silent = time.monotonic() - heard
                     if silent > _STUCK_SECONDS:
@@ -195,7 +201,7 @@ class LiveMigrations:
                     if over and call is not None:
                         if call.error is None or found is None:
                             return _conclude(uuid, call)
-                        # Only its connection was lost, or somebody else was quicker: it is under way.
+                        # Only our connection was lost, or somebody else began one first: a migration is under way.
                         call = None
                     elif call is None and found is None:
                         return self._conclude_joined(uuid)
@@ -205,7 +211,7 @@ class LiveMigrations:
                     progress(last)
 
     def _hurry(self, uuid: str) -> None:
-        """What stands still goes as fast as it can, whatever the migration's limit is."""
+        """Lifts the migration's limit: the guest stands still, so the rest of it must go as fast as possible."""
         what = f"hurry guest {uuid}"
         try:
             self._connection.call_aside(
@@ -214,10 +220,11 @@ class LiveMigrations:
                 timeout=_LOOK_SECONDS,
             )
         except GuestFailed as failure:
-            # It is slower, or has ended.
+            # The migration is only slower, or has ended.
             LOG.info("Could not %s: %s %s", what, failure.message, failure.details)
 
     def _abort_for(self, uuid: str, call: AsideCall[None] | None) -> None:
+        """Aborts the migration because of another failure: its own failure is only logged."""
         try:
             self.abort(uuid, call)
         except GuestFailed as failure:
@@ -226,7 +233,7 @@ class LiveMigrations:
             )
 
     def _conclude_joined(self, uuid: str) -> None:
-        """Of a migration that is no longer under way. Raises `GuestFailed` if the guest stays here."""
+        """For a migration that somebody else began, and that has ended. Raises `GuestFailed` if the guest is still here."""
 
         def look(hypervisor: Any) -> bool | None:
             domain = power.find(hypervisor, uuid)
@@ -244,7 +251,7 @@ class LiveMigrations:
                 stopped.wait(0.1)
 
     def _job(self, uuid: str) -> LiveProgress | None:
-        """Of the migration of this guest to another host; None: none is under way."""
+        """How far the migration of this guest to another host has come; None: none is under way."""
 
         def look(hypervisor: Any) -> LiveProgress | None:
             domain = power.find(hypervisor, uuid)
@@ -258,7 +265,10 @@ class LiveMigrations:
 
 
 def flags_of(disks: list[str], volumes: bool, options: LiveOptions, *, runs_on: bool = True) -> int:
-    """``runs_on``: while its memory is copied; if not, libvirt stops the guest when its disks have been copied."""
+    """libvirt's flags of a migration. ``disks``: device names of disks that are copied. ``volumes``: the guest has volumes.
+
+    ``runs_on``: the guest runs while its memory is copied; if not, libvirt stops it when its disks have been copied.
+    """
     flags = (
         libvirt.VIR_MIGRATE_PEER2PEER
         | libvirt.VIR_MIGRATE_PERSIST_DEST
@@ -270,7 +280,7 @@ def flags_of(disks: list[str], volumes: bool, options: LiveOptions, *, runs_on: 
     if disks:
         flags |= libvirt.VIR_MIGRATE_NON_SHARED_INC
     if volumes:
-        # libvirt can't know that both hosts have the volume open; the volume service does.
+        # libvirt would refuse disks that both hosts open. The volume service has allowed it.
         flags |= libvirt.VIR_MIGRATE_UNSAFE
     if options.tls:
         flags |= libvirt.VIR_MIGRATE_TLS
@@ -282,11 +292,11 @@ def flags_of(disks: list[str], volumes: bool, options: LiveOptions, *, runs_on: 
 
 
 def migration_of(domain: Any) -> dict[str, Any] | None:
-    """What libvirt reports of the guest's migration to another host; None: none is under way."""
+    """libvirt's figures of the guest's migration to another host; None: none is under way."""
     try:
         stats: dict[str, Any] = domain.jobStats()
     except libvirt.libvirtError as error:
-        # The guest is off, gone, or comes in.
+        # The guest is off, is not here, or is arriving.
         if error.get_error_code() in (libvirt.VIR_ERR_OPERATION_INVALID, libvirt.VIR_ERR_NO_DOMAIN):
             return None
         raise
@@ -297,7 +307,7 @@ def migration_of(domain: Any) -> dict[str, Any] | None:
 
 
 def arrival_of(domain: Any) -> LiveProgress | None:
-    """What libvirt counted of the guest's migration to this host; None: that was not the last thing that was done with it."""
+    """libvirt's figures of the guest's migration to this host; None: libvirt has had another job for it since."""
     kept = libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED | libvirt.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED
     try:
         stats: dict[str, Any] = domain.jobStats(kept)
@@ -327,7 +337,7 @@ def progress_of(stats: dict[str, Any], *, post_copy: bool = False, stands_still:
 
 
 def _is_post_copy(domain: Any) -> bool:
-    """Whether the guest runs at its target already, and its memory comes after it."""
+    """Whether the guest already runs at the target, and the rest of its memory follows."""
     return tuple(domain.state()) == (libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY)
 
 
@@ -338,7 +348,10 @@ def _conclude(uuid: str, call: AsideCall[None]) -> None:
 
 
 def _abort(hypervisor: Any, uuid: str) -> bool:
-    """Whether it is too late: the guest runs at the target, and would be lost without the memory that is still here."""
+    """Aborts the migration, if one is under way. True: it was not aborted, because the guest runs at the target already.
+
+    Then part of its memory is still here, and the guest would be lost without it.
+    """
     domain = power.find(hypervisor, uuid)
     if domain is None or migration_of(domain) is None:
         return False
@@ -358,14 +371,14 @@ def _limit(hypervisor: Any, uuid: str, bandwidth: float) -> None:
 def _force(hypervisor: Any, uuid: str, *, post_copy: bool) -> None:
     domain = hypervisor.lookupByUUIDString(uuid)
     if presence.of_domain(domain) is not Presence.RUNNING:
-        # It stands still already: nothing it does keeps the migration from its end.
+        # It stands still already: it changes nothing any more that would have to be sent again.
         return
     domain.migrateSetMaxSpeed(_UNLIMITED)
     if post_copy:
         try:
             domain.migrateStartPostCopy()
         except libvirt.libvirtError as error:
-            # Not begun so that it could be done, or the memory does not travel yet.
+            # Post-copy was not allowed at the beginning, or the memory does not travel yet.
             LOG.info("Guest %s can't continue at the target by post-copy: %s", uuid, error)
         else:
             return

@@ -1,6 +1,7 @@
-"""Whether one host's hypervisor reaches another's: tried from where the source's libvirtd runs, for it connects to the target.
+"""A script that tries whether the hypervisor of another host can be reached from where it runs.
 
-Run as a script it is the try itself: a process of its own, because a connection that hangs can't be broken off in a thread.
+It runs where the source's libvirtd runs, which is what connects to the target. It is a process of its own because a connection
+that hangs can't be ended in a thread.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 
 import libvirt
 
-# QEMU connects to QEMU; nobody listens at the target before a guest comes, but a host that can be reached says so.
+# Seconds. QEMU will connect to QEMU, which does not listen before a guest arrives. A host that can be reached refuses at once.
 _CONNECT_SECONDS = 3.0
 
 

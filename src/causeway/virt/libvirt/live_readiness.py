@@ -1,4 +1,4 @@
-"""What a host lacks for live migrations: found out before a guest needs it, and reported with what to do."""
+"""Finds what a host lacks for live migrations before a guest needs it, and says what to do about it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from causeway.virt.libvirt.live_settings import LiveSettings
 from causeway.virt.libvirt.live_source import check_reachable
 
 _RETRIES = Path("/proc/sys/net/ipv4/tcp_retries2")
-# TCP's: 8 are about a minute and a half, 15 a quarter of an hour.
+# Of TCP: 8 retries take about 100 s, 15 (the default) a quarter of an hour.
 _MOST_RETRIES = 8
 _QEMU_CONF = Path("/etc/libvirt/qemu.conf")
-# Where QEMU looks without a word in qemu.conf.
+# Where QEMU looks unless qemu.conf says otherwise.
 _PKI = "/etc/pki/qemu"
-# libvirt's, without a word in qemu.conf.
+# libvirt's default, unless qemu.conf says otherwise.
 _FIRST_PORT = 49152
 _CERTIFICATES = ("ca-cert.pem", "server-cert.pem", "server-key.pem", "client-cert.pem", "client-key.pem")
 
 
 def lacks(settings: LiveSettings, *, retries: Path = _RETRIES, qemu_conf: Path = _QEMU_CONF) -> list[str]:
-    """A sentence each. May take seconds: this host's libvirtd is called as others would call it."""
+    """What is missing, a sentence each. May take seconds: this calls the host's own libvirtd as other hosts do."""
     found = [_address(settings), _reached(settings), patience(retries)]
     if settings.certificates:
         found.append(_certificates(qemu_conf))
@@ -30,7 +30,7 @@ def lacks(settings: LiveSettings, *, retries: Path = _RETRIES, qemu_conf: Path =
 
 
 def patience(retries: Path = _RETRIES) -> str | None:
-    """QEMU waits for a peer that died as long as TCP does, and the guest of a live migration stands still meanwhile."""
+    """What is wrong with TCP's retries, if anything: QEMU waits for a dead peer as long as TCP does, and a guest with it."""
     try:
         count = int(retries.read_text())
     except (OSError, ValueError):
@@ -66,7 +66,7 @@ def _certificates(qemu_conf: Path) -> str | None:
     try:
         missing = [name for name in _CERTIFICATES if not (folder / name).exists()]
     except OSError:
-        # Not for us to see: QEMU may.
+        # This process may not look there; QEMU may.
         return None
     if not missing:
         return None
@@ -74,7 +74,7 @@ def _certificates(qemu_conf: Path) -> str | None:
 
 
 def first_port(qemu_conf: Path = _QEMU_CONF) -> int:
-    """Of those to which other hosts' QEMUs connect."""
+    """The first of the TCP ports to which the QEMUs of other hosts connect."""
     try:
         found = re.search(r"^\s*migration_port_min\s*=\s*(\d+)", qemu_conf.read_text(errors="replace"), re.M)
     except OSError:
@@ -83,7 +83,7 @@ def first_port(qemu_conf: Path = _QEMU_CONF) -> int:
 
 
 def _folder(qemu_conf: Path) -> str:
-    """Where QEMU's certificates are for migrations."""
+    """The folder of QEMU's certificates for migrations."""
     try:
         said = qemu_conf.read_text(errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""What a host's configuration says of live migrations."""
+"""The options of a host for live migrations."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from oslo_config import cfg
 
 @dataclass
 class LiveSettings:
-    """What a host's configuration says of itself in live migrations; how each is done comes with it (`LiveOptions`).
+    """The options of a host for all its live migrations. Each migration has options of its own (`LiveOptions`).
 
-    ``address``: where other hypervisors reach this one. ``uri``: of this host's libvirtd for others, with ``%s`` for the address.
-    ``reachable_here``: that works from this process, too, so it can be tried.
-    ``inside``: words before a command that run it where this host's libvirtd runs.
-    ``downtime``: milliseconds that a guest may stand still at the end. ``tls``: always, whatever a migration's options say.
-    ``certificates``: QEMU needs its own, for what travels between hypervisors.
-    ``trust_emulator``: guests without KVM run on while their memory travels, whatever QEMU loses of it (`dirty_memory`).
+    ``address``: where other hypervisors reach this one. ``uri``: the URI of this host's libvirtd for other hosts, with ``%s`` for
+    the address. ``reachable_here``: this process can reach it there too, and can try. ``inside``: returns the words to put before
+    a command so that it runs where this host's libvirtd runs. ``downtime``: milliseconds that a guest may stand still at the end.
+    ``tls``: all migrations use TLS, whatever their options say. ``certificates``: QEMU needs certificates of its own.
+    ``trust_emulator``: guests without KVM run while their memory travels, although QEMU may miss writes (`dirty_memory`).
     """
 
     address: str = "127.0.0.1"
@@ -31,7 +30,7 @@ class LiveSettings:
     trust_emulator: bool = False
 
     def control_uri(self) -> str:
-        """This host's libvirtd, as others reach it."""
+        """The URI at which other hosts reach this host's libvirtd."""
         template = self.uri or f"qemu+{self.scheme or 'tcp'}://%s/system"
         return template.replace("%s", in_uri(self.address))
 
@@ -47,4 +46,5 @@ def from_options(conf: cfg.ConfigOpts) -> LiveSettings:
 
 
 def in_uri(address: str) -> str:
+    """The address as it is written in a URI."""
     return f"[{address}]" if ":" in address else address

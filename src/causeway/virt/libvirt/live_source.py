@@ -1,4 +1,4 @@
-"""What the target of a live migration must know of a guest, and what the target can receive."""
+"""What the target of a live migration must know of a guest, and whether the target can receive it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ MIGRATABLE = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
 
 
 def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -> LiveSource:
-    """Raises `GuestFailed` if the guest neither runs nor was paused or suspended by its user, or has what can't travel."""
+    """What the target must know of a guest that runs, or that its user paused or suspended.
+
+    Raises `GuestFailed` for a guest in any other state, and for one that has what can't travel.
+    """
     uuid, folder = instance.uuid, disks.folder(instance.uuid)
 
     def ask_saved(hypervisor: Any) -> tuple[str, dict[str, int], int]:
@@ -74,12 +77,12 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
 
 
 def _base_of(disks: InstanceDisks, instance: Instance, path: Path) -> str | None:
-    """The image that a disk stands on; None: it stands alone."""
+    """The id of the image below a disk; None: the disk stands alone. Raises `GuestFailed` if the image is not known."""
     if not image_info(path).get("full-backing-filename"):
         return None
     base = disks.base_image_id(instance.uuid) or instance.image_ref
     if path.name != ROOT_DISK or not base:
-        raise GuestFailed(f"Nobody knows what disk {path.name} of server {instance.uuid} stands on.")
+        raise GuestFailed(f"It is not known which image disk {path.name} of server {instance.uuid} stands on.")
     return base
 
 
@@ -106,7 +109,7 @@ def check_target(connection: Connection, source: LiveSource, *, virt_type: str, 
 
 
 def check_reachable(control_uri: str) -> None:
-    """Raises `ClaimRefused` if other hosts' libvirtds can't talk to this one: it does not listen, or has no good certificates."""
+    """Raises `ClaimRefused` if other hosts can't reach this libvirtd: it does not listen, or its certificates are bad."""
     call = AsideCall(control_uri, lambda hypervisor: hypervisor.getVersion())
     call.start()
     if not call.ended.wait(_REACH_SECONDS) or call.error is not None:
@@ -117,7 +120,7 @@ def check_reachable(control_uri: str) -> None:
 
 
 def check_reaches(settings: LiveSettings, target: LiveTarget) -> None:
-    """Raises `HostUnreachable` if this host's hypervisor does not reach the one at that address."""
+    """Raises `HostUnreachable` if this host's hypervisor can't reach the one at ``target``."""
     where = str(target.details["uri"]), target.address, str(target.details["port"])
     try:
         run(*settings.inside(), sys.executable, "-I", live_reach.__file__, *where, timeout=_REACH_SECONDS)
@@ -136,7 +139,7 @@ def _check_machine(hypervisor: Any, virt_type: str, details: dict[str, Any]) -> 
             "The host does not have the machine type of the server's guest.", details=str(error)
         ) from error
     cpu = details.get("cpu")
-    # An emulated processor is the same everywhere.
+    # Emulated processors are the same on all hosts.
     if virt_type != "kvm" or not cpu or ET.fromstring(cpu).find("model") is None:
         return
     try:

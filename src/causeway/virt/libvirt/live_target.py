@@ -1,7 +1,7 @@
-"""What the target of a live migration makes before the guest comes: empty disks that the source's hypervisor fills.
+"""What the target of a live migration makes before the guest arrives: empty disks, which the source's hypervisor fills.
 
-A folder that was made for a guest to come has the file ``incoming`` until the guest is started, or its disks are kept, by a call
-made here: only in such a folder are disks made anew. So an order to make ready that comes late empties no disk of a guest.
+A folder that was made for this has the file ``incoming``, until a call at this host starts the guest or keeps its disks. Disks
+are made again only in a folder with this file. So an order to prepare the target that arrives late empties no disk of a guest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _INCOMING = "incoming"
 
 
 def make_disks(disks: InstanceDisks, uuid: str, source: LiveSource, root: RootDisk | None, shown: Presence) -> None:
-    """``shown``: what the hypervisor shows of the guest here. Raises `GuestFailed` if there are disks of the server already."""
+    """Makes empty disks for a guest that will arrive. ``shown``: what the hypervisor here shows of it.
+
+    Raises `GuestFailed` if the server has disks or a guest here already, or if a base image is missing.
+    """
     if shown in (Presence.INCOMING, Presence.PAUSED_FOR_MIGRATION) or shown.is_alive:
         return
     folder = disks.folder(uuid)
@@ -43,6 +46,6 @@ def make_disks(disks: InstanceDisks, uuid: str, source: LiveSource, root: RootDi
 
 
 def is_no_attempt(folder: Path) -> None:
-    """From now on the disks in the folder are the guest's, whatever they were made for."""
+    """From now on the disks in the folder belong to the guest, even if they were made for one that would arrive."""
     if (folder / _INCOMING).exists():
         durable.delete(folder / _INCOMING)

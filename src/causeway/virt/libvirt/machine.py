@@ -1,4 +1,4 @@
-"""The machine type of a guest: what was recorded when it was first started, what its image says, or the host's default."""
+"""The machine type of a guest: as recorded at its first start, or as its image says, or the host's default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Q35 = "q35"
 
 
 def machine_of(instance: Instance, firmware: Firmware, default: str) -> str:
-    """Secure boot is only there with q35: who asks for it and for no machine type gets that."""
+    """The machine type of a server's guest. Secure boot works only with q35, so whoever asks for it alone gets q35."""
     properties = instance.image_meta.properties if instance.image_meta is not None else {}
     asked = recorded(instance.system_metadata) or properties.get("hw_machine_type")
     if asked:
@@ -20,7 +20,7 @@ def machine_of(instance: Instance, firmware: Firmware, default: str) -> str:
 
 
 def default_machine(configured: list[str]) -> str:
-    """``[libvirt] hw_machine_type``: of x86_64. Raises Misconfigured for what is no such option."""
+    """The machine type for x86_64 in ``[libvirt] hw_machine_type``. Raises `Misconfigured` for an entry of another form."""
     found = "pc"
     for entry in configured:
         architecture, mark, machine = entry.partition("=")

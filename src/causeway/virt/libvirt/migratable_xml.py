@@ -1,7 +1,7 @@
-"""The definition of a guest at the target of a live migration: what it is, with the target's paths, bridges and CPUs.
+"""The definition of a guest at the target of a live migration: the guest as it is, with the target's paths, bridges and CPUs.
 
-The running guest's own XML says what the guest sees, down to the addresses of its devices: that must stay. The target says how it
-would define the guest (`domain_xml`): of that comes what the guest does not see. Pure functions.
+What the guest sees, down to the addresses of its devices, must not change: it comes from the running guest's own XML. What the
+guest does not see comes from the definition that the target would make (`domain_xml`). All functions are pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from causeway.errors import GuestFailed
 
 
 def local_disks(xml: str, folder: Path) -> dict[str, Path]:
-    """Name of a disk in the guest -> its file, for the disks in this folder that the guest may write to."""
+    """Device name -> file, of each disk in ``folder`` that the guest may write to."""
     found = {}
     for disk in ET.fromstring(xml).iterfind("devices/disk"):
         source, target = disk.find("source"), disk.find("target")
@@ -26,17 +26,20 @@ def local_disks(xml: str, folder: Path) -> dict[str, Path]:
 
 
 def has_volumes(xml: str) -> bool:
-    """Only volumes have serials: that is how they are found in a guest."""
+    """Whether the guest has volumes: only their disks have serials."""
     return ET.fromstring(xml).find("devices/disk/serial") is not None
 
 
 def for_target(source: str, target: str) -> str:
-    """The guest of ``source`` with the places of ``target``. Raises `GuestFailed` if the target knows nothing of a device."""
+    """The guest of ``source`` with the paths, bridges and CPUs of ``target``.
+
+    Raises `GuestFailed` if ``target`` does not have one of the guest's devices.
+    """
     domain, wanted = ET.fromstring(source), ET.fromstring(target)
     devices = _devices(domain)
     if devices.find("hostdev") is not None:
         raise GuestFailed("A guest with devices of its host can't be moved while it runs.")
-    # Which program runs guests is each host's own.
+    # Each host has its own program that runs guests.
     for emulator in devices.findall("emulator"):
         devices.remove(emulator)
     _confine(domain, wanted)
@@ -48,7 +51,7 @@ def for_target(source: str, target: str) -> str:
     ports = {_mac_of(port): port for port in wanted.iterfind("devices/interface")}
     for port in devices.iterfind("interface"):
         _put_port(port, ports.get(_mac_of(port)))
-    # Where the agent's socket is, the target's libvirt decides.
+    # The target's libvirt chooses where the agent's socket is.
     for channel in devices.iterfind("channel[@type='unix']"):
         for place in channel.findall("source"):
             channel.remove(place)
@@ -67,7 +70,7 @@ def _devices(domain: ET.Element) -> ET.Element:
 
 
 def _confine(domain: ET.Element, wanted: ET.Element) -> None:
-    """The CPUs and memory cells of the host that the guest may use."""
+    """Replaces which CPUs and memory cells of the host the guest may use."""
     vcpu, confined = domain.find("vcpu"), wanted.find("vcpu")
     if vcpu is not None:
         vcpu.attrib.pop("cpuset", None)
@@ -80,7 +83,7 @@ def _confine(domain: ET.Element, wanted: ET.Element) -> None:
 
 
 def _put_firmware(domain: ET.Element, wanted: ET.Element) -> None:
-    """Where the host has its builds of UEFI, and where the guest's variables are."""
+    """Replaces where the host has its UEFI, and where the guest's variables are."""
     boot, there = domain.find("os"), wanted.find("os")
     if boot is None or there is None or boot.find("nvram") is None:
         return
@@ -107,7 +110,7 @@ def _put_disk(disk: ET.Element, wanted: ET.Element | None) -> None:
     if wanted is None or (place := wanted.find("source")) is None:
         raise GuestFailed(f"The target of the migration knows nothing of disk {_target_of(disk)} of the guest.")
     disk.set("type", wanted.get("type", "file"))
-    # What the disk stands on is the target's own: libvirt reads it from the file there.
+    # The images below the disk are the target's own: libvirt reads their names from the file there.
     for tag in ("source", "backingStore", "mirror"):
         for old in disk.findall(tag):
             disk.remove(old)
@@ -118,7 +121,7 @@ def _put_disk(disk: ET.Element, wanted: ET.Element | None) -> None:
 
 
 def _put_console(console: ET.Element, wanted: ET.Element | None) -> None:
-    """Where a serial console leads is nothing that the guest sees."""
+    """Replaces where a serial console leads, which the guest does not see."""
     if wanted is None or console.get("type") not in ("file", "tcp"):
         return
     places = ("source", "protocol", "log")
@@ -130,7 +133,7 @@ def _put_console(console: ET.Element, wanted: ET.Element | None) -> None:
 
 
 def _put_screen(devices: ET.Element, wanted: ET.Element | None) -> None:
-    """The guest keeps its video card; at which address it is shown, and whether, is the target's."""
+    """Replaces the address of the screen, or removes the screen, as the target says. The guest keeps its video card."""
     screens = devices.findall("graphics[@type='vnc']")
     for screen in screens:
         devices.remove(screen)

@@ -1,4 +1,4 @@
-"""The part of the libvirt driver that moves guests: while they run, or by files of their memory and their disks."""
+"""The part of the libvirt driver that moves guests: live, by saved memory, or by warm copies of their disks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 
 class MovingGuests(Driver, ABC):
-    """`LibvirtDriver` has what it is made of."""
+    """A part of `LibvirtDriver`, which sets the attributes."""
 
     supports_warm_copy = True
     supports_live_migration = True
@@ -162,10 +162,10 @@ class MovingGuests(Driver, ABC):
                 saved_memory.wake(self._connection, self._disks, uuid, xml)
 
     def _make_whole(self, spec: GuestSpec, undo: ExitStack) -> str:
-        """Puts the guest's disks and its memory in their places; returns its definition."""
+        """Puts the guest's disks and memory in their places. Returns the XML of its definition."""
         self._make_root(spec, undo)
         xml = self._make_ready(spec, undo)
-        # Disks first: where the memory is, all of the guest is.
+        # The memory last: where it is, everything else is too.
         if spec.memory is not None:
             saved_memory.take(self._disks, spec.instance.uuid, spec.memory)
         return xml

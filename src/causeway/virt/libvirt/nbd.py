@@ -1,7 +1,7 @@
-"""A client of the NBD protocol, as far as QEMU's servers speak it and copying disks beside their guests needs it.
+"""A client of the NBD protocol: as much of it as warm copies need and QEMU's servers have.
 
-libnbd's Python binding is a package of Debian's for Debian's interpreter only, and programs (`nbdcopy`, `qemu-img`) read whole
-disks where only some extents are wanted; so this is our own. Source:
+libnbd's Python binding exists only as a Debian package for Debian's interpreter, and programs (`nbdcopy`, `qemu-img`) read whole
+disks where only some extents are needed. So this is our own. Source:
 https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
 """
 
@@ -16,7 +16,7 @@ from types import TracebackType
 
 from causeway.errors import GuestFailed
 
-# Bytes that one request reads or writes at most, and of a disk whose extents one request gets.
+# The most bytes that one request reads or writes, and the most bytes of a disk whose extents it asks for.
 LARGEST, BYTES_AT_ONCE = 32 << 20, 1 << 30
 # The contexts and flags of the protocol and of QEMU.
 ALLOCATION = "base:allocation"
@@ -41,10 +41,10 @@ class Extent:
 
 
 class NbdClient:
-    """A connection to one export. Raises `GuestFailed` for whatever the server refuses, or if it does not answer."""
+    """A connection to one export. Every method raises `GuestFailed` if the server refuses or does not answer in time."""
 
     def __init__(self, path: Path, export: str, contexts: tuple[str, ...] = (), *, timeout: float = 60.0) -> None:
-        """``path``: a unix socket; ``contexts``: what `extents` is asked for. ``timeout``: seconds for each answer."""
+        """``path``: a Unix socket. ``contexts``: those that `extents` will be asked for. ``timeout``: seconds for each answer."""
         self._where = f"{export} at {path}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
@@ -70,19 +70,19 @@ class NbdClient:
         self.close()
 
     def close(self) -> None:
-        """Disconnects; what was written and not flushed may be lost."""
+        """Disconnects. What was written and not flushed may be lost."""
         try:
             self._socket.sendall(struct.pack(">IHHQQI", _REQUEST_MAGIC, 0, _CMD_DISC, 0, 0, 0))
         except OSError:
-            # It is gone already.
+            # The server has ended already.
             return
         finally:
             self._socket.close()
 
-    # what is asked
+    # requests
 
     def extents(self, context: str) -> Iterator[Extent]:
-        """The whole disk in order; neighbours with equal flags are joined."""
+        """The extents of the whole disk in a context, in order. Neighbours with the same flags are one extent."""
         if context not in self._contexts:
             raise self._failed(f"the server does not know {context}")
         at, pending = 0, None
@@ -121,7 +121,7 @@ class NbdClient:
             self._acknowledged()
 
     def flush(self) -> None:
-        """Returns when all that was written is on the medium."""
+        """Returns when everything written is on the medium."""
         self._request(_CMD_FLUSH, 0, 0)
         self._acknowledged()
 
@@ -144,7 +144,7 @@ class NbdClient:
                 self.size = struct.unpack(">Q", data[2:10])[0]
 
     def _ask_option(self, option: int, data: bytes) -> list[bytes]:
-        """What the server sends before it agrees."""
+        """What the server sends before it accepts the option."""
         self._socket.sendall(struct.pack(">QII", _OPTION_MAGIC, option, len(data)) + data)
         extents: list[bytes] = []
         while True:
@@ -157,7 +157,7 @@ class NbdClient:
             if kind in (_REP_INFO, _REP_META_CONTEXT):
                 extents.append(content)
 
-    # requests and answers: one at a time
+    # one request and its answer at a time
 
     def _request(self, command: int, offset: int, length: int, data: bytes = b"") -> None:
         self._cookie += 1
@@ -170,7 +170,7 @@ class NbdClient:
             raise self._failed(str(error)) from error
 
     def _answers(self) -> Iterator[tuple[int, int]]:
-        """(type, length) of each chunk that answers the last request; its content is still to be received."""
+        """(type, length) of each chunk of the answer to the last request. The caller receives the content of each."""
         while True:
             (magic,) = struct.unpack(">I", self._exactly(4))
             if magic == _SIMPLE_REPLY_MAGIC:

@@ -1,4 +1,4 @@
-"""A disk that no guest uses, served to ourselves for a while: QEMU's tool knows its format, and we read and write blocks."""
+"""Serves a disk that no guest uses over NBD, to read and write its blocks: QEMU's tool knows the format of the file."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ EXPORT = "disk"
 def served(
     disk: Path, disk_format: str, contexts: tuple[str, ...] = (), *, bitmap: str | None = None, writable: bool = False
 ) -> Iterator[NbdClient]:
-    """``bitmap``: of the disk, to be offered as a context. Ended when this is left, and when our process dies."""
+    """A client of a server of the disk, which ends with the context, and with this process. ``bitmap``: offered as a context.
+
+    Raises `GuestFailed` if the disk can't be served.
+    """
     with tempfile.TemporaryDirectory(prefix="causeway-nbd-") as folder:
         path = Path(folder) / "socket"
         options = ["--discard=unmap", "--cache=writeback"] if writable else ["-r"]
         if bitmap is not None:
             options += ["-B", bitmap]
-        # It ends with its client; if there never is one, with us.
+        # qemu-nbd ends with its client, and with this process if there never is a client.
         command = [
             "setpriv",
             "--pdeathsig",
@@ -54,7 +57,7 @@ def served(
                 try:
                     server.wait(_END_SECONDS)
                 except subprocess.TimeoutExpired:
-                    # It hangs at its file; nobody else may find it at that one later.
+                    # It hangs. It must not write to the disk later.
                     server.kill()
                     with suppress(subprocess.TimeoutExpired):
                         server.wait(_END_SECONDS)
@@ -69,7 +72,7 @@ def _connected(server: subprocess.Popen[bytes], path: Path, contexts: tuple[str,
             try:
                 return NbdClient(path, EXPORT, contexts)
             except GuestFailed as failure:
-                # The socket has its name a moment before it is listened on.
+                # The socket exists a moment before the server listens on it.
                 if not isinstance(failure.__cause__, ConnectionRefusedError):
                     raise
         if server.poll() is not None or time.monotonic() >= end:

@@ -1,7 +1,7 @@
-"""Plugging ports.
+"""Plugs ports.
 
-libvirt puts a guest's tap device into the bridge or switch that the port's binding names. What has to be there first is made
-by an agent: in a real cloud the network service's own (which reacts to the tap device) and os-vif, in the lab the lab's.
+libvirt puts a guest's tap device into the bridge or switch that the port's binding names. An agent makes that first: in a real
+cloud the network service's agent (which reacts to the tap device) and os-vif, in the lab the lab's own.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from causeway.virt.libvirt import port_devices
 
 
 class NetworkAgent(Protocol):
-    """Makes ready on this host what a port is to be plugged into. Raises `GuestFailed`."""
+    """Makes what a port is plugged into on this host. Raises `GuestFailed`."""
 
     def prepare(self, vif: Vif) -> None: ...
 
 
 class Ports:
-    """``agent`` None: the network service has an agent of its own on this host."""
+    """Plugs the ports of one host's guests. ``agent`` None: the network service has an agent on this host."""
 
     def __init__(self, agent: NetworkAgent | None) -> None:
         self._agent = agent
@@ -56,7 +56,7 @@ class Ports:
             if not self._initialized:
                 os_vif.initialize()
                 if os.geteuid() == 0:
-                    # As root nothing has to be asked of a helper process with more rights.
+                    # As root this process needs no helper process with more rights.
                     privsep.vif_plug.set_client_mode(False)
                 self._initialized = True
         guest = instance_info.InstanceInfo(uuid=uuid, name=f"instance-{uuid}")
@@ -72,7 +72,7 @@ class Ports:
             network=os_vif_network.Network(id=vif.network_id, bridge=bridge, label=vif.network_label, mtu=vif.mtu),
             port_profile=os_vif_objects.VIFPortProfileOpenVSwitch(
                 interface_id=str(vif.details.get("ovs_interfaceid") or vif.id),
-                # os-vif gives it to the bridge too: another one than the agent's would take the bridge apart.
+                # os-vif sets it on the bridge too, and a type other than the agent's would break the bridge.
                 datapath_type=str(vif.details.get("datapath_type") or "system"),
             ),
         )

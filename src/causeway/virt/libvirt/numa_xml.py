@@ -15,7 +15,7 @@ _SMALL_PAGE_KIB = 4
 
 
 def add_tuning(domain: ET.Element, topology: InstanceNUMATopology) -> None:
-    """``memoryBacking``, ``cputune`` and ``numatune``."""
+    """Adds ``memoryBacking``, ``cputune`` and ``numatune``."""
     huge = [
         (number, cell.pagesize)
         for number, cell in enumerate(topology.cells)
@@ -40,7 +40,7 @@ def add_tuning(domain: ET.Element, topology: InstanceNUMATopology) -> None:
 
 
 def _places(topology: InstanceNUMATopology) -> dict[int, list[int]]:
-    """The guest's CPU -> the host's that it may run on."""
+    """CPU of the guest -> the CPUs of the host that it may run on."""
     found: dict[int, list[int]] = {}
     for cell in topology.cells:
         found.update({cpu: [host] for cpu, host in cell.cpu_pinning.items()})
@@ -50,7 +50,7 @@ def _places(topology: InstanceNUMATopology) -> dict[int, list[int]]:
 
 
 def add_cells(cpu: ET.Element, topology: InstanceNUMATopology) -> None:
-    """What the guest sees: its cells are numbered from 0, whatever the host's are."""
+    """Adds the cells that the guest sees. They are numbered from 0, whatever the numbers of the host's cells are."""
     numa = ET.SubElement(cpu, "numa")
     for number, cell in enumerate(topology.cells):
         ET.SubElement(
@@ -64,13 +64,14 @@ def add_cells(cpu: ET.Element, topology: InstanceNUMATopology) -> None:
 
 
 def hostdev(device: PciDevice) -> ET.Element:
-    """A PCI device of the host in the guest; libvirt takes it from its driver and returns it (``managed``)."""
+    """A PCI device of the host in the guest. libvirt detaches it from the host's driver and returns it later (``managed``)."""
     element = ET.Element("hostdev", mode="subsystem", type="pci", managed="yes")
     pci_address(ET.SubElement(element, "source"), device.address)
     return element
 
 
 def pci_address(source: ET.Element, text: str, **more: str) -> None:
+    """Adds the PCI address ``text`` (``0000:01:00.1``), with ``more`` attributes."""
     domain, bus, rest = text.split(":")
     slot, function = rest.split(".")
     given = {"domain": f"0x{domain}", "bus": f"0x{bus}", "slot": f"0x{slot}", "function": f"0x{function}"}

@@ -1,4 +1,4 @@
-"""Ports that are a device of the host: virtual functions, whole cards, macvtap and vDPA devices.
+"""Ports that are devices of the host: virtual functions, whole cards, macvtap and vDPA devices.
 
 Source: libvirt, "Domain XML" (network interfaces: ``hostdev``, ``direct`` and ``vdpa``); Linux, "PCI SR-IOV HOWTO" (the folders
 of functions below /sys/bus/pci/devices); ip-link(8).
@@ -16,7 +16,7 @@ from causeway.hardware.port_devices import needs_device
 from causeway.model.network import Vif
 from causeway.virt.libvirt.numa_xml import pci_address
 
-# The VIF types of bindings that are plugged so.
+# The VIF types of such ports.
 FUNCTION, WHOLE_DEVICE = "hw_veb", "hostdev_physical"
 _HOSTDEV = ("direct", "remote-managed")
 _DEVICES = Path("/sys/bus/pci/devices")
@@ -26,7 +26,7 @@ _IP_TIMEOUT_SECONDS = 10.0
 def is_device(vif: Vif) -> bool:
     """Whether the port is a device of the host.
 
-    Raises GuestFailed if a switch is to offload to it (hardware-offloaded Open vSwitch): nothing here plugs representors.
+    Raises `GuestFailed` for hardware-offloaded Open vSwitch: this driver can't plug representors.
     """
     if vif.vif_type in (FUNCTION, WHOLE_DEVICE):
         return True
@@ -39,7 +39,7 @@ def is_device(vif: Vif) -> bool:
 
 
 def element(vif: Vif, devices: Path = _DEVICES) -> ET.Element:
-    """The port as a device of its guest. Raises GuestFailed if its binding does not say which, or the host has no such."""
+    """The XML of the port in its guest. Raises `GuestFailed` if its binding names no device, or the host does not have it."""
     slot = _slot(vif)
     if vif.vif_type == WHOLE_DEVICE:
         whole = ET.Element("hostdev", mode="subsystem", type="pci", managed="yes")
@@ -69,7 +69,7 @@ def element(vif: Vif, devices: Path = _DEVICES) -> ET.Element:
 
 
 def device_of_port(xml: str, vif: Vif) -> str | None:
-    """The XML of a guest's device that this port is: by its MAC address, a whole card by its PCI address."""
+    """The XML of the guest's device that is this port; None: it has none. Found by MAC address, a whole card by PCI address."""
     path = "devices/hostdev" if vif.vif_type == WHOLE_DEVICE else "devices/interface"
     for device in ET.fromstring(xml).iterfind(path):
         if vif.vif_type == WHOLE_DEVICE:
@@ -82,13 +82,13 @@ def device_of_port(xml: str, vif: Vif) -> str | None:
 
 
 def plug(vif: Vif, devices: Path = _DEVICES, run: Callable[[Sequence[str]], None] | None = None) -> None:
-    """Sets up the virtual function on its card: what libvirt does not do itself. ``run``: runs a command."""
+    """Sets up a virtual function on its card, as far as libvirt does not. ``run``: runs a command. Raises `GuestFailed`."""
     if vif.vif_type != FUNCTION:
         return
     slot, execute = _slot(vif), run or _run
     commands: list[list[str]] = []
     if vif.vnic_type == "macvtap":
-        # With a hostdev libvirt does that.
+        # libvirt does this for hostdev interfaces, but not for macvtap.
         physical, number = function_of(slot, devices)
         commands.append(
             ["ip", "link", "set", physical, "vf", number, "mac", vif.address, "vlan", str(vlan_of(vif) or 0)]
@@ -107,7 +107,7 @@ def plug(vif: Vif, devices: Path = _DEVICES, run: Callable[[Sequence[str]], None
 
 
 def unplug(vif: Vif, devices: Path = _DEVICES, run: Callable[[Sequence[str]], None] | None = None) -> None:
-    """A function that was trusted is not any more, and one that was set up here has no address and no VLAN."""
+    """Undoes `plug`: the virtual function is not trusted, and has no MAC address and no VLAN of ours."""
     if vif.vif_type != FUNCTION or not vif.profile.get("pci_slot"):
         return
     execute = run or _run
@@ -117,7 +117,7 @@ def unplug(vif: Vif, devices: Path = _DEVICES, run: Callable[[Sequence[str]], No
             execute(["ip", "link", "set", physical, "vf", number, "mac", "00:00:00:00:00:00", "vlan", "0"])
         execute(["ip", "link", "set", physical, "vf", number, "trust", "off"])
     except (GuestFailed, OSError, subprocess.SubprocessError):
-        # It is not there any more, or its driver knows no trust: whoever gets it next sets it up.
+        # The function is not there any more, or its driver knows no trust. `plug` sets it up for its next port.
         return
 
 
@@ -127,7 +127,7 @@ def vlan_of(vif: Vif) -> int | None:
 
 
 def interface_of(slot: str, devices: Path = _DEVICES) -> str:
-    """The network interface that the host has of a PCI device."""
+    """The host's network interface of a PCI device. Raises `GuestFailed` if it has none."""
     found = sorted(path.name for path in (devices / slot / "net").glob("*"))
     if not found:
         raise GuestFailed(f"PCI device {slot} has no network interface on this host.")
@@ -135,7 +135,7 @@ def interface_of(slot: str, devices: Path = _DEVICES) -> str:
 
 
 def function_of(slot: str, devices: Path = _DEVICES) -> tuple[str, str]:
-    """The interface of the card that has this virtual function, and the function's number there."""
+    """(interface of the card, number on the card) of a virtual function. Raises `GuestFailed` if it is none."""
     physical = devices / slot / "physfn"
     for link in physical.glob("virtfn*"):
         if link.resolve().name == slot:

@@ -1,6 +1,6 @@
-"""Power states and transitions of guests; each is a success if the guest is there already.
+"""Power states of guests and their transitions. A transition to the present state is a success.
 
-A guest that is on its way to another host is left alone (see `presence`): only `destroy_and_undefine` touches it.
+A guest that is on its way to another host is not touched (see `presence`), except by `destroy_and_undefine`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from causeway.model.states import PowerState
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.presence import refuse_in_transit
 
-# A guest that is booting does not hear the power button: it is pressed again.
+# A guest that is booting ignores the power button, so it is pressed again after so many seconds.
 _PRESS_AGAIN_SECONDS = 5.0
 
 _POWER_STATES = {
@@ -23,7 +23,7 @@ _POWER_STATES = {
     libvirt.VIR_DOMAIN_RUNNING: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_BLOCKED: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_PAUSED: PowerState.PAUSED,
-    # On its way down, but not there.
+    # It is shutting down, and still runs.
     libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_SHUTOFF: PowerState.SHUTDOWN,
     libvirt.VIR_DOMAIN_CRASHED: PowerState.CRASHED,
@@ -35,7 +35,7 @@ _UNDEFINE = (
     libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
-    # What firmware and TPM keep goes with the guest's disks.
+    # The state of firmware and TPM belongs to the guest's disks.
     | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM
     | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_TPM
 )
@@ -63,7 +63,7 @@ def power_state_of(domain: Any) -> PowerState:
 
 
 def state(connection: Connection, uuid: str) -> PowerState | None:
-    """None: there is no such guest."""
+    """The power state of a guest; None: there is no such guest."""
 
     def ask(hypervisor: Any) -> PowerState | None:
         domain = find(hypervisor, uuid)
@@ -73,7 +73,7 @@ def state(connection: Connection, uuid: str) -> PowerState | None:
 
 
 def check_not_in_transit(connection: Connection, uuid: str) -> None:
-    """Raises `GuestFailed` if the guest is on its way to or from another host: starting it would make a second one."""
+    """Raises `GuestFailed` if the guest is on its way to or from another host: a start would make a second one."""
 
     def check(hypervisor: Any) -> None:
         if (domain := find(hypervisor, uuid)) is not None:
@@ -92,7 +92,7 @@ def start_paused(connection: Connection, uuid: str, xml: str) -> None:
     """Defines the guest and starts it, so that its devices are there but it does not run yet."""
 
     def start(hypervisor: Any) -> None:
-        # FORCE_BOOT: memory that was saved by a suspend is of another life of the guest.
+        # FORCE_BOOT: memory that libvirt saved earlier does not match the disks any more.
         flags = libvirt.VIR_DOMAIN_START_PAUSED | libvirt.VIR_DOMAIN_START_FORCE_BOOT
         hypervisor.defineXML(xml).createWithFlags(flags)
 
@@ -128,7 +128,7 @@ def stop_processors(connection: Connection, uuid: str) -> None:
 
 
 def inject_nmi(connection: Connection, uuid: str) -> None:
-    """A non-maskable interrupt in a guest that runs, or that stands still and gets it when it is resumed."""
+    """Sends a non-maskable interrupt to the guest. A paused guest gets it when it is resumed."""
 
     def inject(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
@@ -160,7 +160,7 @@ def restore_managed_save(connection: Connection, uuid: str) -> None:
 
 
 def shut_down(connection: Connection, uuid: str, timeout: float) -> None:
-    """Presses the guest's power button and waits until it is off; after ``timeout`` seconds pulls the plug."""
+    """Presses the guest's power button and waits until the guest is off. After ``timeout`` seconds cuts its power."""
     end = time.monotonic() + timeout
     with connection.events.stopped(uuid) as stopped:
         while (left := end - time.monotonic()) > 0:
@@ -173,6 +173,8 @@ def shut_down(connection: Connection, uuid: str, timeout: float) -> None:
 
 
 def pull_plug(connection: Connection, uuid: str) -> None:
+    """Cuts the guest's power. Raises `GuestFailed` if it is on its way to another host."""
+
     def stop(hypervisor: Any) -> None:
         domain = find(hypervisor, uuid)
         if domain is not None:
@@ -183,7 +185,7 @@ def pull_plug(connection: Connection, uuid: str) -> None:
 
 
 def destroy_and_undefine(connection: Connection, uuid: str) -> None:
-    """Stops the guest at once and undefines it: the hypervisor knows it no more. Its disks stay."""
+    """Cuts the guest's power and deletes its definition. Its disks stay."""
 
     def undefine(hypervisor: Any) -> None:
         domain = find(hypervisor, uuid)
@@ -205,7 +207,7 @@ def _press(hypervisor: Any, uuid: str) -> None:
 
 
 def _ignoring_off(domain: Any, action: Any) -> None:
-    """Runs ``action`` on a guest which may go off by itself in the meantime."""
+    """Runs ``action`` on a guest. A guest that has stopped by itself meanwhile is no failure."""
     try:
         action()
     except libvirt.libvirtError as error:

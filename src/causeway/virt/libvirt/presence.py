@@ -1,7 +1,8 @@
 """What libvirt shows of a guest that may be on its way to another host, and what must not be done to it then.
 
-libvirt says "paused" of a guest that its user paused and of one that stands still to be handed over. The second may run already
-where it was handed to: **nothing here starts or resumes it**. What both hosts show decides who owns it, and nothing else.
+libvirt shows both a guest that its user paused and a guest that stands still to be handed over as "paused". The second may
+already run on the other host, so **nothing here starts or resumes it**. Only what both hosts show decides which of them owns the
+guest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _HANDED_OVER = (
     libvirt.VIR_DOMAIN_PAUSED_POSTCOPY,
     libvirt.VIR_DOMAIN_PAUSED_POSTCOPY_FAILED,
 )
-# It runs, and gets what it has not of its memory from the source.
+# It runs, and the rest of its memory still comes from the source.
 _RUNNING_INCOMPLETE = (libvirt.VIR_DOMAIN_RUNNING_POSTCOPY, libvirt.VIR_DOMAIN_RUNNING_POSTCOPY_FAILED)
 _ON = (
     libvirt.VIR_DOMAIN_RUNNING,
@@ -29,13 +30,16 @@ _ON = (
 
 
 def of_domain(domain: Any) -> Presence:
-    """Never asks QEMU, which may not answer while a migration is stuck."""
+    """What libvirt shows of a guest. This never asks QEMU, which may not answer while a migration hangs."""
     state, reason = domain.state()
     return presence_of(state, reason, defined=bool(domain.isPersistent()))
 
 
 def presence_of(state: int, reason: int, *, defined: bool) -> Presence:
-    """``defined``: guests that live here are defined before they start; one that comes in is defined when it has come."""
+    """What a state and its reason, as libvirt has them, mean.
+
+    ``defined``: the guest is persistent. A guest of this host is defined before it starts, one that arrives after its arrival.
+    """
     if state in _ON:
         incomplete = state == libvirt.VIR_DOMAIN_RUNNING and reason in _RUNNING_INCOMPLETE
         return Presence.INCOMING if incomplete else Presence.RUNNING
@@ -49,12 +53,12 @@ def presence_of(state: int, reason: int, *, defined: bool) -> Presence:
 
 
 def was_handed_over(domain: Any) -> bool:
-    """Off because it runs elsewhere: shown for a moment at the end of a migration, or longer if libvirtd died then."""
+    """Whether the guest is off because it runs elsewhere. Shown for a moment after a migration, longer if libvirtd died then."""
     return bool(domain.state() == [libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_SHUTOFF_MIGRATED])
 
 
 def refuse_in_transit(domain: Any) -> None:
-    """Raises `GuestFailed` for a guest that comes, or was handed over and may run elsewhere."""
+    """Raises `GuestFailed` for a guest that is arriving, or that was handed over and may run elsewhere."""
     shown = of_domain(domain)
     if shown in (Presence.INCOMING, Presence.PAUSED_FOR_MIGRATION) or was_handed_over(domain):
         raise GuestFailed(

@@ -1,9 +1,9 @@
 """Whether KVM really runs guests here.
 
-On some machines (those that are guests themselves) /dev/kvm answers, libvirt advertises KVM and a guest's firmware runs, but
-its kernel hangs or QEMU exits: the processor's protected mode is not really there. So a guest is started that enters it,
-returns from an interrupt there (which such machines can't) and says so. The answer is kept until the machine is booted again
-or QEMU is replaced.
+On some machines (those that are guests themselves) /dev/kvm answers, libvirt advertises KVM and a guest's firmware runs, but its
+kernel hangs or QEMU exits, because protected mode does not really work. So a small guest is started that enters protected mode,
+returns from an interrupt there (which fails on such machines) and reports it. The answer is kept until the machine is booted
+again or QEMU is replaced.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from causeway import durable
 
 _EMULATOR = "qemu-system-x86_64"
 _WORKS, _BROKEN = b"CAUSEWAY-KVM-WORKS", b"KVM internal error"
-# Firmware and sector take half a second with a KVM that works.
+# With a KVM that works, firmware and boot sector take half a second.
 _PROBE_SECONDS = 10.0
 
 # A boot sector: cli; ds = 0; lgdt; cr0 |= 1; jump to 32-bit code; ds = ss = 0x10; esp = 0x7000; push flags, 0x08 and the
@@ -39,13 +39,13 @@ _SECTOR = bytes.fromhex(
 
 
 def decide_virt_type(wanted: str, cache: Path) -> str:
-    """``kvm`` or ``qemu``; ``wanted`` may be ``auto``."""
+    """``kvm`` or ``qemu``. ``wanted``: the same, or ``auto``. ``cache``: the file with the answer."""
     if wanted != "auto":
         return wanted
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "qemu"
     key = _key()
-    # Torn: it is found out once more.
+    # A torn file: the probe is made again.
     with suppress(durable.Torn):
         known = durable.read(cache, msgspec.json.Decoder(dict[str, str]).decode)
         if known is not None and known.get("key") == key and "virt_type" in known:
@@ -56,7 +56,7 @@ def decide_virt_type(wanted: str, cache: Path) -> str:
 
 
 def guest_runs(accelerator: str, processor: str) -> bool:
-    """Whether a guest comes as far as a kernel's first steps within ten seconds."""
+    """Whether a guest can do the first steps of a kernel within ten seconds."""
     options = ["-accel", accelerator, "-cpu", processor, "-m", "64", "-nodefaults", "-no-user-config"]
     options += ["-display", "none", "-chardev", "stdio,id=out", "-device", "isa-debugcon,iobase=0x402,chardev=out"]
     with tempfile.NamedTemporaryFile(prefix="causeway-probe-") as file:
@@ -90,7 +90,7 @@ def _read_until(process: subprocess.Popen[bytes], texts: tuple[bytes, ...], end:
 
 
 def _key() -> str:
-    """Changes with the machine's boot, with QEMU and with this probe."""
+    """A text that changes when the machine is booted, and when QEMU or this probe changes."""
     emulator = shutil.which(_EMULATOR)
     version = Path(emulator).stat().st_mtime_ns if emulator else 0
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -15,7 +15,7 @@ CUSTOM, NONE = "custom", "none"
 
 @dataclass
 class Processor:
-    """``mode`` None: as libvirt's own default is best for the kind of guest. ``model``: of those wanted, the one that is used."""
+    """The options. ``mode`` None: what is best for the kind of guest. ``model``: the one of ``models`` that is used."""
 
     mode: str | None = None
     models: list[str] = field(default_factory=list)
@@ -23,7 +23,7 @@ class Processor:
     model: str | None = None
 
     def choose(self, hypervisor: Any, virt_type: str) -> None:
-        """The first of the models that guests can have here. Raises Misconfigured if there is none."""
+        """Chooses the first of the models that guests can have on this host. Raises `Misconfigured` if there is none."""
         if self.mode != CUSTOM:
             return
         usable = usable_models(ET.fromstring(hypervisor.getDomainCapabilities(None, "x86_64", None, virt_type)))
@@ -35,10 +35,10 @@ class Processor:
             )
 
     def add_to(self, domain: ET.Element, virt_type: str) -> ET.Element:
-        """The ``cpu`` of a guest."""
+        """Adds the ``cpu`` of a guest."""
         mode = self.mode or ("host-model" if virt_type == "kvm" else NONE)
         if mode == NONE:
-            # Flags need a model that they are added to.
+            # Flags are added to a model, and this guest has none.
             return ET.SubElement(domain, "cpu")
         attributes = {"mode": mode} | ({"match": "exact"} if mode == CUSTOM else {})
         cpu = ET.SubElement(domain, "cpu", attributes)
@@ -47,20 +47,20 @@ class Processor:
         return cpu
 
     def add_flags(self, cpu: ET.Element) -> None:
-        """Behind the topology, as libvirt wants it."""
+        """Adds the flags. libvirt requires them behind the topology."""
         for flag in self.flags if cpu.get("mode") is not None else ():
             policy = "disable" if flag.startswith("-") else "require"
             ET.SubElement(cpu, "feature", policy=policy, name=flag.lstrip("+-").lower())
 
 
 def usable_models(capabilities: ET.Element) -> set[str]:
-    """Of the domain capabilities of a host: models that custom guests can have."""
+    """The CPU models that guests can have, according to the domain capabilities of a host."""
     models = capabilities.iterfind("cpu/mode[@name='custom']/model")
     return {str(model.text) for model in models if model.get("usable") != "no"}
 
 
 def from_options(conf: cfg.ConfigOpts) -> Processor:
-    """Raises Misconfigured for options that contradict one another."""
+    """The options in [libvirt]. Raises `Misconfigured` for options that contradict each other."""
     local = conf.libvirt
     if local.cpu_mode == CUSTOM and not local.cpu_models:
         raise Misconfigured("[libvirt] cpu_mode custom needs cpu_models.")

@@ -1,4 +1,4 @@
-"""The disks of a guest that is rescued."""
+"""The disks of a rescued guest."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import GuestDisk, target_of_file
 
 _PREFIX_OF_BUS = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd", "fdc": "fd"}
-# The config drive is there.
+# The config drive has this name.
 _KEPT_FREE = "hda"
 
 
 def check(image: RescueImage) -> None:
-    """Raises `NotImplementedHere` if no guest here can have such a disk."""
+    """Raises `NotImplementedHere` if guests can't have a rescue disk of this kind."""
     if image.device == "lun":
         raise NotImplementedHere(
             f"Image {image.image_id} wants to be a lun (hw_rescue_device): the hypervisor makes those of block devices only."
@@ -29,7 +29,7 @@ def check(image: RescueImage) -> None:
 
 
 def arranged(disks: list[GuestDisk], path: Path, image: RescueImage, *, cache: str, machine: str) -> list[GuestDisk]:
-    """The guest's disks with the rescue disk at ``path``, from which it boots. ``disks``: its own, the root disk first."""
+    """The guest's disks and the rescue disk at ``path``, which it boots. ``disks``: its own disks, the root disk first."""
     rescue = GuestDisk("", path, "qcow2", is_root=True, cache=cache)
     others = [dataclasses.replace(disk, is_root=False) for disk in disks]
     targets = {disk.target for disk in disks}
@@ -60,7 +60,7 @@ def has_disk(connection: Connection, uuid: str, path: Path) -> bool:
 
 
 def _usual_bus(device: str, machine: str) -> str:
-    """As the field has it."""
+    """The bus of a rescue disk whose image names none, as in the field."""
     if device == "floppy":
         return "fdc"
     if device == "cdrom":

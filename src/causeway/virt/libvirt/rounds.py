@@ -1,8 +1,8 @@
-"""The disks of a running guest, readable as they were at one instant; and what changed since an earlier one.
+"""Makes the disks of a running guest readable as they were at one instant, and what changed since an earlier instant.
 
-QEMU does it (a backup job in pull mode): it serves the disks over NBD as they were when the job began, and counts from then on
-which blocks the guest writes to (a checkpoint: a dirty bitmap in the disk's file). When the guest is off, the bitmap is in the
-file. A bitmap is lost if QEMU is killed, and with a guest that is defined anew; then a round has all of the disk again.
+QEMU does this with a backup job in pull mode: it serves the disks over NBD as they were when the job began, and records from then
+on which blocks the guest writes to (a checkpoint: a dirty bitmap in the file of the disk). When the guest is off, the bitmap is
+in the file. A bitmap is lost if QEMU is killed or the guest is defined again; then the next round has all of the disk.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _EXPORTED_BITMAP = "changed"
 
 @dataclass
 class _Record:
-    """Of a guest. ``checkpoints``: of each round; ``flatten``: the base images don't count."""
+    """What is recorded of a guest. ``checkpoints``: number of a round -> its checkpoint. ``flatten``: base images don't count."""
 
     checkpoints: dict[int, str] = field(default_factory=dict)
     open: int | None = None
@@ -52,7 +52,7 @@ class _Record:
 
 
 class Rounds:
-    """Those of one host's guests. ``disks``: where they are."""
+    """The rounds of one host's guests."""
 
     def __init__(self, connection: Connection, disks: InstanceDisks) -> None:
         self._connection = connection
@@ -60,13 +60,13 @@ class Rounds:
         self._agent = Agent(connection, disks.directory)
 
     def recover(self) -> None:
-        """What an earlier process left half done that a guest would feel."""
+        """Ends what an earlier process left that a guest would feel: frozen file systems."""
         self._agent.thaw_all()
 
     def begin(
         self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
     ) -> warm.Round:
-        """As `Driver.begin_round`. Raises WarmCopyImpossible also if somebody else makes a backup of the guest."""
+        """See `WarmCopyMethods.begin_round`. Also raises `WarmCopyImpossible` if somebody else makes a backup of the guest."""
         uuid = instance.uuid
         if since is not None and not self._knows(uuid, since):
             since = None
@@ -75,7 +75,7 @@ class Rounds:
         except GuestFailed:
             if since is None:
                 raise
-            # QEMU was killed, and what changed is lost.
+            # QEMU was killed, so what changed is not known.
             since = None
             sizes = self._begin_one(instance, names, number, since=None, flatten=flatten)
         base_image_id = None
@@ -90,7 +90,7 @@ class Rounds:
     def _begin_one(
         self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
     ) -> list[int]:
-        """Returns the sizes of the disks. ``since``: a round whose checkpoint is there."""
+        """Returns the sizes of the disks in bytes. ``since``: a round whose checkpoint exists."""
         uuid = instance.uuid
         record = self._read(uuid)
         self._end_job(uuid)
@@ -98,11 +98,11 @@ class Rounds:
             self._delete_checkpoints(uuid)
             record = _Record(flatten=flatten)
         checkpoint = f"{_PREFIX}{number}-{uuids.uuid4().hex[:8]}"
-        # Written first: it must be found to be deleted.
+        # Recorded first, so that it can be found and deleted.
         record.checkpoints[number], record.open, record.since, record.names = checkpoint, None, since, names
         self._write(uuid, record)
         former = record.checkpoints[since] if since is not None else None
-        # The first round is never the last one before the guest goes off.
+        # The first round is never the last one before the guest is powered off: nothing has to stand still for it.
         with self._agent.still(instance) if since is not None else nullcontext():
             self._connection.call(
                 f"make the disks of guest {uuid} readable",
@@ -113,7 +113,7 @@ class Rounds:
         return [self._size(uuid, name) for name in names]
 
     def _knows(self, uuid: str, number: int) -> bool:
-        """Whether it is counted what changed since a round."""
+        """Whether QEMU records what changed since a round."""
         checkpoint = self._read(uuid).checkpoints.get(number)
         if checkpoint is None:
             return False
@@ -147,7 +147,7 @@ class Rounds:
                 for each in client.extents(nbd.ALLOCATION)
                 if not each.flags & nbd.READS_ZEROS
             ]
-            # What the guest has zeroed, and the base has not, is among these.
+            # The guest may have zeroed blocks that the base has.
             found += base.extents() if base is not None else []
             yield Reader(client, joined(found, client.size), base)
 
@@ -161,11 +161,11 @@ class Rounds:
 
     @contextmanager
     def open_changes(self, uuid: str, name: str, since: int) -> Iterator[warm.DiskReader | None]:
-        """Of a guest that is off."""
+        """See `WarmCopyMethods.open_changes`. The guest is off."""
         checkpoints = self._read(uuid).checkpoints
         disk = self._path(uuid, name)
         saved = _bitmaps(disk)
-        # One that is not in the file was never begun: if QEMU had been killed, the older ones would not have been saved either.
+        # A checkpoint that is not in the file was never begun: if QEMU had been killed, the older ones would be missing too.
         wanted = [name for number, name in checkpoints.items() if number >= since and name in saved]
         if checkpoints.get(since) not in wanted or not all(saved[name] for name in wanted):
             yield None
@@ -179,7 +179,7 @@ class Rounds:
             yield Reader(client, joined(dirty, client.size), None)
 
     def discard(self, uuid: str) -> None:
-        """No job, no checkpoint, no bitmap and no file of rounds stays."""
+        """Ends the job and deletes all checkpoints, bitmaps and files of the guest's rounds."""
         if not self._record_path(uuid).exists():
             return
         self._agent.discard(uuid)
@@ -192,7 +192,7 @@ class Rounds:
                     run("qemu-img", "bitmap", "--remove", "-f", "qcow2", path, bitmap)
         durable.delete(self._record_path(uuid))
 
-    # a job
+    # jobs
 
     def _begin(self, hypervisor: Any, uuid: str, names: list[str], checkpoint: str, former: str | None) -> None:
         domain = power.find(hypervisor, uuid)
@@ -217,7 +217,7 @@ class Rounds:
         domain.backupBegin(ET.tostring(backup, encoding="unicode"), ET.tostring(mark, encoding="unicode"), 0)
 
     def _end_job(self, uuid: str) -> None:
-        """Raises WarmCopyImpossible if there is one that is not ours."""
+        """Ends our backup job of the guest. Raises `WarmCopyImpossible` if there is a job that is not ours."""
         job = self._job(uuid)
         if job is not None and job != self._socket(uuid):
             raise WarmCopyImpossible(f"Somebody else makes a backup of guest {uuid}.", details=str(job))
@@ -228,7 +228,7 @@ class Rounds:
             path.unlink(missing_ok=True)
 
     def _job(self, uuid: str) -> Path | None:
-        """The socket of the guest's backup job, or the file that another one writes; None: there is no job."""
+        """The socket of the guest's backup job, empty for a job without a socket; None: there is no job."""
 
         def ask(hypervisor: Any) -> Path | None:
             if power.find(hypervisor, uuid) is None:
@@ -247,12 +247,12 @@ class Rounds:
             found = (
                 domain.listAllCheckpoints(libvirt.VIR_DOMAIN_CHECKPOINT_LIST_TOPOLOGICAL) if domain is not None else []
             )
-            # The youngest first: each hands what it counted on to the one before.
+            # The newest first: each hands what it has recorded to the one before.
             for checkpoint in reversed([each for each in found if each.getName().startswith(_PREFIX)]):
                 try:
                     checkpoint.delete(0 if domain.isActive() else libvirt.VIR_DOMAIN_CHECKPOINT_DELETE_METADATA_ONLY)
                 except libvirt.libvirtError:
-                    # Its bitmap is lost: QEMU was killed.
+                    # QEMU was killed, and the bitmap is lost.
                     checkpoint.delete(libvirt.VIR_DOMAIN_CHECKPOINT_DELETE_METADATA_ONLY)
 
         self._connection.call(f"delete the checkpoints of guest {uuid}", delete, again=True)
@@ -283,7 +283,7 @@ class Rounds:
         return self._disks.directory / f"scratch-{uuid}-{name}"
 
     def _socket(self, uuid: str) -> Path:
-        # The name of a socket may have 107 characters.
+        # The path of a Unix socket may have at most 107 characters.
         short = hashlib.sha256(f"{self._disks.directory}/{uuid}".encode()).hexdigest()[:20]
         return Path(tempfile.gettempdir()) / f"causeway-{short}.socket"
 
@@ -301,7 +301,7 @@ class Rounds:
 
 
 def _bitmaps(disk: Path) -> dict[str, bool]:
-    """Those of a disk, and whether they were saved whole."""
+    """Our bitmaps of a disk -> whether it was saved completely."""
     data = (image_info(disk).get("format-specific") or {}).get("data", {})
     return {
         each["name"]: "in-use" not in each["flags"]

@@ -2,13 +2,13 @@
 
 ::
 
-    INSTANCES/UUID/memory            whole
+    INSTANCES/UUID/memory            the complete memory
     INSTANCES/UUID/memory.partial    while libvirt writes it
     INSTANCES/UUID/memory.used       the guest that was woken from it may run
 
-A suspended guest is one that was saved and is not woken. Memory and disks belong together: the file loses its name before the
-guest runs, and is deleted before any start that does not use it. libvirt shows a guest that was woken as it shows one that is
-handed over: only the file shows that it may be resumed here.
+A suspended guest is one that was saved and not woken. Memory must match the disks: the file loses its name before the guest runs,
+and is deleted before any start that does not use it. libvirt shows a woken guest in the same way as one that is handed over: only
+the file shows that it may be resumed here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from causeway.virt.libvirt.migratable_xml import for_target
 
 
 def save(connection: Connection, disks: InstanceDisks, uuid: str) -> None:
-    """Returns when the guest is off and its memory is in its place. Raises `GuestFailed` if it has none any more."""
+    """Saves the guest's memory; returns when the guest is off and the file is complete. May be repeated.
+
+    Raises `GuestFailed` if the guest does not run and was not saved.
+    """
     partial = _partial(disks, uuid)
 
     def write(hypervisor: Any) -> bool:
@@ -41,7 +44,7 @@ def save(connection: Connection, disks: InstanceDisks, uuid: str) -> None:
             try:
                 domain.saveFlags(str(partial), None, 0)
             except libvirt.libvirtError:
-                # Whoever asked before is dead, or has no patience any more; what libvirt was asked for it has done.
+                # An earlier caller died or stopped waiting; libvirt has saved the guest for it meanwhile.
                 if domain.isActive():
                     raise
         return partial.exists() and _is_whole(hypervisor, partial)
@@ -52,25 +55,29 @@ def save(connection: Connection, disks: InstanceDisks, uuid: str) -> None:
     if connection.call_aside(f"save guest {uuid}", write, timeout=disks.timeout):
         with suppress(FileNotFoundError):
             durable.settle(partial, disks.folder(uuid) / MEMORY)
-    # Another one may have saved it right then.
+    # Another call may have saved it at the same time.
     if find(disks, uuid) is None:
         raise GuestFailed(f"The guest of server {uuid} does not run: it has no memory to save.")
 
 
 def find(disks: InstanceDisks, uuid: str, *, stashed: bool = False) -> Path | None:
+    """The file with the guest's memory, complete; None: there is none."""
     path = (disks.stashed_folder(uuid) if stashed else disks.folder(uuid)) / MEMORY
     return path if path.exists() else None
 
 
 def take(disks: InstanceDisks, uuid: str, received: Path) -> None:
-    """Puts memory that came from another host in its place."""
+    """Puts the file ``received`` from another host in its place."""
     partial = _partial(disks, uuid)
     shutil.move(received, partial)
     durable.settle(partial, disks.folder(uuid) / MEMORY)
 
 
 def resume_woken(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused: bool) -> None:
-    """The woken guest runs; may be repeated. Raises `GuestFailed` for any other that stands still."""
+    """Lets a woken guest run. May be repeated. Raises `GuestFailed` for any other guest.
+
+    ``is_paused``: its user had paused it, so it stays paused, and libvirt shows it as paused by its user.
+    """
     memory = disks.folder(uuid) / MEMORY
     used = _used(disks, uuid)
     if power.state(connection, uuid) in power.OFF:
@@ -85,7 +92,7 @@ def resume_woken(connection: Connection, disks: InstanceDisks, uuid: str, *, is_
         if power.power_state_of(domain) is PowerState.PAUSED:
             domain.resume()
         if is_paused:
-            # For libvirt, too, it is its user who paused it.
+            # Resumed and paused again, it is no longer shown as one that is handed over.
             domain.suspend()
 
     connection.call(f"resume guest {uuid}", resume, again=True)
@@ -93,13 +100,14 @@ def resume_woken(connection: Connection, disks: InstanceDisks, uuid: str, *, is_
 
 
 def discard(disks: InstanceDisks, uuid: str) -> None:
+    """Deletes saved memory of the guest, if there is any. Called before a boot."""
     for path in (disks.folder(uuid) / MEMORY, _partial(disks, uuid), _used(disks, uuid)):
         if path.exists():
             durable.delete(path)
 
 
 def is_awake(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
-    """Whether the guest was woken and stands still, with all of its memory: it is only defined then."""
+    """Whether the guest was woken completely and stands still: `wake` defines it last."""
 
     def look(hypervisor: Any) -> bool:
         domain = power.find(hypervisor, uuid)
@@ -109,13 +117,13 @@ def is_awake(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
 
 
 def is_woken(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
-    """Whether the guest stands still and is to be resumed, or was ordered to."""
+    """Whether the guest stands still because it was woken, also if it was being resumed when a process died."""
     stands_still = power.state(connection, uuid) is PowerState.PAUSED
     return stands_still and (find(disks, uuid) is not None or _used(disks, uuid).exists())
 
 
 def describe(hypervisor: Any, disks: InstanceDisks, uuid: str) -> str | None:
-    """The saved guest, as libvirt knew it when it ran; None: no memory is here."""
+    """The XML of the saved guest, as it was when it ran; None: there is no saved memory."""
     memory = find(disks, uuid)
     if memory is None:
         return None
@@ -124,7 +132,7 @@ def describe(hypervisor: Any, disks: InstanceDisks, uuid: str) -> str | None:
 
 
 def wake(connection: Connection, disks: InstanceDisks, uuid: str, wanted: str) -> None:
-    """The guest stands still, as it was saved, with the places of ``wanted`` (how this host would define it)."""
+    """Makes the guest from its saved memory; it stands still. ``wanted``: the XML with which this host would define it."""
     memory = disks.folder(uuid) / MEMORY
 
     def restore(hypervisor: Any) -> None:
@@ -144,7 +152,7 @@ def _used(disks: InstanceDisks, uuid: str) -> Path:
 
 
 def _is_whole(hypervisor: Any, path: Path) -> bool:
-    """libvirt marks what it has not written to its end."""
+    """Whether a file of saved memory is complete: libvirt marks one that it has not finished."""
     try:
         hypervisor.saveImageGetXMLDesc(str(path), 0)
     except libvirt.libvirtError as error:

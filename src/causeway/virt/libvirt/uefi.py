@@ -20,13 +20,16 @@ LOG = logging.getLogger(__name__)
 
 FOLDERS = (Path("/usr/share/qemu/firmware"), Path("/etc/qemu/firmware"))
 _ARCHITECTURE = "x86_64"
-# A machine type without a version -> how descriptions call its family.
+# A machine type without a version -> the name of its family in descriptions.
 _FAMILIES = {"pc": "pc-i440fx", "q35": "pc-q35"}
 
 
 @dataclass(frozen=True)
 class Loader:
-    """``template``: of the file of variables. ``is_secure``: boots only what is signed by the keys in the template."""
+    """A build of UEFI. ``template``: the file of variables to begin with.
+
+    ``is_secure``: it boots only what is signed with the keys in the template.
+    """
 
     executable: Path
     template: Path
@@ -36,7 +39,7 @@ class Loader:
 
 
 def loaders(folders: Iterable[Path] = FOLDERS) -> list[Loader]:
-    """In the order in which they are to be chosen."""
+    """The builds of a host, the preferred ones first."""
     files = {path.name: path for folder in folders for path in folder.glob("*.json")}
     found = []
     for _name, path in sorted(files.items()):
@@ -51,7 +54,7 @@ def loaders(folders: Iterable[Path] = FOLDERS) -> list[Loader]:
 
 
 def choose(found: list[Loader], machine: str, secure_boot: SecureBoot) -> Loader:
-    """Raises `GuestFailed` if the host has none for that."""
+    """The build for a machine type. Raises `GuestFailed` if the host has none."""
     fitting = [loader for loader in found if any(fnmatchcase(full_name(machine), each) for each in loader.machines)]
     wants = [True, False] if secure_boot is SecureBoot.OPTIONAL else [secure_boot is SecureBoot.REQUIRED]
     for is_secure in wants:
@@ -63,12 +66,12 @@ def choose(found: list[Loader], machine: str, secure_boot: SecureBoot) -> Loader
 
 
 def full_name(machine: str) -> str:
-    """A name that patterns of descriptions fit, also if the version is left to the hypervisor."""
+    """A machine type as the patterns in descriptions have it, also if it names no version."""
     return f"{_FAMILIES[machine]}-any" if machine in _FAMILIES else machine
 
 
 def _loader(described: dict[str, Any]) -> Loader | None:
-    """None: it is of no use here: for another architecture, not in flash, without variables, or with secure boot and no keys."""
+    """The build that a description names; None: it can't be used (another architecture, not in flash, no variables, no keys)."""
     features, mapping = set(described.get("features", ())), described["mapping"]
     machines = tuple(
         str(machine)

@@ -1,6 +1,7 @@
-"""Snapshots of volumes that are files: the guest continues in a new file on top of the ones before, and files are merged again.
+"""Snapshots of volumes that are files: the guest continues in a new file on top of the present ones, and files are merged.
 
-Block storage made the new file, a qcow2 file on the guest's present one, before it asks; it deletes what was merged.
+Block storage makes the new file, a qcow2 file on top of the guest's present one, before it asks. It deletes files that were
+merged.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ _SNAPSHOT_FLAGS = (
 
 
 def snapshot(connection: Connection, uuid: str, serial: str, new_file: str) -> None:
-    """Switches a running guest to ``new_file``, which is in the folder of its present file. Done before: nothing happens."""
+    """Switches a running guest to ``new_file``, in the folder of its present file. Already done, or guest off: nothing happens.
+
+    ``serial``: the id of the volume. Raises `GuestFailed` if the guest has no such volume, or if there is no such file.
+    """
 
     def begin(hypervisor: Any) -> None:
         domain = power.find(hypervisor, uuid)
         if domain is None or not domain.isActive():
-            # Its next start is from the new file, which has nothing of its own yet.
+            # It will start from the new file, which has no content of its own yet.
             return
         wanted, files = ET.Element("domainsnapshot"), chain(domain, serial)
         if files[0].name == new_file:
@@ -60,7 +64,7 @@ def snapshot(connection: Connection, uuid: str, serial: str, new_file: str) -> N
 
 
 def uses(connection: Connection, uuid: str, serial: str, name: str) -> bool:
-    """Whether the guest writes to the file of that name, or is off."""
+    """Whether the guest writes to the file with this name; True if it is off."""
 
     def ask(hypervisor: Any) -> bool:
         domain = power.find(hypervisor, uuid)
@@ -72,8 +76,10 @@ def uses(connection: Connection, uuid: str, serial: str, name: str) -> bool:
 def merge(
     connection: Connection, uuid: str, serial: str, merged: str | None, into: str | None, progress: CopyProgress
 ) -> None:
-    """Into the file ``into``, what is in the files above it up to ``merged``; ``into`` None: into the file that the guest has
-    open, what is below it down to ``merged``, which stays below it (None: all). Done before: nothing happens.
+    """Merges files of a volume of a running guest; see `VolumeJobMethods.merge_volume_files`. Already done: nothing happens.
+
+    With ``into``: the files above it, up to ``merged``, are merged into it. ``into`` None: the files between the guest's own file
+    and ``merged`` (None: all files below) are merged into the guest's own file. Raises `GuestFailed` if the guest is off.
     """
 
     def begin(hypervisor: Any) -> str | None:
@@ -122,7 +128,7 @@ def merge(
 
 
 def merge_off(path: Path, merged: str | None) -> None:
-    """What is below ``path`` down to ``merged`` (None: all) goes into it; no guest has it open."""
+    """Merges the files between ``path`` and ``merged`` (None: all files below) into ``path``, which no guest uses."""
     base = ("-b", "") if merged is None else ("-b", merged, "-F", _format_of(path.with_name(merged)))
     run("qemu-img", "rebase", "-f", "qcow2", *base, path, timeout=3600)
 
@@ -155,10 +161,10 @@ def _is_merged(hypervisor: Any, uuid: str, serial: str, merged: str | None, into
 
 
 def _flush(hypervisor: Any, uuid: str, serial: str) -> str:
-    """Has QEMU write down what it still keeps of the file's tables; returns what went wrong.
+    """Has QEMU write the file's tables to disk. Returns what went wrong; empty: nothing.
 
-    Block storage deletes what was merged. QEMU does so by itself only with the guest's next flush, and libvirt has no word for
-    it.
+    Block storage deletes the files that were merged, so the tables must not name them any more. QEMU writes them by itself only
+    with the guest's next flush, and libvirt has no function for it.
     """
     domain = hypervisor.lookupByUUIDString(uuid)
     disk = ET.fromstring(device_of_serial(domain.XMLDesc(), serial) or "<disk/>")
@@ -172,7 +178,7 @@ def _flush(hypervisor: Any, uuid: str, serial: str) -> str:
 
 
 def _keeping_names(work: Any, flag: int) -> None:
-    """Files that name one another without a folder do so afterwards, wherever another host sees them; others name it."""
+    """Keeps names without folders between files, as other hosts need them; files that have folders in their names keep those."""
     try:
         work(flag)
     except libvirt.libvirtError as error:
@@ -182,7 +188,7 @@ def _keeping_names(work: Any, flag: int) -> None:
 
 
 def chain(domain: Any, serial: str) -> list[Path]:
-    """The files of a volume of a guest, the one that it writes to first. Raises GuestFailed if it has none, or no files."""
+    """The files of a guest's volume, beginning with the one that it writes to. Raises `GuestFailed` if it has none."""
     device = device_of_serial(domain.XMLDesc(), serial)
     element: ET.Element | None = None if device is None else ET.fromstring(device)
     found = []
@@ -197,6 +203,7 @@ def chain(domain: Any, serial: str) -> list[Path]:
 
 
 def target_of(domain: Any, serial: str) -> str:
+    """The device name of a guest's volume; empty: it does not have it."""
     target = ET.fromstring(device_of_serial(domain.XMLDesc(), serial) or "<disk/>").find("target")
     return (target.get("dev") or "") if target is not None else ""
 

@@ -1,4 +1,4 @@
-"""Volumes: os-brick connects them to the host, this turns what it says into a guest's disk."""
+"""Connects volumes to the host with os-brick, and describes them as disks of guests."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _BRICK_ERRORS = (brick_exception.BrickException, processutils.ProcessExecutionEr
 
 
 class Volumes:
-    """``mount_dir`` is where shares of NFS-like volumes are mounted.
+    """``mount_dir``: where NFS shares and the like are mounted. ``lock_dir``: the locks of os-brick between processes.
 
-    ``guests_with``: the guests that have a volume, by their definitions. A host connects a volume once however many of its
-    guests have it, so it is disconnected with the last of them (bug 2048837).
+    ``guests_with(volume_id)``: the guests whose definitions have the volume. A host connects a volume once, even if several of
+    its guests have it, so it is disconnected with the last of them (bug 2048837).
     """
 
     def __init__(self, hostname: str, mount_dir: Path, lock_dir: Path, guests_with: Callable[[str], set[str]]) -> None:
         self._guests_with = guests_with
-        # volume -> guests that are about to have it, or have it since this process began
+        # volume id -> guests that have it, or will have it at once, as far as this process knows
         self._users: dict[str, set[str]] = defaultdict(set)
         self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._hostname = hostname
         self._mount_dir = mount_dir
         self._lock = threading.Lock()
         self._properties: dict[str, Any] | None = None
-        # os-brick asks for locks between processes; it fails if nobody said where they are kept.
+        # Without this os-brick fails when it wants a lock between processes.
         lockutils.set_defaults(str(lock_dir))
         _need_no_helper()
 
@@ -57,7 +57,7 @@ class Volumes:
             return dict(self._properties)
 
     def check(self, connection_info: dict[str, Any]) -> None:
-        """Raises `ClaimRefused` if this host has no means to open such a volume."""
+        """Raises `ClaimRefused` if this host can't open such a volume."""
         protocol = str(connection_info.get("driver_volume_type", ""))
         if protocol.lower() == "nfs" and not shutil.which("mount.nfs"):
             raise ClaimRefused("The host can't mount NFS volumes.", details="mount.nfs is missing: install nfs-common")
@@ -70,7 +70,7 @@ class Volumes:
             raise ClaimRefused("The volume can't be opened on the host.", details=str(path))
 
     def connect(self, uuid: str, volume: BlockDevice) -> GuestDisk:
-        """The volume as a disk for a guest; connected already is a success. Raises `GuestFailed`."""
+        """Connects the volume and returns it as a disk of the guest. May be repeated. Raises `GuestFailed`."""
         if not volume.multiattach:
             return self._connect(volume)
         with self._turn(volume) as users:
@@ -78,7 +78,7 @@ class Volumes:
             return self._connect(volume)
 
     def disconnect(self, uuid: str, volume: BlockDevice) -> None:
-        """Disconnects the volume of a guest, unless another guest here has it too; not connected is a success."""
+        """Disconnects the volume of a guest, unless another guest on this host has it too. Not connected: nothing happens."""
         if not volume.multiattach:
             self._disconnect(volume)
             return
@@ -89,7 +89,7 @@ class Volumes:
 
     @contextmanager
     def _turn(self, volume: BlockDevice) -> Iterator[set[str]]:
-        """One guest at a time; the users of the volume."""
+        """Works on a volume for one guest at a time. Yields the guests that have it; the caller keeps the set up to date."""
         volume_id = str(volume.volume_id)
         with self._lock:
             turn, users = self._turns[volume_id], self._users[volume_id]
@@ -126,6 +126,7 @@ class Volumes:
             raise GuestFailed(f"Volume {volume.volume_id} could not be disconnected.", details=str(error)) from error
 
     def as_disk(self, volume: BlockDevice, path: Path, *, is_block: bool) -> GuestDisk:
+        """A volume, connected at ``path``, as a disk of its guest."""
         data = _data(volume.connection_info or {})
         if not volume.device_name:
             raise GuestFailed(f"Volume {volume.volume_id} was given no device name.")
@@ -172,13 +173,13 @@ def connector_of(hostname: str, host_ip: str) -> dict[str, Any]:
 
 
 def _need_no_helper() -> None:
-    """As root nothing has to be asked of a helper process with more rights."""
+    """As root this process needs no helper process with more rights."""
     if os.geteuid() == 0:
         privileged.default.set_client_mode(False)
 
 
 def direct_io_works(directory: Path) -> bool:
-    """Whether files there can be opened past the page cache (not on every file system)."""
+    """Whether files in the directory can be opened without the page cache, which not every file system allows."""
     try:
         handle = os.open(directory, os.O_RDWR | os.O_TMPFILE | os.O_DIRECT)
     except OSError:
