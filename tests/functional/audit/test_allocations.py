@@ -28,7 +28,7 @@ def test_a_server_without_its_allocation_gets_it_back(cloud: AuditedCloud, place
 
     found = cloud.only("allocation.missing")
     assert (found.server, found.severity) == (server.id, "error")
-    cloud.mends("allocation.missing")
+    cloud.fixes("allocation.missing")
     assert cloud.allocations(server.id) == before
 
 
@@ -39,7 +39,7 @@ def test_a_server_holds_exactly_what_its_flavor_says(cloud: AuditedCloud, placem
     placement.set_allocations(server.id, {node(cloud, host): held | {"VCPU": 7}}, server.project_id, "u")
 
     cloud.only("allocation.wrong_amount")
-    cloud.mends("allocation.wrong_amount")
+    cloud.fixes("allocation.wrong_amount")
     assert cloud.allocations(server.id) == {host: held}
 
 
@@ -53,7 +53,7 @@ def test_a_server_that_holds_resources_of_another_host_is_repaired(
     placement.set_allocations(server.id, both, server.project_id, "u")
 
     assert "cell2-host1" in cloud.only("allocation.wrong_host").message
-    cloud.mends("allocation.wrong_host")
+    cloud.fixes("allocation.wrong_host")
     assert cloud.allocations(server.id) == {host: held}
 
 
@@ -66,7 +66,7 @@ def test_what_an_ended_migration_still_holds_is_freed(cloud: AuditedCloud, place
 
     found = cloud.only("allocation.orphaned")
     assert (found.resource, found.server) == (migration.uuid, server.id)
-    cloud.mends("allocation.orphaned")
+    cloud.fixes("allocation.orphaned")
     assert cloud.allocations(migration.uuid) == {}
 
 
@@ -81,7 +81,7 @@ def test_a_migrations_allocation_that_was_not_returned_is(cloud: AuditedCloud, p
 
     kinds = {found.kind for found in cloud.audit().disagreements}
     assert kinds == {"allocation.orphaned", "allocation.wrong_host"}
-    cloud.mends("allocation.orphaned")
+    cloud.fixes("allocation.orphaned")
     assert cloud.allocations(server.id) == {host: held}
     assert cloud.allocations(migration.uuid) == {}
 
@@ -97,7 +97,7 @@ def test_while_a_resize_waits_its_migration_must_hold_the_source(
     placement.delete_allocations(migration.uuid)
 
     assert cloud.only("allocation.missing").resource == migration.uuid
-    cloud.mends("allocation.missing")
+    cloud.fixes("allocation.missing")
     assert cloud.allocations(migration.uuid) == {host: held}
 
 
@@ -108,7 +108,7 @@ def test_what_a_deleted_server_still_holds_is_freed(cloud: AuditedCloud, placeme
     placement.set_allocations(server.id, {node(cloud, "cell1-host1"): {"VCPU": 1}}, server.project_id, "u")
 
     cloud.only("allocation.orphaned")
-    cloud.mends("allocation.orphaned")
+    cloud.fixes("allocation.orphaned")
 
 
 def test_consumers_that_nobody_knows_are_left_to_their_owners(cloud: AuditedCloud, placement: PlacementClient) -> None:

@@ -27,7 +27,7 @@ def test_a_claim_that_nobody_needs_is_ended(cloud: AuditedCloud) -> None:
     other = cloud.other_host(server)
     cloud.parts.computes[other].host.claims.claim(asking, "11111111-1111-1111-1111-111111111111")
     assert cloud.only("claim.orphaned").resource == f"claim on {other}"
-    cloud.mends("claim.orphaned")
+    cloud.fixes("claim.orphaned")
     assert held(cloud, other) == NOTHING
 
 
@@ -37,7 +37,7 @@ def test_the_claim_of_a_deleted_server_is_ended(cloud: AuditedCloud) -> None:
     record = cloud.record(server, "cell1")
     cloud.clean()
     cloud.parts.computes[host].host.claims.claim(record, None)
-    cloud.mends("claim.orphaned")
+    cloud.fixes("claim.orphaned")
     assert held(cloud, host) == NOTHING
 
 
@@ -49,7 +49,7 @@ def test_a_claim_that_was_lost_is_made_again(cloud: AuditedCloud, end: str) -> N
     host = target if end == "target" else source
     before = held(cloud, host)
     cloud.parts.computes[host].host.claims.release_all(server.id)
-    cloud.mends("claim.missing")
+    cloud.fixes("claim.missing")
     assert held(cloud, host) == before
     cloud.confirmed(server)
     assert held(cloud, source) == NOTHING and cloud.audit().is_clean

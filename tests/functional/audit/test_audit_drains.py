@@ -98,7 +98,7 @@ def test_a_host_that_is_closed_by_a_drain_which_ended_is_opened(cloud: AuditedCl
     close(cloud, make(cloud, state).id)
     found = cloud.only("host.closed_by_ended_drain")
     assert found.resource == f"host {HOST}" and "spring" in found.message
-    cloud.mends("host.closed_by_ended_drain")
+    cloud.fixes("host.closed_by_ended_drain")
     assert is_open(cloud)
 
 

@@ -87,7 +87,7 @@ def test_disks_of_a_server_that_is_whole_elsewhere_go(cloud: AuditedCloud) -> No
     cloud.driver(other).destroy(server.id, [], [], destroy_disks=False)
 
     assert cloud.only("disk.orphaned").resource == f"disks on {other}"
-    cloud.mends("disk.orphaned")
+    cloud.fixes("disk.orphaned")
     assert cloud.hosts_of(server) == {cloud.show(server).compute_host: "guest"}
 
 
@@ -103,7 +103,7 @@ def test_disks_put_aside_by_a_move_that_has_ended_go(cloud: AuditedCloud) -> Non
     driver.stash_disks(server.id)
 
     cloud.only("disk.stashed")
-    cloud.mends("disk.stashed")
+    cloud.fixes("disk.stashed")
     assert list(cloud.hosts_of(server)) == [cloud.show(server).compute_host]
 
 
@@ -133,7 +133,7 @@ def test_disks_of_a_deleted_server_go(cloud: AuditedCloud) -> None:
     kept.rename(spare)
 
     cloud.only("disk.stashed")
-    cloud.mends("disk.stashed")
+    cloud.fixes("disk.stashed")
 
 
 def test_the_disks_kept_for_a_revert_must_be_there(cloud: AuditedCloud) -> None:
@@ -155,7 +155,7 @@ def test_what_a_transfer_left_in_an_image_cache_goes(cloud: AuditedCloud) -> Non
     left.write_bytes(b"half a disk")
 
     assert cloud.only("file.leftover").server == server.id
-    cloud.mends("file.leftover")
+    cloud.fixes("file.leftover")
     assert not left.exists()
 
 

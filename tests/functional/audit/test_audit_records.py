@@ -41,7 +41,7 @@ def test_a_hidden_copy_that_no_move_explains_goes(cloud: AuditedCloud) -> None:
 
     found = cloud.only("record.second_copy")
     assert (found.server, found.resource) == (server.id, "record in cell2")
-    cloud.mends("record.second_copy")
+    cloud.fixes("record.second_copy")
     assert not copies.exists(cloud.cell("cell2"), server.id) and cloud.show(server).status == "ACTIVE"
 
 
@@ -91,7 +91,7 @@ def test_a_build_request_of_a_server_that_has_a_cell_is_deleted(cloud: AuditedCl
         build_requests.insert_in(connection, BuildRequest(server.id, record.project_id, utcnow(), record))
 
     cloud.only("build_request.leftover")
-    cloud.mends("build_request.leftover")
+    cloud.fixes("build_request.leftover")
     assert build_requests.find(api, server.id) is None
 
 
@@ -104,7 +104,7 @@ def test_hidden_flags_follow_the_mapping(cloud: AuditedCloud) -> None:
 
     found = [each.resource for each in cloud.audit().disagreements if each.kind == "record.hidden_flag"]
     assert sorted(found) == ["record in cell1", "record in cell2"]
-    cloud.mends("record.hidden_flag")
+    cloud.fixes("record.hidden_flag")
     assert cloud.record(server, "cell1").hidden and not cloud.record(server, "cell2").hidden
 
 
@@ -118,7 +118,7 @@ def test_lists_of_servers_are_made_of_what_mappings_say(cloud: AuditedCloud, fac
         connection.execute(mappings.TABLE.update().where(condition).values(facts))
 
     cloud.only("record.mapping_facts")
-    cloud.mends("record.mapping_facts")
+    cloud.fixes("record.mapping_facts")
     mapping = mappings.get(cloud.parts.api_database, server.id)
     record = cloud.record(server, "cell1")
     assert (mapping.deleted, mapping.created_at, mapping.project_id) == (False, record.created_at, record.project_id)
@@ -140,7 +140,7 @@ def test_a_moves_task_state_without_a_move_is_cleared(cloud: AuditedCloud) -> No
     instances.update(cloud.cell("cell1"), server.id, task_state=TaskState.RESIZE_PREP)
 
     cloud.only("task_state.stale")
-    cloud.mends("task_state.stale")
+    cloud.fixes("task_state.stale")
     assert cloud.show(server).task_state is None
 
 
@@ -239,5 +239,5 @@ def test_an_event_of_a_move_that_never_ended(cloud: AuditedCloud) -> None:
     actions.record_event(cloud.cell("cell2"), server.id, request_id, ActionEvent("cold_migrate_again", host="h"))
 
     cloud.only("event.unfinished")
-    cloud.mends("event.unfinished")
+    cloud.fixes("event.unfinished")
     assert ("cold_migrate_again", "Error") in cloud.events(server, "resize")

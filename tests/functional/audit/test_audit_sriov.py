@@ -20,7 +20,7 @@ def test_a_binding_that_names_another_device_is_corrected(cloud: AuditedCloud, p
     wrong = right | {"pci_slot": FUNCTIONS[2]}
     cloud.parts.around.network.update_port(admin_context(), port.id, {"binding:profile": wrong})
     assert FUNCTIONS[2] in cloud.only("binding.device").message
-    cloud.mends("binding.device")
+    cloud.fixes("binding.device")
     assert profile_of(cloud, port) == right
 
 
@@ -32,7 +32,7 @@ def test_the_binding_that_is_kept_for_a_revert_names_the_sources_device(cloud: A
     cloud.settle()
     cloud.parts.around.network.delete_binding(admin_context(), port.id, source)
     cloud.only("binding.missing")
-    cloud.mends("binding.missing")
+    cloud.fixes("binding.missing")
     assert profile_on(cloud, port, source) == before
     cloud.reverted(server)
     assert profile_of(cloud, port) == before

@@ -47,14 +47,14 @@ def test_json_is_for_scripts(cloud: AuditedCloud, orphan: str) -> None:
 
 
 @pytest.mark.usefixtures("orphan")
-def test_fix_mends_and_then_all_agree(cloud: AuditedCloud) -> None:
+def test_fix_repairs_and_then_all_agree(cloud: AuditedCloud) -> None:
     result = run(cloud, "--fix")
     assert result.exit_code == 0, result.output
     assert "Fixed" in result.output and "allocation.missing" in result.output
     assert run(cloud).exit_code == 0
 
 
-def test_the_openstack_client_audits_and_mends(cloud: AuditedCloud, orphan: str) -> None:
+def test_the_openstack_client_audits_and_fixes(cloud: AuditedCloud, orphan: str) -> None:
     (found,) = listed(cloud, "cloud", "audit", status=1)
     (known,) = cloud.admin.compute.get("/os-causeway/audit").json()["audit"]["disagreements"]
     assert {name.lower(): value for name, value in found.items() if name.lower() in known} == {

@@ -25,7 +25,7 @@ def test_a_binding_for_a_host_where_the_server_is_not(cloud: AuditedCloud) -> No
     cloud.parts.around.network.create_binding(admin_context(), port, other)
 
     assert cloud.only("binding.orphaned").resource == f"port {port} on {other}"
-    cloud.mends("binding.orphaned")
+    cloud.fixes("binding.orphaned")
     assert list(cloud.ports(server)[port][2]) == [cloud.show(server).compute_host]
 
 
@@ -37,7 +37,7 @@ def test_an_active_binding_on_the_wrong_host_gives_way_to_the_right_one(cloud: A
 
     kinds = {found.kind for found in cloud.audit().disagreements}
     assert kinds == {"binding.missing", "binding.orphaned"}
-    cloud.mends("binding.missing")
+    cloud.fixes("binding.missing")
     host = cloud.show(server).compute_host
     assert cloud.ports(server)[port][1:] == (host, {host: "ACTIVE"})
 
@@ -55,7 +55,7 @@ def test_the_sources_binding_is_kept_for_a_revert(cloud: AuditedCloud) -> None:
     cloud.parts.around.network.delete_binding(admin_context(), port, source)
 
     cloud.only("binding.missing")
-    cloud.mends("binding.missing")
+    cloud.fixes("binding.missing")
     assert cloud.reverted(server).status == "ACTIVE"
 
 
@@ -85,7 +85,7 @@ def test_a_second_attachment_that_nobody_is_connected_to_goes(cloud: AuditedClou
     extra = cloud.parts.around.volumes.create_attachment(admin_context(), volume.id, server.id)
 
     assert cloud.only("attachment.orphaned").resource == f"attachment {extra.id}"
-    cloud.mends("attachment.orphaned")
+    cloud.fixes("attachment.orphaned")
     assert len(cloud.attachments(server)) == 1
 
 
@@ -131,7 +131,7 @@ def test_the_attachment_of_a_deleted_server_goes(cloud: AuditedCloud) -> None:
     cloud.parts.around.volumes.create_attachment(admin_context(), volume.id, server.id)
 
     cloud.only("attachment.orphaned")
-    cloud.mends("attachment.orphaned")
+    cloud.fixes("attachment.orphaned")
     assert cloud.volume_becomes(volume, "available").status == "available"
 
 
@@ -158,7 +158,7 @@ def test_the_temporary_image_of_an_ended_move_goes(cloud: AuditedCloud, name: st
 
     found = cloud.only("image.leftover")
     assert (found.resource, found.server) == (f"image {image}", server.id)
-    cloud.mends("image.leftover")
+    cloud.fixes("image.leftover")
     assert cloud.temporary_images() == []
 
 

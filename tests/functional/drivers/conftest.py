@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from moves_cloud import Cloud
-from tests.functional.moves.conftest import cloud, declared, deployed
 
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.host_kinds import SimulatedHosts
 from causeway.virt.driver import Driver
+from tests.functional.servers.conftest import cloud, declared, deployed
+from tests.functional.servers.moves_cloud import Cloud
 
 from .minimal_driver import minimal
 

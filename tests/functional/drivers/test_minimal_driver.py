@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from moves_cloud import Cloud, until
+
+from tests.functional.servers.moves_cloud import Cloud, until
 
 pytestmark = pytest.mark.embedded("all hosts have another driver")
 

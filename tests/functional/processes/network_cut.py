@@ -54,7 +54,7 @@ class Cable:
         """Nothing passes from here on."""
         os.kill(self._outside.pid, signal.SIGSTOP)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         os.kill(self._outside.pid, signal.SIGCONT)
 
     def remove(self) -> None:

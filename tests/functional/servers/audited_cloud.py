@@ -20,7 +20,7 @@ class AuditedCloud(Cloud):
         assert [found.kind for found in report.disagreements] == [kind], report.disagreements
         return report.disagreements[0]
 
-    def mends(self, kind: str) -> None:
+    def fixes(self, kind: str) -> None:
         """``--fix`` ends a disagreement of this kind, and leaves nothing."""
         report = self.audit(fix=True)
         assert kind in [found.kind for found in report.mended], report

@@ -37,7 +37,7 @@ def take_over(cloud: Cloud, other: ConductorService, operation_id: str) -> None:
     until(taken_over, bool, "the takeover")
 
 
-def go_on(cloud: Cloud, other: ConductorService, hold: Hold) -> None:
+def proceed(cloud: Cloud, other: ConductorService, hold: Hold) -> None:
     """Whoever was held up continues, and comes to its end."""
     own = cloud.parts.conductor
     # Who has lost a lease in earnest is not certain of it any more.

@@ -121,11 +121,11 @@ class CutOff(Strike):
         cable = self._cables[self.which(scene)]
         cable.cut()
         time.sleep(CUT)
-        cable.mend()
+        cable.repair()
 
     def clean(self, scene: Scene) -> None:
         for name, cable in self._cables.items():
-            cable.mend()
+            cable.repair()
             self._end(scene.cloud, name)
             cable.remove()
             scene.cloud.restart(name).wait_ready()

@@ -396,7 +396,7 @@ def test_checks_whose_sources_could_not_be_read_are_passed_over() -> None:
     assert {name for check in needing for name in check.needs} == wanted
 
 
-def test_every_disagreement_can_be_mended_or_says_why_not() -> None:
+def test_every_disagreement_can_be_fixed_or_says_why_not() -> None:
     snapshot = cloud(
         record(task_state=TaskState.RESIZE_PREP),
         record("cell2"),

@@ -37,9 +37,9 @@ def test_no_reason_is_given_for_what_nothing_calls() -> None:
     "words",
     [
         ("causeway", "up", "--no-such-option"),
-        ("causeway", "manage", "cell", "mend"),
+        ("causeway", "manage", "cell", "repair"),
         ("openstack", "server", "resize", "--flavour", "gen2.small", "first"),
-        ("openstack", "drain", "mend"),
+        ("openstack", "drain", "repair"),
         ("make", "nothing"),
         ("python", "-m", "causeway.nothing"),
         ("cp", "deploy/conf/nothing.conf", "/etc"),

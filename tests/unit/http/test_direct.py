@@ -199,12 +199,12 @@ def test_the_callers_context_is_its_own() -> None:
 
 
 def test_what_was_stopped_refuses_and_has_finished() -> None:
-    began, go_on, ended = threading.Event(), threading.Event(), list[bool]()
+    began, proceed, ended = threading.Event(), threading.Event(), list[bool]()
 
     def application(_environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if not began.is_set():
             began.set()
-            go_on.wait(60)
+            proceed.wait(60)
             ended.append(True)
         start_response("200 OK", [])
         return []
@@ -220,7 +220,7 @@ def test_what_was_stopped_refuses_and_has_finished() -> None:
         while stopping.is_alive():
             session.get(f"{URL}/")
     assert not ended
-    go_on.set()
+    proceed.set()
     stopping.join()
     assert ended
     caller.join()

@@ -17,7 +17,7 @@ def threads() -> int:
 
 
 def test_a_cell_is_asked_so_many_questions_at_a_time() -> None:
-    askers, go_on = Askers(), threading.Event()
+    askers, proceed = Askers(), threading.Event()
     inside, most, lock = 0, 0, threading.Lock()
 
     def question() -> int:
@@ -25,26 +25,26 @@ def test_a_cell_is_asked_so_many_questions_at_a_time() -> None:
         with lock:
             inside += 1
             most = max(most, inside)
-        assert go_on.wait(SOON)
+        assert proceed.wait(SOON)
         with lock:
             inside -= 1
         return 1
 
     answers = [askers.submit("one", question, 3) for _ in range(20)]
     assert threads() <= 3
-    go_on.set()
+    proceed.set()
     assert sum(answer.result(SOON) for answer in answers) == 20
     assert most <= 3
     askers.close(wait=True)
 
 
 def test_a_cell_that_hangs_holds_up_no_other() -> None:
-    askers, go_on = Askers(), threading.Event()
-    hanging = [askers.submit("hangs", lambda: go_on.wait(SOON), 2) for _ in range(50)]
+    askers, proceed = Askers(), threading.Event()
+    hanging = [askers.submit("hangs", lambda: proceed.wait(SOON), 2) for _ in range(50)]
     answers = [askers.submit(f"cell{n}", lambda n=n: n, 2) for n in range(100)]  # type: ignore[misc]
     assert [answer.result(SOON) for answer in answers] == list(range(100))
     assert not any(one.done() for one in hanging)
-    go_on.set()
+    proceed.set()
     assert all(one.result(SOON) for one in hanging)
     askers.close(wait=True)
 
@@ -70,11 +70,11 @@ def test_a_failure_is_for_the_caller() -> None:
 
 
 def test_closing_cancels_what_waits_for_its_turn() -> None:
-    askers, go_on, asked = Askers(), threading.Event(), threading.Event()
+    askers, proceed, asked = Askers(), threading.Event(), threading.Event()
 
     def question() -> bool:
         asked.set()
-        return go_on.wait(SOON)
+        return proceed.wait(SOON)
 
     first = askers.submit("one", question, 1)
     second = askers.submit("one", question, 1)
@@ -82,5 +82,5 @@ def test_closing_cancels_what_waits_for_its_turn() -> None:
     askers.close(wait=False)
     with pytest.raises(CancelledError):
         second.result(SOON)
-    go_on.set()
+    proceed.set()
     assert first.result(SOON)

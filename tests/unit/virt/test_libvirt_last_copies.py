@@ -22,6 +22,7 @@ from causeway.virt.libvirt import connection as connections
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import AsideCall, Connection
 from causeway.virt.libvirt.driver import LibvirtDriver
+from causeway.virt.libvirt.hypervisor_events import EVENT_LOOP
 from causeway.virt.libvirt.presence import presence_of
 from causeway.virt.live import Presence
 
@@ -150,7 +151,7 @@ def test_nor_is_one_over_a_connection_of_its_own(monkeypatch: pytest.MonkeyPatch
         assert answers.wait(30)
         return Opened()
 
-    monkeypatch.setattr(connections.libvirt, "open", slow)
+    monkeypatch.setattr(libvirt, "open", slow)
     call = AsideCall(URI, lambda _hypervisor: begun.append("begun"))
     call.start()
     if abandons:
@@ -163,7 +164,7 @@ def test_nor_is_one_over_a_connection_of_its_own(monkeypatch: pytest.MonkeyPatch
 
 def test_closing_does_not_wait_for_a_hypervisor_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_CONNECT_SECONDS", 0.05)
-    monkeypatch.setattr(connections.EVENT_LOOP, "release", lambda: None)
+    monkeypatch.setattr(EVENT_LOOP, "release", lambda: None)
     slow = SlowHypervisor()
     with pytest.raises(GuestFailed, match="did not answer"):
         slow.call("say its version", lambda hypervisor: hypervisor.getVersion(), timeout=0.05)

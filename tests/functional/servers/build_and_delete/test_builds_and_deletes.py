@@ -22,7 +22,7 @@ from causeway.store import archive
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.database import utcnow
 from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
-from tests.functional.servers.slow_conductors import Hold, go_on, take_over
+from tests.functional.servers.slow_conductors import Hold, proceed, take_over
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -357,7 +357,7 @@ def test_a_conductor_that_was_only_slow_does_no_harm(
     assert hold.reached.wait(10)
     take_over(cloud, other, operation(cloud, server, operations.BUILD).id)
     cloud.wait(server, "ACTIVE")
-    go_on(cloud, other, hold)
+    proceed(cloud, other, hold)
     check_built(cloud, server)
     deleted(cloud, server)
 

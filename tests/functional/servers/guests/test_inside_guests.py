@@ -130,12 +130,12 @@ def test_bad_passwords_are_refused(cloud: Cloud, server: Any, body: Any) -> None
 def test_while_a_password_is_set_nothing_else_is_done(
     cloud: Cloud, with_agent: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, go_on = threading.Event(), threading.Event()
+    asked, proceed = threading.Event(), threading.Event()
     set_password = SimulatedDriver.set_password
 
     def wait(*given: Any) -> None:
         asked.set()
-        assert go_on.wait(30)
+        assert proceed.wait(30)
         set_password(*given)
 
     monkeypatch.setattr(SimulatedDriver, "set_password", wait)
@@ -144,7 +144,7 @@ def test_while_a_password_is_set_nothing_else_is_done(
     assert asked.wait(30)
     assert cloud.show(with_agent).status == "PASSWORD"
     assert act(cloud.admin, with_agent, "pause").status_code == 409
-    go_on.set()
+    proceed.set()
     user.join()
     cloud.wait(with_agent, "ACTIVE")
 

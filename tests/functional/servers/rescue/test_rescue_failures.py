@@ -312,7 +312,7 @@ def test_the_audit_finds_missing_and_orphaned_rescue_disks(cloud: AuditedCloud, 
     cloud.wait(server, "ACTIVE")
     cloud.settle()
     path.write_bytes(content)
-    cloud.mends("disk.rescue_leftover")
+    cloud.fixes("disk.rescue_leftover")
     assert not path.exists()
 
 

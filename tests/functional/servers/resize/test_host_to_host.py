@@ -154,11 +154,11 @@ def test_what_is_offered_is_kept_no_longer_than_the_disks(cloud: AuditedCloud, m
     assert cloud.audit().is_clean
 
 
-def test_an_offer_that_nobody_needs_is_found_and_mended(cloud: AuditedCloud) -> None:
+def test_an_offer_that_nobody_needs_is_found_and_fixed(cloud: AuditedCloud) -> None:
     server = cloud.boot(flavor="any.small")
     host = cloud.show(server).compute_host
     cloud.parts.computes[host].host.offers.make("0" * 36, server.id, [], lambda _name: None)
-    cloud.mends("file.leftover")
+    cloud.fixes("file.leftover")
     assert offers(cloud) == {}
 
 

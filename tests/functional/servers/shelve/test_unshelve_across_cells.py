@@ -178,12 +178,12 @@ def test_records_that_can_not_be_copied_leave_it_where_it_was(cloud: Cloud, serv
 
 @pytest.mark.embedded("replaces code")
 def test_a_server_that_is_deleted_between_the_two_operations_is_gone(cloud: Cloud, server: Any, home: str) -> None:
-    reached, go_on = threading.Event(), threading.Event()
+    reached, proceed = threading.Event(), threading.Event()
     original = UnshelveThere.do
 
     def late(step: UnshelveThere, run: Any) -> None:
         reached.set()
-        assert go_on.wait(30)
+        assert proceed.wait(30)
         original(step, run)
 
     with pytest.MonkeyPatch.context() as patched:
@@ -191,7 +191,7 @@ def test_a_server_that_is_deleted_between_the_two_operations_is_gone(cloud: Clou
         accepted(cloud, server, host=f"{other(home)}-host1")
         assert reached.wait(30)
         cloud.member.compute.delete_server(server.id)
-        go_on.set()
+        proceed.set()
         until(lambda: cloud.member.compute.find_server(server.id), lambda found: found is None, "the server to go")
     cloud.settle()
     assert cells_with(cloud, server) in ([], [other(home)]) and cloud.hosts_of(server) == {}

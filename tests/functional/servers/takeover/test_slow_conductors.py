@@ -11,7 +11,7 @@ from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
 from causeway.store.api import journal
 from tests.functional.servers.moves_cloud import Cloud, another_conductor
-from tests.functional.servers.slow_conductors import Hold, go_on, take_over
+from tests.functional.servers.slow_conductors import Hold, proceed, take_over
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -40,7 +40,7 @@ def test_a_shelved_volume_has_the_attachment_that_its_record_names(
     assert hold.reached.wait(10)
     take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
     cloud.wait(server, "SHELVED_OFFLOADED")
-    go_on(cloud, other, hold)
+    proceed(cloud, other, hold)
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
     cloud.member.compute.unshelve_server(server.id)
     assert cloud.wait(server, "ACTIVE").attached_volumes
@@ -61,6 +61,6 @@ def test_an_unshelved_server_is_on_the_host_that_its_record_names(
     assert hold.reached.wait(10)
     take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
     cloud.wait(server, "ACTIVE")
-    go_on(cloud, other, hold)
+    proceed(cloud, other, hold)
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
     assert cloud.hosts_of(server) == {cloud.show(server).compute_host: "guest"}
