@@ -111,7 +111,7 @@ def test_an_action_that_succeeds_is_notified_from_start_to_end(
 
 
 @pytest.mark.parametrize("name", SENT)
-def test_an_action_that_fails_changes_nothing_and_is_notified(
+def test_an_action_that_fails_has_its_fault_and_no_end_is_notified(
     cloud: Cloud, consumer: Consumer, server: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The guest is as it was, but for one that could not be rebooted: nobody knows."""
