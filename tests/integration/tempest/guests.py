@@ -62,6 +62,7 @@ class GuestsBehindRouters(GuestCloud):
         return {**super().hypervisor(host), "vnc": screens, "serial_console": {"proxyclient_address": address}}
 
     def start(self) -> None:
+        _delete_names_of_routers()
         super().start()
         consoles.start(self, self.console_port)
         self.outside = self.machines.join_provider()
@@ -81,6 +82,7 @@ class GuestsBehindRouters(GuestCloud):
         metadata.terminate()
         assert metadata.wait_ended() == 0
         super().stop()
+        _delete_names_of_routers()
 
     def _start_agents(self, metadata: str) -> None:
         machine, queue = self.services.machine, self.services.addresses.queue
@@ -125,6 +127,17 @@ class GuestsBehindRouters(GuestCloud):
             "the agents of routers and metadata",
             PATIENCE,
         )
+
+
+def _delete_names_of_routers(folder: Path = Path("/run/netns")) -> None:
+    """Deletes the names of namespaces that are no more.
+
+    The agent mounts a router's namespace where only its host sees it. What stays is an empty file, with which the next agent,
+    which deletes the routers that it does not know, fails.
+    """
+    for file in folder.glob("qrouter-*"):
+        if not file.is_mount():
+            file.unlink()
 
 
 @contextmanager
