@@ -136,7 +136,8 @@ def _delete_names_of_routers(folder: Path = Path("/run/netns")) -> None:
     which deletes the routers that it does not know, fails.
     """
     for file in folder.glob("qrouter-*"):
-        if not os.path.ismount(file):  # noqa: PTH114 - a path is_mount only if it is a folder
+        # A path is_mount only if it is a folder.
+        if not os.path.ismount(file):
             file.unlink()
 
 
