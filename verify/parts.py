@@ -113,7 +113,7 @@ PARTS: tuple[Part, ...] = (
     Part(
         *("tempest", "simulated", "Tempest on simulated hosts: the Compute API, and scenarios that do not log in"),
         (PYTHON, "-W", "ignore", "-m", "tests.integration.tempest", "--json", RESULT),
-        *(30, reading.suites, ("servers", "services", "tempest")),
+        *(16, reading.suites, ("servers", "services", "tempest")),
     ),
     Part(
         *("tempest", "guests", "Tempest's scenarios that log in, on real guests behind routers"),
@@ -123,12 +123,12 @@ PARTS: tuple[Part, ...] = (
     Part(
         *("clients", "up", "functional tests of three clients on `causeway up`"),
         (PYTHON, "-W", "ignore", "-m", "tests.integration.clients", "--json", RESULT),
-        *(15, reading.suites, ("clients",)),
+        *(20, reading.suites, ("clients",)),
     ),
     Part(
         *("clients", "beside", "the same beside the real services"),
         (PYTHON, "-W", "ignore", "-m", "tests.integration.clients", "--beside", "--json", RESULT),
-        *(25, reading.suites, ("servers", "services", "clients")),
+        *(30, reading.suites, ("servers", "services", "clients")),
     ),
     _bench("calls", "statements, calls and time of each operation", 5, reading.calls, "benchmarks"),
     _bench("downtime", "how long a guest can't be reached", 10, reading.numbers, "benchmarks.downtime"),

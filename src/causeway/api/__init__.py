@@ -38,6 +38,6 @@ To add a resource ``things``:
    What the Compute API had once is in ``gone.py`` (410); what it has and this cloud has not is a line of ``unavailable.py``
    (501), raised when everything else was checked: ``raise Unavailable.THINGS.refusal(f"thing {id}")``. A path that is not in
    the table is 404, and so is one with another method.
-6. Tests: ``tests/functional/api/test_things.py`` with the fixture ``api`` (`tests/functional/conftest.py`):
+6. Tests: ``tests/functional/api/SUBJECT/test_things.py`` with the fixture ``api`` (`tests/functional/conftest.py`):
    ``api.get("/things", version="2.96")``, ``admin.post("/things", {...})`` -> ``answer.status``, ``answer.json``.
 """
