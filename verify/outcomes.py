@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -81,9 +82,11 @@ class Kept:
         return from_dict(json.loads(file.read_text()))
 
     def latest(self, part: str) -> Outcome | None:
-        """The last outcome of any state of the project."""
-        files = self.folder.parent.glob(f"*/{self._file(part, 'json').name}")
-        found = [from_dict(json.loads(file.read_text())) for file in files]
+        """The last outcome of any state of the project. What an earlier form of this program kept is passed over."""
+        found = []
+        for file in self.folder.parent.glob(f"*/{self._file(part, 'json').name}"):
+            with suppress(TypeError):
+                found.append(from_dict(json.loads(file.read_text())))
         return max(found, key=lambda outcome: outcome.began, default=None)
 
     def save(self, outcome: Outcome) -> None:

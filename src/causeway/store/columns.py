@@ -24,20 +24,13 @@ Time = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 class Bounded(sa.String):
     """Text of a limited length, on every database: SQLite keeps any length, and would hide what fails on the others."""
 
-    cache_ok = True
-
     def bind_processor(self, dialect: sa.Dialect) -> Callable[[Any], Any] | None:
-        inner = super().bind_processor(dialect)
-        if dialect.name != "sqlite" or self.length is None:
-            return inner
-        length = self.length
+        return self._check if dialect.name == "sqlite" else super().bind_processor(dialect)
 
-        def check(value: Any) -> Any:
-            if value is not None and len(value) > length:
-                raise sqlite3.DataError(f"value too long for type character varying({length}): {value[:40]}...")
-            return value if inner is None else inner(value)
-
-        return check
+    def _check(self, value: str | None) -> str | None:
+        if value is not None and self.length is not None and len(value) > self.length:
+            raise sqlite3.DataError(f"value too long for type character varying({self.length}): {value[:40]}...")
+        return value
 
     def coerce_compared_value(self, op: Any, value: Any) -> sa.types.TypeEngine[Any]:  # noqa: ARG002
         """What is compared with a column may be longer than it: it is in no row."""

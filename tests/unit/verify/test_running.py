@@ -115,6 +115,13 @@ def test_an_older_outcome_stands_with_its_commit(verify: Verify, project: Path, 
     assert "| some/good | passed |" in page and "| some/better | passed at " in page
 
 
+def test_what_an_earlier_form_of_the_program_kept_is_passed_over(tmp_path: Path) -> None:
+    kept = outcomes.Kept(tmp_path, HERE)
+    (tmp_path / "earlier").mkdir()
+    (tmp_path / "earlier/some-part.json").write_text('{"part": "some/part", "counts": {}}')
+    assert kept.latest("some/part") is None
+
+
 def test_one_that_hangs_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "LOOK", 0.05)
     kept = outcomes.Kept(tmp_path, HERE)

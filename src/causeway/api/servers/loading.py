@@ -87,10 +87,14 @@ def load_in_cell(
         found = load(request, server_id, rule, tags=tags)
     except errors.DatabaseFailed as failure:
         raise _cell_down(request, server_id, rule, action) from failure
+    home = _home(request, server_id, found, action)
+    return _when_snapshot_ended(request, home, tags=tags) if after_snapshot else home
+
+
+def _home(request: ApiRequest, server_id: str, found: listing.Listed, action: str) -> Home:
     if found.cell_uuid is None:
         raise errors.InvalidState.for_action(action, server_id, "vm_state", found.instance.vm_state.value)
-    home = Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))
-    return _when_snapshot_ended(request, home, tags=tags) if after_snapshot else home
+    return Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))
 
 
 def _when_snapshot_ended(request: ApiRequest, home: Home, *, tags: bool = True) -> Home:
@@ -112,13 +116,8 @@ def load_anyones(request: ApiRequest, server_id: str, rule: str, action: str) ->
     try:
         found = load(request, server_id, rule, anyones=True)
     except errors.DatabaseFailed as failure:
-        raise errors.CellDown(
-            f"Cannot '{action}' instance {server_id}: the cell that it is in does not answer now. Try again later."
-        ) from failure
-    if found.cell_uuid is None:
-        raise errors.InvalidState.for_action(action, server_id, "vm_state", found.instance.vm_state.value)
-    home = Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))
-    return _when_snapshot_ended(request, home)
+        raise _does_not_answer(server_id, action) from failure
+    return _when_snapshot_ended(request, _home(request, server_id, found, action))
 
 
 def _cell_down(request: ApiRequest, server_id: str, rule: str, action: str) -> errors.CausewayError:
@@ -127,6 +126,10 @@ def _cell_down(request: ApiRequest, server_id: str, rule: str, action: str) -> e
     if mapping.queued_for_delete or (not request.context.is_admin and mapping.project_id != request.project_id):
         return errors.ServerNotFound(server_id)
     request.authorize(rule, {"project_id": mapping.project_id, "user_id": mapping.user_id})
+    return _does_not_answer(server_id, action)
+
+
+def _does_not_answer(server_id: str, action: str) -> errors.CellDown:
     return errors.CellDown(
         f"Cannot '{action}' instance {server_id}: the cell that it is in does not answer now. Try again later."
     )

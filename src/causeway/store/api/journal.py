@@ -18,7 +18,7 @@ from causeway.model.requesters import Requester
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState, StepRecord
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
 from causeway.store.clock import utc_now
-from causeway.store.columns import RowMapper
+from causeway.store.columns import RowMapper, fitting
 from causeway.store.database import Database
 
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
@@ -182,7 +182,7 @@ def park(database: Database, operation: Operation, parked: str) -> None:
         connection.execute(
             MOVES.update()
             .where(MOVES.c.id == operation.id, MOVES.c.epoch == operation.epoch)
-            .values(owner=None, lease_until=utc_now(), parked=parked[:255], state=state.value)
+            .values(owner=None, lease_until=utc_now(), parked=fitting(parked, MOVES.c.parked), state=state.value)
         )
 
 
