@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from causeway.model.states import VmState
@@ -32,6 +33,8 @@ def boot(site: Site, flow: Flow, count: int) -> list[str]:
     ]
     for uuid in made:
         wait(site, uuid, VmState.ACTIVE)
+        # Users see the server before its build is written down as ended.
+        assert until(partial(look.is_settled, site, uuid), bool)
         site.guests.mark(uuid, mark(uuid))
     return made
 

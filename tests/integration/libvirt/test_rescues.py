@@ -15,6 +15,9 @@ from causeway.virt.driver import GuestSpec, Rescue
 from causeway.virt.libvirt.commands import run
 from tests.integration.libvirt.lab_guests import Cloud, Console, Guest, image_lines
 
+# A guest boots three times and more.
+pytestmark = pytest.mark.timeout(300)
+
 
 def spec_of(guest: Guest, *, again: bool = False, **image: str) -> GuestSpec:
     """As a compute makes it: without volumes, unless all disks stay in place. ``again``: its disk is there."""
