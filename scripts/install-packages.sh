@@ -21,7 +21,7 @@ packages="
     strace
 "
 [ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server openvswitch-switch
-    iptables haproxy ethtool iputils-arping
+    iptables haproxy ethtool iputils-arping radvd
     chromium chromium-driver"
 
 missing=""

@@ -95,6 +95,8 @@ def postgresql(folder: Path) -> Server:
         "port": port,
         "unix_socket_directories": data,
         "fsync": "off",
+        # Neutron's joins look costly, so that each is compiled, which takes far longer than to run it on tables this small.
+        "jit": "off",
         "max_connections": 1000,
     }
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]

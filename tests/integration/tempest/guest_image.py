@@ -10,7 +10,7 @@ from causeway.virt.lab.guest_image import Additions, GuestImage, build_guest_ima
 
 _PACKAGES = ("dropbear-bin", "libtomcrypt1", "libtommath1")
 _APPLETS = (
-    "awk basename cmp curl dirname env false find free head hostname id ifconfig less ln lsmod mkfs.vfat mknod more mv "
+    "awk basename cmp curl dirname env false find free head hostname id ifconfig less ln lsmod mkdosfs mknod more mv "
     "nslookup pgrep pidof ping6 printenv readlink realpath rmdir route seq stat stty sysctl tee timeout tty udhcpc6 uniq "
     "uptime usleep vi which whoami xargs"
 )
@@ -23,7 +23,8 @@ export PATH=/bin
 for module in fat vfat nls_cp437 nls_ascii nls_iso8859-1 nls_utf8; do
     [ -f "/lib/$module.ko" ] && insmod "/lib/$module.ko" 2>/dev/null
 done
-mkdir -p /mnt /tmp /root/.ssh /dev/pts /var/run /etc/dropbear
+mkdir -p /mnt /tmp /root/.ssh /dev/pts /etc/dropbear /var
+ln -s /run /var/run
 chmod 700 /root /root/.ssh
 mount -t devpts devpts /dev/pts
 echo 'root:x:0:0:root:/root:/bin/sh' > /etc/passwd
@@ -42,7 +43,7 @@ echo "CAUSEWAY-KEY $(cut -c 1-30 $keys)" > /dev/console
 """
 _SCRIPTS = {
     "sudo": 'exec "$@"',
-    "mkfs": 'for device in "$@"; do :; done\nexec mkfs.vfat "$device"',
+    "mkfs": 'for device in "$@"; do :; done\nexec mkdosfs "$device"',
     # of URL, and of "-X POST -d DATA URL"
     "curl": 'if [ "$1" = -X ]; then\n  exec wget -q -O - --post-data "$4" "$5"\nfi\nexec wget -q -O - "$1"',
     # of "-L LABEL -o device", for the labels of CD-ROMs

@@ -35,7 +35,7 @@ OPTIONS = {
     "DEFAULT": {**real.OPTIONS["DEFAULT"], "shelved_offload_time": 0},
 }
 _SECRET = "of-agent-and-service"
-_PROGRAMS = ("iptables", "haproxy", "ethtool", "arping")
+_PROGRAMS = ("iptables", "haproxy", "ethtool", "arping", "radvd")
 
 
 def missing() -> str | None:

@@ -49,6 +49,8 @@ def prepare(cloud: Cloud | GuestsBehindRouters, directory: Path) -> Path:
     if real:
         options["validation"] = LOGIN
         options["compute"]["hypervisor_type"] = "QEMU"
+        # Routers announce them.
+        options["network-feature-enabled"]["ipv6_subnet_attributes"] = "true"
     features = options["compute-feature-enabled"]
     features |= dict.fromkeys(ONLY_REAL, str(real)) | dict.fromkeys(ONLY_SIMULATED, str(not real))
     configured = directory / "tempest.conf"

@@ -75,6 +75,7 @@ bound|renew)
     [ -n "$mtu" ] && ip link set "$interface" mtu "$mtu"
     [ -n "$router" ] && [ "$interface" = eth0 ] && ip route replace default via "${router%% *}"
     [ -n "$hostname" ] && [ "$interface" = eth0 ] && [ ! -e /run/named ] && hostname "$hostname"
+    [ -n "$dns" ] && printf 'nameserver %s\n' $dns > /etc/resolv.conf
     if [ "$(cat "/run/ip.$interface" 2>/dev/null)" != "$ip" ]; then
         echo "$ip" > "/run/ip.$interface"
         mac=$(cat "/sys/class/net/$interface/address")
@@ -92,7 +93,7 @@ interfaces() {
         [ -e "/run/dhcp.$name" ] && continue
         : > "/run/dhcp.$name"
         ip link set "$name" up
-        udhcpc -i "$name" -s /dhcp.sh -f -t 30 -T 1 -A 1 -O mtu -O hostname >/dev/null 2>&1 &
+        udhcpc -i "$name" -p "/run/udhcpc.$name.pid" -s /dhcp.sh -f -t 30 -T 1 -A 1 -O mtu -O hostname >/dev/null 2>&1 &
     done
     for seen in /run/dhcp.*; do
         name=${seen#/run/dhcp.}
