@@ -13,6 +13,8 @@ from causeway.api.schemas import common
 from causeway.api.servers import loading, volume_swap
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
+from causeway.model.server_actions import ServerAction
+from causeway.model.states import TaskState
 from causeway.operations.volume_snapshots import SnapshotMemory
 
 RULE = "os_compute_api:os-assisted-volume-snapshots:"
@@ -43,8 +45,14 @@ def create(request: ApiRequest) -> Response:
     wanted = request.body["snapshot"]
     volume_id, info = wanted["volume_id"], wanted["create_info"]
     _check_name(info["new_file"])
-    home = _home(request, RULE + "create", volume_id)
-    _ask(request, home, operations.SNAPSHOT_VOLUME, SnapshotMemory(volume_id, info["snapshot_id"], info["new_file"]))
+    home, action = _home(request, RULE + "create", volume_id)
+    _ask(
+        request,
+        home,
+        action,
+        operations.SNAPSHOT_VOLUME,
+        SnapshotMemory(volume_id, info["snapshot_id"], info["new_file"]),
+    )
     return Response(200, {"snapshot": {"id": info.get("id"), "volumeId": volume_id}})
 
 
@@ -60,9 +68,9 @@ def delete(request: ApiRequest, snapshot_id: str) -> Response:
             _check_name(name)
     if into is not None and merged is None:
         raise errors.BadRequest("delete_info names a merge_target_file, and no file_to_merge.")
-    home = _home(request, RULE + "delete", info["volume_id"])
+    home, action = _home(request, RULE + "delete", info["volume_id"])
     memory = SnapshotMemory(info["volume_id"], snapshot_id, merged=merged, into=into)
-    _ask(request, home, operations.MERGE_VOLUME_FILES, memory)
+    _ask(request, home, action, operations.MERGE_VOLUME_FILES, memory)
     return Response(204)
 
 
@@ -72,8 +80,8 @@ def _check_name(name: Any) -> None:
         raise errors.BadRequest("The files of a volume are given by their names, without a folder.")
 
 
-def _home(request: ApiRequest, rule: str, volume_id: str) -> Home:
-    """The server that has the volume. What keeps it from being done is 400, as in the field, also what is a conflict."""
+def _home(request: ApiRequest, rule: str, volume_id: str) -> tuple[Home, ServerAction]:
+    """The server that has the volume, and what is done to it. Whatever forbids that is 400, as in the field, also a conflict."""
     try:
         volume = request.services.volumes.show(request.context, volume_id)
     except errors.VolumeNotFound as missing:
@@ -85,16 +93,18 @@ def _home(request: ApiRequest, rule: str, volume_id: str) -> Home:
     action = server_actions.SNAPSHOT_VOLUME
     try:
         home = loading.load_anyones(request, servers[0], rule, action.name)
+        if home.instance.task_state is TaskState.IMAGE_SNAPSHOT_PENDING:
+            action = server_actions.SNAPSHOT_FOR_IMAGE
         loading.check_action(request, home.instance, action)
         volume_swap.check_host(request, home, action.name)
     except (errors.Conflict, errors.ServerNotFound) as refusal:
         raise errors.BadRequest(refusal.message) from refusal
-    return home
+    return home, action
 
 
-def _ask(request: ApiRequest, home: Home, recipe: str, memory: SnapshotMemory) -> None:
+def _ask(request: ApiRequest, home: Home, action: ServerAction, recipe: str, memory: SnapshotMemory) -> None:
     try:
-        loading.ask_for(request, home, server_actions.SNAPSHOT_VOLUME, recipe, memory)
+        loading.ask_for(request, home, action, recipe, memory)
     except errors.Conflict as refusal:
         raise errors.BadRequest(refusal.message) from refusal
 

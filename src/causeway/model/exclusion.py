@@ -26,8 +26,10 @@ class Work(StrEnum):
     SHELVE = "shelve, offload"
     UNSHELVE = "unshelve"
     IMAGE = "create image, create backup"
+    VOLUME_IMAGE = "create image of a server on a volume"
     DEVICE = "attach or detach a volume or a port"
-    VOLUME = "swap a volume, assisted snapshot of a volume, refresh of an attachment"
+    VOLUME = "swap a volume, refresh of an attachment"
+    SNAPSHOT = "assisted snapshot of a volume"
     POWER = "start, stop"
     GUEST = "soft reboot, pause, unpause, suspend, resume, change of a password, crash dump"
     HARD_REBOOT = "hard reboot"
@@ -69,7 +71,9 @@ _AT_THEIR_END: dict[Work, Rule] = dict.fromkeys(
         Work.SHELVE,
         Work.UNSHELVE,
         Work.IMAGE,
+        Work.VOLUME_IMAGE,
         Work.VOLUME,
+        Work.SNAPSHOT,
     ),
     Rule.AT_ITS_END,
 )
@@ -89,7 +93,9 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.SHELVE: Rule.INSTEAD,
         Work.UNSHELVE: Rule.INSTEAD,
         Work.IMAGE: Rule.INSTEAD,
+        Work.VOLUME_IMAGE: Rule.INSTEAD,
         Work.VOLUME: Rule.INSTEAD,
+        Work.SNAPSHOT: Rule.INSTEAD,
         # Theirs is the server's host, which may be down; they find that the server is gone.
         Work.DEVICE: Rule.BESIDE,
         Work.POWER: Rule.BESIDE,
@@ -110,7 +116,9 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.SHELVE: Rule.CANCELS,
         Work.UNSHELVE: Rule.CANCELS,
         Work.IMAGE: Rule.CANCELS,
+        Work.VOLUME_IMAGE: Rule.CANCELS,
         Work.VOLUME: Rule.CANCELS,
+        Work.SNAPSHOT: Rule.CANCELS,
         Work.DEVICE: Rule.BESIDE,
         Work.POWER: Rule.BESIDE,
         Work.GUEST: Rule.BESIDE,
@@ -122,8 +130,11 @@ _RULES: dict[Work, dict[Work, Rule]] = {
     Work.UNSHELVE: _AT_THEIR_END,
     # The host does one thing to a guest at a time.
     Work.IMAGE: _AT_THEIR_END | {Work.DEVICE: Rule.BESIDE},
+    Work.VOLUME_IMAGE: _AT_THEIR_END | {Work.DEVICE: Rule.BESIDE},
     # The hypervisor copies a disk, or changes the files below it: whoever starts the guest has to know which it stands on.
     Work.VOLUME: _AT_THEIR_END,
+    # The image waits for the snapshots that block storage asks for, or has deleted those that it made.
+    Work.SNAPSHOT: _AT_THEIR_END | {Work.VOLUME_IMAGE: Rule.BESIDE},
     # What works on the server knows its devices: it has to have ended.
     Work.DEVICE: {Work.DEVICE: Rule.BESIDE},
     Work.POWER: {Work.DEVICE: Rule.BESIDE},
@@ -177,7 +188,7 @@ WORK_OF_TASK: dict[TaskState, Work] = {
     TaskState.SHELVING_OFFLOADING: Work.SHELVE,
     TaskState.UNSHELVING: Work.UNSHELVE,
     TaskState.SWAPPING_VOLUME: Work.VOLUME,
-    TaskState.SNAPSHOTTING_VOLUME: Work.VOLUME,
+    TaskState.SNAPSHOTTING_VOLUME: Work.SNAPSHOT,
     TaskState.REFRESHING_ATTACHMENT: Work.VOLUME,
 }
 

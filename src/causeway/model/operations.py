@@ -88,6 +88,9 @@ MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_VOLUME_IMAGE, CREATE_BACKUP, SHELVE
 # from being done is refused.
 NOT_WAITED_FOR = OF_DEVICES | {DELETE}
 
+# Those that begin beside the image of a server on a volume: it waits for them.
+BESIDE_VOLUME_IMAGE = frozenset({SNAPSHOT_VOLUME, MERGE_VOLUME_FILES})
+
 # recipe -> the task of the server from the request's acceptance on; None: it has none.
 TASKS: dict[str, TaskState | None] = {
     "resize": server_actions.RESIZE.begins,
@@ -137,7 +140,7 @@ WORK: dict[str, Work] = {
     "same_cell_revert": Work.REVERT,
     "cross_cell_revert": Work.REVERT,
     CREATE_IMAGE: Work.IMAGE,
-    CREATE_VOLUME_IMAGE: Work.IMAGE,
+    CREATE_VOLUME_IMAGE: Work.VOLUME_IMAGE,
     CREATE_BACKUP: Work.IMAGE,
     REBUILD: Work.REBUILD,
     REBUILD_VOLUME: Work.REBUILD,
@@ -155,8 +158,8 @@ WORK: dict[str, Work] = {
     RESCUE: Work.RESCUE,
     UNRESCUE: Work.RESCUE,
     SWAP_VOLUME: Work.VOLUME,
-    SNAPSHOT_VOLUME: Work.VOLUME,
-    MERGE_VOLUME_FILES: Work.VOLUME,
+    SNAPSHOT_VOLUME: Work.SNAPSHOT,
+    MERGE_VOLUME_FILES: Work.SNAPSHOT,
     REFRESH_ATTACHMENT: Work.VOLUME,
     ATTACH_VOLUME: Work.DEVICE,
     DETACH_VOLUME: Work.DEVICE,

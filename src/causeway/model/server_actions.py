@@ -311,10 +311,12 @@ SWAP_VOLUME = _action(
 )
 SNAPSHOT_VOLUME = _action(
     "volume_snapshot",
-    Work.VOLUME,
+    Work.SNAPSHOT,
     TaskState.SNAPSHOTTING_VOLUME,
     *(VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED, VmState.RESIZED),
     lockable=False,
 )
+# The image of a server on a volume asks block storage for snapshots, which asks for this: the server keeps the image's task.
+SNAPSHOT_FOR_IMAGE = replace(SNAPSHOT_VOLUME, task=frozenset({TaskState.IMAGE_SNAPSHOT_PENDING}), begins=None)
 # Operators ask for it by a command.
 REFRESH_ATTACHMENT = _action("refresh_volume_attachment", Work.VOLUME, TaskState.REFRESHING_ATTACHMENT, VmState.STOPPED)

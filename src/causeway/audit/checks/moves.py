@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Severity
-from causeway.model.operations import DELETE, NOT_WAITED_FOR, Operation
+from causeway.model.operations import BESIDE_VOLUME_IMAGE, CREATE_VOLUME_IMAGE, DELETE, NOT_WAITED_FOR, Operation
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
 
@@ -68,9 +68,12 @@ def without_owner(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
     by_server: dict[str, list[str]] = {}
+    with_images = {move.instance_uuid for move in _active(snapshot) if move.recipe == CREATE_VOLUME_IMAGE}
     for move in _active(snapshot):
         # A confirm or revert may have been asked for already: it waits for the end of its resize. A delete has it confirmed.
         if move.recipe in NOT_WAITED_FOR:
+            continue
+        if move.recipe in BESIDE_VOLUME_IMAGE and move.instance_uuid in with_images:
             continue
         if move.state is not SagaState.REQUESTED and move.state not in NOT_ACCEPTED:
             by_server.setdefault(move.instance_uuid, []).append(move.id)

@@ -13,7 +13,13 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway import errors, metrics
-from causeway.model.operations import NOT_WAITED_FOR, Operation, OperationBrief
+from causeway.model.operations import (
+    BESIDE_VOLUME_IMAGE,
+    CREATE_VOLUME_IMAGE,
+    NOT_WAITED_FOR,
+    Operation,
+    OperationBrief,
+)
 from causeway.model.requesters import Requester
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState, StepRecord
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
@@ -49,6 +55,7 @@ _MUST_WAIT = sa.exists().where(
     # One that is not accepted is the request of somebody who was slower than this one's, and is about to be refused.
     _EARLIER.c.state.not_in([*_NOT_ACCEPTED, *_ENDED]),
     _EARLIER.c.recipe.not_in(NOT_WAITED_FOR),
+    sa.or_(_EARLIER.c.recipe != CREATE_VOLUME_IMAGE, MOVES.c.recipe.not_in(BESIDE_VOLUME_IMAGE)),
 )
 # Two requests for a server meet at its mapping, which both take.
 _HOLD = (

@@ -15,6 +15,7 @@ import pytest
 
 from causeway import errors
 from causeway.clients import volume_migrations as volumes
+from causeway.clients.volume import VolumeClient
 from tests.functional.servers.moves_cloud import Cloud, until
 
 
@@ -186,3 +187,120 @@ def test_what_is_refused(cloud: Cloud, server: Any, volume: Any) -> None:
     cloud.wait(server, "SUSPENDED")
     assert ask(cloud, volume, snapshot_id, "new").status_code == 400
     assert [move for move in cloud.moves(server) if move.recipe == "snapshot_volume"] == []
+
+
+class StorageOfFiles:
+    """Block storage whose volumes are files on one another, in front of devcloud's, which copies whole volumes.
+
+    It asks for an assisted snapshot before a snapshot is available, and for a merge before one is gone.
+    """
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+        self._made: dict[str, Any] = {}
+        self._create, self._delete = VolumeClient.create_snapshot, VolumeClient.delete_snapshot
+        self.asked: list[tuple[str, int]] = []
+        # The volume whose new file is missing.
+        self.broken = ""
+
+    def create(self, client: VolumeClient, context: Any, volume_id: str, **named: Any) -> str:
+        found = self._create(client, context, volume_id, **named)
+        until(lambda: shown(self._cloud, found)["status"], lambda seen: seen == "available", "the snapshot")
+        self._reset(found, "creating")
+        volume = self._cloud.admin.block_storage.get_volume(volume_id)
+        server_id = volume.attachments[0]["server_id"]
+        driver = self._cloud.driver(self._cloud.admin.compute.get_server(server_id).compute_host)
+        devices = {each.volume_id: each.path for each in driver.files.guests[server_id].volumes}
+        if volume_id != self.broken:
+            Path(devices[volume_id]).with_name(found).touch()
+        self._made[found] = volume
+        threading.Thread(target=self._ask, args=(volume, found)).start()
+        return found
+
+    def delete(self, client: VolumeClient, context: Any, snapshot_id: str) -> None:
+        if snapshot_id in self._made and shown(self._cloud, snapshot_id)["status"] == "available":
+            self._reset(snapshot_id, "deleting")
+            answer = merge(self._cloud, self._made[snapshot_id].id, snapshot_id)
+            self.asked.append(("merge", answer.status_code))
+            until(lambda: progress(self._cloud, snapshot_id), lambda seen: seen == ("deleting", "90%"), "the merge")
+            self._reset(snapshot_id, "available")
+        self._delete(client, context, snapshot_id)
+
+    def _ask(self, volume: Any, snapshot_id: str) -> None:
+        answer = ask(self._cloud, volume, snapshot_id, snapshot_id)
+        self.asked.append(("snapshot", answer.status_code))
+        if answer.status_code != 200:
+            self._reset(snapshot_id, "error")
+            return
+        done = [("creating", "90%")]
+        ended = until(
+            lambda: progress(self._cloud, snapshot_id),
+            lambda seen: seen in done or seen[0] == "error",
+            "the hypervisor",
+        )
+        if ended in done:
+            self._reset(snapshot_id, "available")
+
+    def _reset(self, snapshot_id: str, status: str) -> None:
+        path = f"/snapshots/{snapshot_id}/action"
+        assert self._cloud.admin.block_storage.post(path, json={"os-reset_status": {"status": status}}).ok
+
+
+@pytest.fixture
+def storage(cloud: Cloud) -> Iterator[StorageOfFiles]:
+    cloud.needs_devcloud("volumes are files that the test makes")
+    found = StorageOfFiles(cloud)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(VolumeClient, "create_snapshot", lambda *given, **named: found.create(*given, **named))
+        patched.setattr(VolumeClient, "delete_snapshot", lambda *given: found.delete(*given))
+        yield found
+    cloud.clean()
+    for image in cloud.admin.image.images(name="copy"):
+        cloud.admin.image.delete_image(image)
+    for snapshot in copies(cloud):
+        cloud.admin.block_storage.delete_snapshot(snapshot)
+    until(lambda: copies(cloud), lambda left: not left, "the snapshots to go")
+
+
+def copies(cloud: Cloud) -> list[Any]:
+    snapshots = cloud.admin.block_storage.snapshots(all_projects=True)
+    return [each for each in snapshots if each.name == "snapshot for copy"]
+
+
+def image_of_both_volumes(cloud: Cloud, storage: StorageOfFiles, *, is_whole: bool) -> tuple[Any, str]:
+    """A server on a volume with another one, and the id of the image that it was asked for."""
+    server = cloud.boot_from_volume()
+    data = cloud.volume()
+    cloud.attach(server, data)
+    storage.broken = "" if is_whole else data.id
+    body = {"createImage": {"name": "copy"}}
+    answer = cloud.member.compute.post(f"/servers/{server.id}/action", json=body, microversion="2.96")
+    assert answer.status_code == 202, answer.text
+    return server, answer.json()["image_id"]
+
+
+def test_an_image_of_a_server_on_a_volume_is_not_in_the_way_of_its_own_snapshots(
+    cloud: Cloud, storage: StorageOfFiles
+) -> None:
+    server, image_id = image_of_both_volumes(cloud, storage, is_whole=True)
+    image = until(
+        lambda: cloud.admin.image.find_image(image_id), lambda found: found is None or found.status == "active", "it"
+    )
+    assert image is not None
+    assert storage.asked == [("snapshot", 200)] * 2
+    shown = cloud.wait(server, "ACTIVE")
+    assert shown.task_state is None
+    files = [Path(each.path).name for each in cloud.driver(shown.compute_host).files.guests[server.id].volumes]
+    named = {each["snapshot_id"] for each in json.loads(image.properties["block_device_mapping"])}
+    assert set(files) == named
+    # Nothing stands in the way of what its user asks for next.
+    cloud.member.compute.pause_server(server.id)
+    cloud.wait(server, "PAUSED")
+
+
+def test_snapshots_of_an_image_that_fails_are_merged_and_deleted(cloud: Cloud, storage: StorageOfFiles) -> None:
+    server, image_id = image_of_both_volumes(cloud, storage, is_whole=False)
+    until(lambda: cloud.admin.image.find_image(image_id), lambda found: found is None, "the image to go")
+    assert cloud.wait(server, "ACTIVE").task_state is None
+    assert ("merge", 204) in storage.asked
+    assert copies(cloud) == []
