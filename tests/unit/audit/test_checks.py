@@ -34,7 +34,14 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
 from causeway.model.migration import Migration
-from causeway.model.operations import DELETE, LIVE_MIGRATION, Operation
+from causeway.model.operations import (
+    CREATE_IMAGE,
+    CREATE_VOLUME_IMAGE,
+    DELETE,
+    LIVE_MIGRATION,
+    SNAPSHOT_VOLUME,
+    Operation,
+)
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import AttachmentPair, MoveMemory
@@ -204,6 +211,13 @@ def test_two_moves_of_a_server_are_one_too_many() -> None:
     other = move()
     other.id, other.migration_uuid = "other", "another"
     assert kinds(moves.more_than_one, cloud(record(), moves=[move(), other])) == ["move.more_than_one"]
+
+
+@pytest.mark.parametrize(("recipe", "found"), [(CREATE_VOLUME_IMAGE, []), (CREATE_IMAGE, ["move.more_than_one"])])
+def test_an_image_of_volumes_and_its_snapshot_are_not_too_many(recipe: str, found: list[str]) -> None:
+    image, snapshot = move(recipe=recipe), move(recipe=SNAPSHOT_VOLUME)
+    snapshot.id, snapshot.migration_uuid = "other", "another"
+    assert kinds(moves.more_than_one, cloud(record(), moves=[image, snapshot])) == found
 
 
 # hosts
