@@ -30,12 +30,17 @@ mount -t devpts devpts /dev/pts
 echo 'root:x:0:0:root:/root:/bin/sh' > /etc/passwd
 echo 'root:x:0:' > /etc/group
 LD_LIBRARY_PATH=/opt/ssh dropbear -R -E -s -p 22 2>/dev/null
+wait_for_name() {
+    tries=0
+    while [ ! -e /run/named ] && [ $tries -lt 60 ]; do sleep 1; tries=$((tries + 1)); done
+}
 keys=/root/.ssh/authorized_keys config=/config/openstack/latest/meta_data.json
 service=http://169.254.169.254/latest/meta-data/public-keys/0/openssh-key
 while [ ! -s $keys ]; do
     sed -n 's/.*"public_keys": *{"[^"]*": *"\\([^"\\\\]*\\).*/\\1/p' $config > /run/keys 2>/dev/null
     [ -s /run/keys ] || timeout 10 wget -q -O /run/keys $service 2>/dev/null
-    [ -s /run/keys ] && mv /run/keys $keys
+    # Who can log in finds the server's name.
+    [ -s /run/keys ] && wait_for_name && mv /run/keys $keys
     chmod 600 $keys 2>/dev/null
     sleep 1
 done

@@ -64,7 +64,7 @@ _PORT = record(
         "net_id": UUID,
         "port_id": UUID,
         "mac_addr": MAC,
-        "port_state": enum("ACTIVE", "DOWN"),
+        "port_state": enum("ACTIVE", "BUILD", "DOWN", "ERROR", "N/A"),
         "fixed_ips": many(record({"subnet_id": UUID, "ip_address": IP})),
         "tag": since(70, null(TEXT)),
     }

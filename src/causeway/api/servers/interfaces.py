@@ -10,6 +10,7 @@ from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, schemas
 from causeway.api.servers.create_networks import EXTERNAL
+from causeway.clients.network_info import order_ports
 from causeway.model import operations, server_actions
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.operations.interfaces import DetachMemory
@@ -19,39 +20,56 @@ RULE = "os_compute_api:os-attach-interfaces:"
 _COLUMNS = frozenset({"network_info"})
 
 
-def _view(request: ApiRequest, vif: Vif) -> dict[str, Any]:
+def _view(request: ApiRequest, port: dict[str, Any], tag: str | None) -> dict[str, Any]:
+    """``port``: as the network service shows it. ``tag``: of the device in the guest."""
     shown: dict[str, Any] = {
-        "net_id": vif.network_id,
-        "port_id": vif.id,
-        "mac_addr": vif.address,
-        "port_state": "ACTIVE" if vif.active else "DOWN",
-        "fixed_ips": [{"subnet_id": ip.subnet_id, "ip_address": ip.address} for ip in vif.fixed_ips],
+        "net_id": port["network_id"],
+        "port_id": port["id"],
+        "mac_addr": port["mac_address"],
+        "port_state": port["status"],
+        "fixed_ips": [{name: ip[name] for name in ("subnet_id", "ip_address")} for ip in port.get("fixed_ips") or []],
     }
     if request.version >= (2, 70):
-        shown["tag"] = vif.tag
+        shown["tag"] = tag
     return shown
 
 
-def _load(request: ApiRequest, server_id: str, rule: str) -> list[Vif]:
-    return loading.load(request, server_id, RULE + rule, columns=_COLUMNS, tags=False).instance.network_info
+def _attached_view(request: ApiRequest, vif: Vif) -> dict[str, Any]:
+    """What a port is when it was attached: the network service may still have to set it up."""
+    ips = [{"subnet_id": ip.subnet_id, "ip_address": ip.address} for ip in vif.fixed_ips]
+    status = "ACTIVE" if vif.active else "DOWN"
+    port = {"id": vif.id, "network_id": vif.network_id, "mac_address": vif.address, "status": status, "fixed_ips": ips}
+    return _view(request, port, vif.tag)
 
 
-def _one(vifs: list[Vif], server_id: str, port_id: str) -> Vif:
-    for vif in vifs:
-        if vif.id == port_id:
-            return vif
-    raise errors.PortNotFound(f"Instance {server_id} does not have a port with id {port_id}")
+def _load(request: ApiRequest, server_id: str, rule: str) -> dict[str, Vif]:
+    """The ports in the server's record, by their ids."""
+    instance = loading.load(request, server_id, RULE + rule, columns=_COLUMNS, tags=False).instance
+    return {vif.id: vif for vif in instance.network_info}
+
+
+def _tag(known: dict[str, Vif], port_id: str) -> str | None:
+    return known[port_id].tag if port_id in known else None
+
+
+def _not_there(server_id: str, port_id: str) -> errors.PortNotFound:
+    return errors.PortNotFound(f"Instance {server_id} does not have a port with id {port_id}")
 
 
 @handler(answer=server_parts.PORTS)
 def index(request: ApiRequest, server_id: str) -> Response:
-    return Response(200, {"interfaceAttachments": [_view(request, vif) for vif in _load(request, server_id, "list")]})
+    known = _load(request, server_id, "list")
+    ports = order_ports(request.services.network.ports_of_server(request.context, server_id), list(known))
+    return Response(200, {"interfaceAttachments": [_view(request, port, _tag(known, port["id"])) for port in ports]})
 
 
 @handler(answer=server_parts.PORT)
 def show(request: ApiRequest, server_id: str, port_id: str) -> Response:
-    vif = _one(_load(request, server_id, "show"), server_id, port_id)
-    return Response(200, {"interfaceAttachment": _view(request, vif)})
+    known = _load(request, server_id, "show")
+    port = request.services.network.show_port(request.context, port_id)
+    if port.get("device_id") != server_id:
+        raise _not_there(server_id, port_id)
+    return Response(200, {"interfaceAttachment": _view(request, port, _tag(known, port_id))})
 
 
 @handler(body=schemas.ATTACH_INTERFACE, answer=server_parts.PORT)
@@ -77,13 +95,14 @@ def create(request: ApiRequest, server_id: str) -> Response:
         external = request.allows(EXTERNAL, {"project_id": project_id, "user_id": home.instance.user_id})
         [asked] = request.services.network.validate_networks(request.context, [asked], 1, project_id, external=external)
     vif = request.services.conductor.add_port(request.context, instance_uuid=server_id, requested=asked)
-    return Response(200, {"interfaceAttachment": _view(request, vif)})
+    return Response(200, {"interfaceAttachment": _attached_view(request, vif)})
 
 
 @handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, server_id: str, port_id: str) -> Response:
     home = loading.load_for_action(request, server_id, RULE + "delete", server_actions.DETACH_INTERFACE)
-    _one(home.instance.network_info, server_id, port_id)
+    if port_id not in {vif.id for vif in home.instance.network_info}:
+        raise _not_there(server_id, port_id)
     hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
     ask_at_once(request.services, request.context, server_id, operations.DETACH_INTERFACE, DetachMemory(port_id))
     return Response(202)

@@ -137,8 +137,13 @@ instance_data() {
         source=METADATA data=/run/metadata
         mkdir -p $data
         wait_for_address
-        for name in meta_data.json user_data; do fetch "/openstack/latest/$name" > "$data/$name"; done
-        [ -s $data/meta_data.json ] || return
+        # The network may let the guest through a while after it boots; many guests have no metadata service at all.
+        tries=0
+        while fetch /openstack/latest/meta_data.json > $data/meta_data.json; [ ! -s $data/meta_data.json ]; do
+            [ $tries -lt 30 ] || return
+            sleep 2; tries=$((tries + 1))
+        done
+        fetch /openstack/latest/user_data > $data/user_data
     fi
     name=$(sed -n 's/.*"hostname": *"\([^"]*\)".*/\1/p' $data/meta_data.json 2>/dev/null)
     [ -n "$name" ] && : > /run/named && hostname "$name"

@@ -46,6 +46,7 @@ class Tried:
         self._app, self._cloud, self._admin = app, cloud, admin
         self.by_class: Counter[int] = Counter()
         self.wrong: list[Any] = []
+        self.server_id = ""
         self._ids = self._things()
 
     def _things(self) -> dict[str, str]:
@@ -93,7 +94,20 @@ class Tried:
             attachment_id=PORT,
         )
         block_devices.add(self._cloud.cell("cell1"), volume)
-        return str(server.uuid)
+        self.server_id = str(server.uuid)
+        return self.server_id
+
+    def port(self) -> dict[str, Any]:
+        """The newest server's, as the network service shows it."""
+        return {
+            "id": PORT,
+            "network_id": NETWORK,
+            "mac_address": "fa:16:3e:00:00:01",
+            "status": "ACTIVE",
+            "device_id": self.server_id,
+            "security_groups": [],
+            "fixed_ips": [{"subnet_id": NETWORK, "ip_address": "192.0.2.5"}],
+        }
 
     def routes(self, table: list[Route], minor: int) -> None:
         said = openapi.description(table, versions.Version(2, minor))
@@ -153,7 +167,6 @@ def give_answers(conductor: Any, images: Any, network: Any, volumes: Any) -> Non
     network.answers |= {
         "validate_networks": lambda _context, asked, *_given, **_more: asked,
         "security_group_ids": lambda _context, _project, names: [NETWORK for _name in names],
-        "ports_of_server": [{"id": PORT, "security_groups": [], "fixed_ips": []}],
         "change_port": lambda _context, port, _change: port,
         "group_names": lambda _ports: {},
         "list_networks": [],
@@ -166,6 +179,7 @@ def give_answers(conductor: Any, images: Any, network: Any, volumes: Any) -> Non
 def tried(app: Any, cloud: Any, admin: Any, conductor: Any, images: Any, network: Any, volumes: Any) -> Iterator[Tried]:
     give_answers(conductor, images, network, volumes)
     made = Tried(app, cloud, admin)
+    network.answers |= {"ports_of_server": lambda *_: [made.port()], "show_port": lambda *_: made.port()}
     yield made
     assert made.wrong == []
 

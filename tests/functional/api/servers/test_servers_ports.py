@@ -29,9 +29,23 @@ def server(cloud: Any) -> Instance:
     return server_with_parts(cloud)
 
 
+def as_shown(server: Instance, **fields: Any) -> dict[str, Any]:
+    """The server's port as the network service has it."""
+    return {
+        "id": PORT,
+        "network_id": NETWORK,
+        "mac_address": "fa:16:3e:00:00:01",
+        "status": "ACTIVE",
+        "device_id": server.uuid,
+        "fixed_ips": [{"subnet_id": OTHER, "ip_address": "10.0.0.5"}],
+        **fields,
+    }
+
+
 class TestInterfaces:
-    def test_ports_are_listed_and_shown(self, api: Any, server: Instance) -> None:
+    def test_ports_are_listed_and_shown(self, api: Any, network: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/os-interface"
+        network.answers |= {"ports_of_server": [as_shown(server)], "show_port": as_shown(server)}
         port = {
             "net_id": NETWORK,
             "port_id": PORT,
@@ -41,7 +55,22 @@ class TestInterfaces:
         }
         assert api.get(path, version="2.69").json == {"interfaceAttachments": [port]}
         assert api.get(f"{path}/{PORT}").json == {"interfaceAttachment": port | {"tag": "nic"}}
-        assert api.get(f"{path}/{NETWORK}").status == 404
+
+    def test_a_port_is_as_the_network_service_has_it_by_now(self, api: Any, network: Any, server: Instance) -> None:
+        """The record has it as it was when the server got it: a port comes up afterwards, and may get other addresses."""
+        path = f"/servers/{server.uuid}/os-interface"
+        port = as_shown(server, status="BUILD", fixed_ips=[{"subnet_id": OTHER, "ip_address": "10.0.0.6"}])
+        network.answers |= {"ports_of_server": [port], "show_port": port}
+        [listed], shown = api.get(path).json["interfaceAttachments"], api.get(f"{path}/{PORT}").json
+        assert (listed["port_state"], listed["fixed_ips"][0]["ip_address"]) == ("BUILD", "10.0.0.6")
+        assert shown == {"interfaceAttachment": listed}
+
+    def test_a_port_of_another_server_or_none_is_not_shown(self, api: Any, network: Any, server: Instance) -> None:
+        path = f"/servers/{server.uuid}/os-interface/{PORT}"
+        network.answers["show_port"] = as_shown(server, device_id=OTHER)
+        assert api.get(path).fault == "itemNotFound"
+        network.answers["show_port"] = errors.PortNotFound("no such port")
+        assert api.get(path).fault == "itemNotFound"
 
     def test_ports_are_attached_and_detached(
         self, api: Any, cloud: Any, conductor: Any, network: Any, server: Instance
