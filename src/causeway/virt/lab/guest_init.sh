@@ -146,7 +146,8 @@ instance_data() {
         fetch /openstack/latest/user_data > $data/user_data
     fi
     name=$(sed -n 's/.*"hostname": *"\([^"]*\)".*/\1/p' $data/meta_data.json 2>/dev/null)
-    [ -n "$name" ] && : > /run/named && hostname "$name"
+    # The short name, as cloud-init sets it.
+    [ -n "$name" ] && : > /run/named && hostname "${name%%.*}"
     echo "CAUSEWAY-$source hostname=$name"
     [ "$(head -c 2 $data/user_data 2>/dev/null)" = '#!' ] || return
     cp $data/user_data /run/user_data
