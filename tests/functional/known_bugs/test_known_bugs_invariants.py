@@ -1,4 +1,4 @@
-"""Known bugs, section 7: what always holds. More of it: tests/faults (interleavings, matrix, storm). See docs/known-bugs.md."""
+"""Known bugs, section 7: invariants. More of them: tests/faults (interleavings, matrix, storm). See docs/known-bugs.md."""
 
 from __future__ import annotations
 

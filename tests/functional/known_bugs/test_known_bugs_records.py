@@ -1,4 +1,4 @@
-"""Known bugs, section 1: servers that move from cell to cell. See docs/known-bugs.md."""
+"""Known bugs, section 1: moves between cells. See docs/known-bugs.md."""
 
 from __future__ import annotations
 
