@@ -1,29 +1,29 @@
-"""Drains: a cell, some hosts or some servers are emptied: planned, paced, watched. This page is the manual.
+"""Drains: emptying a cell, hosts or servers by a plan, at a pace, under watch. This page is the manual.
 
-A drain (`causeway.model.drains`) is planned first: for each server where it would go, how, how long that takes, or why it can't
-go. The plan is kept with the drain, a row for each server, and nothing moves before the drain is started.
+A drain (`causeway.model.drains`) is planned first. For each server the plan says where it would go, how, and how long that
+takes, or why it can't go. The plan is stored with the drain, in a row for each server. Nothing moves before the drain is
+started.
 
-From then on conductors *look* at it every few seconds; one of them has its lease. A look compares what is wanted with what is
-there, and does what is missing: hosts of the scope are closed to new servers; what became of moves that were asked for is
-read from their journal; as many moves are asked for as limits and windows allow; what has arrived is confirmed when it is time.
-Nothing is kept in memory between two looks, so it makes no difference which conductor looks, or how often.
+Then conductors *look* at the drain every few seconds. One of them holds its lease. A look compares what is wanted with what is
+there, and does what is missing. It closes the hosts of the scope to new servers, reads from the journal how requested moves
+stand, requests as many moves as limits and windows allow, and confirms moves when it is time. Nothing is kept in memory between
+two looks, so any conductor may look, at any time.
 
-Each move is an operation like any other: a resize, a cold migration, a live one. Before one is asked for, the drain's row of the
-server gets the id of the request, of our choosing. So the next look finds in the journal whether it was asked for, whatever
-happened in between; one that is not found was not, and is asked for again.
+Each move is an operation like any other: a resize, a cold migration, a live migration. Before a look requests one, it writes
+the request's id, which it chooses itself, into the drain's row of the server. So the next look finds in the journal whether the
+request was made. If it is not there, the look requests the move again.
 
-What users do with their servers meanwhile wins: one that was deleted or moved away is passed over; one that is being changed by
-its user waits.
+Users have priority. A server that its user deleted or moved is passed over; a server that its user is changing waits.
 
-Where to read what::
+What is where::
 
-    scope     which servers a drain is about               runner    one look at a drain
-    targets   which hosts they may go to                   asking    asks for the move of one server, its confirm, its revert
-    packing   who fits where, all of them together         following what became of what was asked for
-    paths     how each goes, and what it costs             closing   source hosts are closed, and opened again
+    scope     which servers a drain moves                  runner    one look at a drain
+    targets   which hosts they may go to                   asking    requests the move of one server, its confirm, its revert
+    packing   which server fits where, all together        following how requested moves stand
+    paths     how each server goes, and the cost           closing   closes source hosts, and opens them again
     schedule  when all is over, and what bounds it         pace      what may begin now: limits and windows
     plan      all of it, as one answer                     windows   when moves may begin: hours of the week, in their zone
-    holds     owners who ask to wait                       climbing  limits that are found out, from what is measured
-                                                           measuring what came through, from the journal
-    notices   notifications, and what owners read of it
+    holds     owners who ask to wait                       climbing  finds limits by measuring
+    notices   notifications, and what owners read          measuring reads from the journal how many bytes were sent
+    newcomers servers that come to the scope later         replanning plans again what could not go
 """

@@ -1,8 +1,7 @@
-"""Asks for the move of one server of a drain, for its confirm, for its revert, or for the end of what is under way.
+"""Requests the move of one server of a drain, its confirm or revert, or the cancelling of what is under way.
 
-What is asked for is noted with the server first, under a request's id of our choosing; so whoever looks next finds in the journal
-whether the request was made. It is accepted only if the drain has the same owner, and still is to do this: who was slow
-asks for nothing twice.
+The id of each request is chosen here and written into the server's row first, so the next look finds in the journal whether the
+request was made. A request is accepted only while the drain has the same owner and state, so a slow conductor can't repeat one.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _GO_OFF = (VmState.ACTIVE, *_GO_COLD)
 
 @dataclasses.dataclass
 class Found:
-    """A server as it is now, and the life of its host; None: it is on no host."""
+    """A server as it is now. ``life``: of its host; None if it is on no host."""
 
     instance: Instance
     cell_uuid: str
@@ -62,9 +61,10 @@ class Found:
 
 
 def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None = None) -> bool:
-    """Whether it was asked for; if not, it is noted why, or it is busy and comes with a later look.
+    """Requests the move of a server. Returns False if it can't be requested now: its row says why, or it is busy until a later
+    look.
 
-    ``held_until``: only its disks are copied before then. A server for which that can't be done is left for then.
+    ``held_until``: until then only the disks are copied. A server whose disks can't be copied ahead is not requested before.
     """
     found = find_movable(look, server)
     if found is None or (not has_left(server, found.instance) and _is_held(look, server, found.instance)):
@@ -72,11 +72,11 @@ def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None
     try:
         _ask(look, server, found, held_until)
     except (errors.TakenOver, errors.DatabaseFailed):
-        # It may have been accepted: the next look finds out.
+        # The request may have been accepted: the next look finds out.
         raise
     except errors.CausewayError as refusal:
         if server.state is DrainServerState.ASKED and _is_known(look, server):
-            # It was accepted all the same, or nobody knows yet.
+            # The request was accepted, or the journal can't say yet.
             raise
         if isinstance(refusal, errors.StateChanged):
             look.change(server, state=DrainServerState.PENDING, why=refusal.message)
@@ -86,26 +86,26 @@ def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None
 
 
 def has_left(server: DrainServer, instance: Instance) -> bool:
-    """Whether a server has left a dead host, and is on none yet: it ran before, and is to come up in any case."""
+    """Whether a server has left its dead host and is on no host yet. It must come up again, whatever becomes of the drain."""
     return server.how is How.EVACUATE and instance.host is None and instance.vm_state is VmState.SHELVED_OFFLOADED
 
 
 def ask_for_rest(look: Look, server: DrainServer) -> bool:
-    """What is left to be done with one that `has_left`; False if it has not."""
+    """Brings up a server that `has_left` its host. Returns False if it has not, or was deleted."""
     cell, database = look.services.cells.of_server(server.instance_uuid)
     instance = instances.find(database, server.instance_uuid, with_tags=False)
     if instance is None or not has_left(server, instance) or look.is_gone(server):
         return False
     if is_due(server, utcnow()):
         if server.target_cell is None and look.drain.state is not DrainState.RUNNING:
-            # Nobody plans it again: it comes up where its records are.
+            # The drain plans no more: the server comes up where its records are.
             look.change(server, target_cell=cell.name)
         ask_for_move(look, server)
     return True
 
 
 def _is_held(look: Look, server: DrainServer, instance: Instance) -> bool:
-    """Whether its owner asked to wait, perhaps after it was planned."""
+    """Whether the owner asked to wait, perhaps since the plan was made."""
     try:
         held = held_until(instance.metadata)
     except errors.BadRequest as unreadable:
@@ -122,14 +122,17 @@ def _is_known(look: Look, server: DrainServer) -> bool:
 
 
 def find_movable(look: Look, server: DrainServer) -> Found | None:
-    """The server, if it can be moved now. It is passed over if its user deleted it or moved it away, blocked if it can't go."""
+    """Returns the server if it can be moved now.
+
+    Passes it over if its user deleted or moved it, and blocks it if it can't go.
+    """
     if look.is_gone(server):
         look.pass_over(server, "It was deleted.")
         return None
     cell, database = look.services.cells.of_server(server.instance_uuid)
     instance = instances.find(database, server.instance_uuid, with_tags=False)
     if instance is None or instance.task_state is not None or instance.vm_state is VmState.BUILDING:
-        # It is being moved or changed at this moment.
+        # Something moves or changes it now.
         return None
     if instance.host is not None and not _is_in_scope(look, server, instance):
         look.pass_over(server, f"It is on {instance.host} by now: it was moved away meanwhile.")
@@ -166,7 +169,7 @@ def _is_in_scope(look: Look, server: DrainServer, instance: Instance) -> bool:
 
 
 def _why_not(look: Look, instance: Instance) -> tuple[str, str] | None:
-    """Why its state keeps it from being moved, and what would help."""
+    """Why the server's state prevents a move, and what would help."""
     match instance.vm_state:
         case VmState.ACTIVE | VmState.STOPPED | VmState.PAUSED | VmState.SUSPENDED | VmState.ERROR | VmState.SHELVED:
             return None
@@ -187,7 +190,7 @@ def _why_not(look: Look, instance: Instance) -> tuple[str, str] | None:
 
 
 def _kept_until(look: Look, instance: Instance) -> str:
-    """Until when a server that was deleted is kept, as far as that is known."""
+    """Until when a soft-deleted server is kept, as a part of a sentence; empty if that is not known."""
     since, seconds = instance.system_metadata.get(SINCE), look.services.conf.reclaim_instance_interval
     if since is None or not seconds:
         return ""
@@ -199,7 +202,7 @@ def _ask(look: Look, server: DrainServer, found: Found, held_until: datetime | N
     flavor = _flavor_of(look, instance)
     is_on_disk = found.life is not None and found.life.is_up and instance.vm_state is not VmState.SHELVED
     if held_until is not None and not is_on_disk:
-        # There are no disks to be copied before its window.
+        # There are no disks to copy ahead of its window.
         return
     if found.life is None:
         if server.how is How.EVACUATE and look.cell_named(server.target_cell) == found.cell_uuid:
@@ -280,7 +283,7 @@ def _note(
     flavor: Flavor | None,
     held_until: datetime | None = None,
 ) -> RequestContext:
-    """Notes what is about to be asked for; returns the request to do that with."""
+    """Writes the coming request into the server's row. Returns the context to make the request with."""
     instance, context = found.instance, look.context()
     injector.reach("drain.move.before")
     look.change(
@@ -311,7 +314,10 @@ def _reason(look: Look) -> str:
 
 
 def _ask_for_records(look: Look, server: DrainServer, found: Found, flavor: Flavor | None) -> None:
-    """Of a server that is on no host. One that was on a host when it was planned may need another plan."""
+    """Requests the move of the records of a server that is on no host.
+
+    If it was on one when it was planned, it may be planned again.
+    """
     how = How.EVACUATE if server.how is How.EVACUATE else How.RECORDS
     cell = look.cell_named(server.target_cell)
     if cell is None or cell == found.cell_uuid:
@@ -333,7 +339,7 @@ def _ask_for_records(look: Look, server: DrainServer, found: Found, flavor: Flav
 
 
 def _ask_for_offload(look: Look, server: DrainServer, found: Found) -> None:
-    """Of a server that is shelved, or whose host is dead: its records go when it is on no host any more."""
+    """Requests offloading a server that is shelved, or whose host is dead. Its records move when it is on no host."""
     instance = found.instance
     is_shelved = instance.vm_state is VmState.SHELVED
     changes: dict[str, Any] = {}
@@ -364,7 +370,7 @@ def _ask_for_offload(look: Look, server: DrainServer, found: Found) -> None:
 
 
 def _ask_for_unshelve(look: Look, server: DrainServer, found: Found) -> None:
-    """Of a server that has left a dead host, and whose records are where it is to be: it is there as it was."""
+    """Requests unshelving a server that has left a dead host and whose records are in its target cell, in its former state."""
     context = look.context()
     injector.reach("drain.move.before")
     look.change(server, state=DrainServerState.ASKED, request_id=context.request_id, not_before=None, why=None)
@@ -384,7 +390,7 @@ def _ask_for_unshelve(look: Look, server: DrainServer, found: Found) -> None:
 
 
 def _refuse_without_disks(look: Look, found: Found) -> None:
-    """Raises Conflict if a server in ERROR has no disks on its host, where a move would only find that out half way."""
+    """Raises Conflict if a server in ERROR has no disks on its host. A move would notice that only half way."""
     instance = found.instance
     if instance.vm_state is not VmState.ERROR:
         return
@@ -400,17 +406,17 @@ def _refuse_without_disks(look: Look, found: Found) -> None:
 
 
 def _how(look: Look, server: DrainServer, instance: Instance, *, resized: bool) -> How:
-    """As planned, as far as the server's present state allows that."""
+    """How the server moves: as planned, if its present state allows that."""
     if instance.vm_state in _GO_COLD:
         return How.COLD
     how = server.how or look.request.how
     if instance.vm_state is VmState.SUSPENDED and not resized and look.request.how not in (How.WARM, How.COLD):
-        # Perhaps it ran when it was planned.
+        # It may have run when it was planned.
         return How.NEAR_LIVE
     if resized and how is not How.COLD:
         return How.WARM
     if how is not How.GENTLEST:
-        # One that was off when it was planned, and runs by now.
+        # It was off when it was planned, and runs now.
         return How.WARM if how is How.COLD and look.request.how is not How.COLD else how
     try:
         check_movable(instance)
@@ -420,7 +426,7 @@ def _how(look: Look, server: DrainServer, instance: Instance, *, resized: bool) 
 
 
 def _flavor_of(look: Look, instance: Instance) -> Flavor | None:
-    """The one that the server is resized to; None: it keeps its own. Raises FlavorNotFound."""
+    """The flavor that the server is resized to; None if it keeps its own. Raises FlavorNotFound."""
     name = look.request.flavors.get(instance.flavor.name)
     if name is None or name == instance.flavor.name:
         return None
@@ -436,7 +442,7 @@ def _may_leave_cell(look: Look, life: HostLife) -> bool:
 
 
 def ask_for_confirm(look: Look, server: DrainServer, migration: Migration) -> None:
-    """Of a move that waits for it. One whose hosts do not live waits, and it is noted for what."""
+    """Requests the confirm of a move. If a host of the move is not up, the confirm waits and the row says for what."""
     why = obstacle(look.services, migration)
     if why is not None:
         look.change(server, why=f"Its confirm waits: {why}", not_before=utcnow() + look.pause_after(1))
@@ -463,7 +469,7 @@ def ask_for_revert(look: Look, server: DrainServer) -> None:
 
 
 def _find_resized(look: Look, server: DrainServer) -> tuple[Instance, str] | None:
-    """The server, unless its user does something to it at this moment."""
+    """The server with its cell's uuid; None while something else is being done to it."""
     cell, database = look.services.cells.of_server(server.instance_uuid)
     instance = instances.find(database, server.instance_uuid, with_tags=False)
     if instance is None or instance.vm_state is not VmState.RESIZED or instance.task_state is not None:
@@ -472,7 +478,7 @@ def _find_resized(look: Look, server: DrainServer) -> tuple[Instance, str] | Non
 
 
 def ask_for_end(look: Look, under_way: list[OperationBrief]) -> None:
-    """Has what is under way undone, as far as it still can be."""
+    """Cancels operations that are under way, if they still can be."""
     for operation in under_way:
         if operation.state not in ENDED and not operation.pivoted and not operation.cancel_requested:
             requests.cancel(look.requests, operation.instance_uuid, operation.migration_uuid)

@@ -1,11 +1,11 @@
-"""How many moves at once a resource takes is found out, where nobody has said it: by trying, and measuring what comes through.
+"""Finds how many moves at once a resource carries, where no limit was set: by trying, and by measuring the bytes sent.
 
-What came through a resource since its limit was raised is compared with what came before. While that grows by a good part of
-what the raise could bring, the limit is raised again, by a half; when it does not, the last raise is undone, and tried again
-after a rest; when it breaks down, the limit falls by a quarter. A resource that is not used up to its limit keeps it.
+The throughput of a resource since its limit was raised is compared with the throughput before. If it grew by a good part of
+what the raise could bring, the limit is raised again, by a half. If it did not, the last raise is undone, and tried again after
+a rest. If it breaks down, the limit falls by a quarter. A resource that is not used up to its limit keeps it.
 
-The bytes a second that a drain may have are shared by those under way (hosts get theirs: `rates_of` in the store of drains). Here
-is found by how many: as few as use nine tenths of it, so that each of them is soon over.
+The moves under way share the bytes a second that a drain may use (`rates_of` in the store of drains gives each host its part).
+This module finds how many moves should share them: as few as use nine tenths, so that each move is over soon.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from dataclasses import replace
 from causeway.drains.pace import ALL, BYTES, UNDER_WAY, Load, Room, resources_of
 from causeway.model.drains import FIRST_LIMITS, Climb, DrainServer, Limits, Pacing
 
-# The part of what a raise could bring at best that makes it worth it; and what is left of a rate that broke down.
+# A raise is worth it if it brings this part of what it could; a rate has broken down if only this part of it is left.
 _WORTH, _BREAKS = 0.25, 0.5
-# Seconds that a resource is used up to its limit until it is decided about, and decisions until it is tried again.
+# Seconds that a resource must be used up to its limit before a decision, and decisions until a raise is tried again.
 _DECIDED_AFTER, _REST = 45.0, 8
-# What is wanted of the bytes a second that a drain may have.
+# The part of a drain's bytes a second that should be used.
 _USED = 0.9
 _MOST = {"total": 400, "per_source_host": 16, "per_target_host": 16, "per_cell_pair": 200}
 _MIB = 1 << 20
 
 
 def room_of(limits: Limits, pacing: Pacing, assumed_rate: float) -> Room:
-    """``assumed_rate``: MiB a second that a host is expected to send; what nobody has measured yet begins with it."""
+    """How many moves each resource takes now.
+
+    ``assumed_rate``: MiB a second that a host is expected to send, before it was measured.
+    """
     found = {name: climb.limit for name, climb in pacing.climbs.items()}
     if limits.bytes_per_second is not None:
         found.setdefault(BYTES, _first_of_bytes(limits.bytes_per_second, assumed_rate))
@@ -38,10 +41,10 @@ def room_of(limits: Limits, pacing: Pacing, assumed_rate: float) -> Room:
 def measured(
     pacing: Pacing, limits: Limits, servers: Iterable[DrainServer], sent: Mapping[str, int], now: float, assumed: float
 ) -> Pacing:
-    """What is known at the end of a period. ``now``: seconds of the epoch.
+    """Returns what is known at the end of a period. ``now``: seconds since the epoch.
 
-    ``sent``: bytes that the moves of servers which moved in it have sent so far. They are counted once, however often a step
-    begins anew.
+    ``sent``: server -> bytes that its move has sent so far, of servers that moved in the period. Bytes that a repeated step
+    sends again count once.
     """
     seconds = now - pacing.at
     through: Counter[str] = Counter()
@@ -79,7 +82,7 @@ def measured(
 
 
 def after(climb: Climb, size: int, seconds: float, *, is_full: bool, most: int) -> Climb:
-    """A resource's limit after a period in which ``size`` bytes came through."""
+    """A resource's limit after a period of ``seconds`` in which it carried ``size`` bytes."""
     if not is_full:
         return replace(climb, bytes=0, seconds=0.0)
     climb = replace(climb, bytes=climb.bytes + size, seconds=climb.seconds + seconds)
@@ -100,5 +103,5 @@ def after(climb: Climb, size: int, seconds: float, *, is_full: bool, most: int) 
 
 
 def _first_of_bytes(limit: int, assumed_rate: float) -> int:
-    """As many as would use it up, if each went as fast as a host is expected to send."""
+    """How many moves would use ``limit`` up, if each sent at ``assumed_rate``."""
     return max(1, round(limit / (assumed_rate * _MIB)))

@@ -1,7 +1,7 @@
-"""Hosts of a drain's scope take no new servers while it runs, and are opened again if it is cancelled or rolled back.
+"""Closes the hosts of a drain's scope to new servers while it runs, and opens them if it is cancelled or rolled back.
 
-Which hosts it closes is noted with the drain before it does; its id is in the reason that everybody sees. A host that an operator
-had disabled before is left as it is, and so is one whose reason an operator changed meanwhile.
+The drain's row says which hosts it closes before it closes them, and the visible reason has the drain's id. A host that an
+operator disabled before stays as it is, and so does a host whose reason an operator changed meanwhile.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ LOG = logging.getLogger(__name__)
 
 
 def places_of(services: ConductorServices, scope: Scope) -> dict[str, str]:
-    """host -> its cell's uuid, of the hosts in the places that a scope names; none, if it names projects or servers only.
+    """host -> its cell's uuid, for the hosts in the places that a scope names; empty if it names only projects or servers.
 
-    A place that is gone by now has none: a cell that was emptied may be deleted at once.
+    A place that no longer exists has no hosts: an emptied cell may be deleted at once.
     """
     ground = look_around(services.cells, services.conf)
     found: set[str] = set()
@@ -47,7 +47,7 @@ def places_of(services: ConductorServices, scope: Scope) -> dict[str, str]:
 
 
 def close(look: Look) -> None:
-    """Closes the hosts of the scope that are open. One that can't be closed now is closed by a later look."""
+    """Closes the hosts of the scope that are open. If a host can't be closed now, a later look closes it."""
     services = look.services
     answers = services.cells.ask(set(look.places.values()), lambda _cell, database: _services(database))
     for cell in answers.down:
@@ -75,14 +75,14 @@ def _close(look: Look, database: Database, service: Service) -> None:
 
 
 def _open_unless_recorded(look: Look, database: Database, service: Service) -> None:
-    """This look was too slow: if nobody knows any more that the drain closes the host, nobody would open it."""
+    """Opens a host that a look closed too late, unless the drain's row names it: nothing else would open it."""
     present = store.find(look.services.api, look.drain.id)
     if present is None or service.host not in present.closed:
         enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain.id))
 
 
 def open_again(look: Look) -> bool:
-    """Opens the hosts that the drain closed; False: some can't be opened now."""
+    """Opens the hosts that the drain closed. Returns False if some can't be opened now."""
     mapped = cells.hosts(look.services.api)
     for host in list(look.drain.closed):
         with _trouble(look, f"Host {host} can't be opened to new servers now"):
@@ -99,14 +99,14 @@ def _open(look: Look, database: Database, host: str) -> None:
     service = next(iter(_services(database, host)), None)
     if service is None or (service.disabled and service.disabled_reason != reason_of(look.drain.id)):
         return
-    # Also one that is open: it may have been about to be closed, with its trait in Placement.
+    # Also if it is open: a look may have died while closing it, after it set the trait in Placement.
     if enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain.id)):
         LOG.info("Drain %s opened host %s to new servers again", look.drain.id, host)
 
 
 @contextmanager
 def _trouble(look: Look, what: str) -> Iterator[None]:
-    """One host that can't be reached keeps no other one waiting."""
+    """Logs and notes a failure with one host, so that the others are still done."""
     look.renew()
     try:
         yield

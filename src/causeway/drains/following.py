@@ -1,8 +1,8 @@
-"""What became of what was asked for: read from the journal and from the migrations, a few statements for all servers of a drain.
+"""Reads how requested moves stand from the journal and the migrations, with a few statements for all servers of a drain.
 
-A request's id finds the operation, and those that followed in its place: one that did not find a host in its cell continues as a
-near-live migration, one that was rolled back for a passing reason is tried once more. From its end on the migration says where
-the server stands, whoever confirms or reverts it.
+The id of a request finds its operation, and operations that replaced it: a live migration that found no host in its cell
+continues as near-live, and an operation that was rolled back for a passing reason is tried once more. After the operation has
+ended, the migration says how the server stands, whoever confirms or reverts it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _FOLLOWED = frozenset(
         DrainServerState.REVERTING,
     }
 )
-# It is on no host any more: its records follow, and one that is evacuated comes up again.
+# These end with the server on no host: then its records move, and an evacuated server comes up again.
 _FIRST_PARTS = {How.RECORDS: (SHELVE_OFFLOAD,), How.EVACUATE: (SHELVE_OFFLOAD, MOVE_RECORDS)}
-# Nothing new begins in these, and what fails is not tried again.
+# In these states nothing new begins, and failed moves are not tried again.
 _ENDING = (DrainState.CANCELLING, DrainState.ROLLING_BACK)
 
 
 def follow(look: Look) -> None:
-    """Notes what became of each, and asks for what comes next: a confirm, a revert, or the end of what is not wanted any more."""
+    """Updates each server that is under way, and requests what comes next: a confirm, a revert, or an unwanted move's end."""
     followed = [server for server in look.servers if server.state in _FOLLOWED]
     requests = {server.instance_uuid: server.request_id for server in followed if server.request_id is not None}
     asked = journal.of_requests(look.services.api, requests)
@@ -57,7 +57,7 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
         _is_not_known(look, server)
     elif any(operation.state not in ENDED for operation in operations):
         _note_whether_it_is_held(look, server, operations[-1])
-        # Who has left a dead host can't go back there: what brings it up is not ended.
+        # A server that has left a dead host can't go back there, so the operation that brings it up is not cancelled.
         comes_up = server.how is How.EVACUATE and operations[-1].recipe != SHELVE_OFFLOAD
         if look.drain.undo and look.drain.state in _ENDING and not comes_up:
             asking.ask_for_end(look, operations)
@@ -74,7 +74,7 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
 
 
 def measured(look: Look, operations: list[OperationBrief]) -> dict[str, float | None]:
-    """What the move of a server took that has ended, and for how long its guest stood still, with all of its tries."""
+    """The seconds that an ended move took, and for how long its guest stood still, with all of its attempts."""
     began, ended = operations[0].started_at, operations[-1].ended_at
     took = (ended - began).total_seconds() if began is not None and ended is not None else None
     still: list[float | None] = []
@@ -88,7 +88,7 @@ def measured(look: Look, operations: list[OperationBrief]) -> dict[str, float | 
 
 
 def _note_whether_it_is_held(look: Look, server: DrainServer, operation: OperationBrief) -> None:
-    """Its disks are copied, and it waits for its window: then others may copy theirs."""
+    """Notes that a server's disks are copied and it waits for its window, so that others may copy theirs."""
     held = operation.state is SagaState.RUNNING and (operation.error or {}).get("code") == errors.Held.code
     why = operation.error["message"] if held and operation.error is not None else None
     if server.state is DrainServerState.ASKED and server.why != why:
@@ -96,7 +96,7 @@ def _note_whether_it_is_held(look: Look, server: DrainServer, operation: Operati
 
 
 def _is_not_known(look: Look, server: DrainServer) -> None:
-    """It was never accepted; or the journal of a server that is gone was archived."""
+    """A request that the journal does not have: it was never accepted, or the journal of a deleted server was archived."""
     if look.is_gone(server):
         look.pass_over(server, "It was deleted.")
     elif server.state is not DrainServerState.ASKED:
@@ -118,7 +118,7 @@ def _failed(look: Look, server: DrainServer, operation: OperationBrief) -> None:
 
 
 def _arrived(look: Look, server: DrainServer, migration: Migration) -> None:
-    """Its move came to its end: what the migration is since then."""
+    """Handles a move whose operation has ended: its migration says how the server stands."""
     match migration.status:
         case MigrationStatus.COMPLETED | MigrationStatus.CONFIRMED:
             _become(look, server, DrainServerState.DONE, migration)
@@ -138,7 +138,7 @@ def _arrived(look: Look, server: DrainServer, migration: Migration) -> None:
         case MigrationStatus.ERROR | MigrationStatus.FAILED | MigrationStatus.CANCELLED:
             look.fail(server, f"Its migration is {migration.status.value}.", for_good=True)
         case _:
-            # About to be written.
+            # The status is about to be written.
             return
 
 
@@ -146,7 +146,7 @@ def _become(look: Look, server: DrainServer, state: DrainServerState, migration:
     if server.state is state:
         return
     if state is DrainServerState.DONE and look.is_gone(server):
-        # Its deletion confirmed the move.
+        # Deleting the server confirmed the move.
         look.pass_over(server, "It was deleted.")
         return
     look.change(
@@ -160,10 +160,10 @@ def _become(look: Look, server: DrainServer, state: DrainServerState, migration:
 
 
 def _came_back(look: Look, server: DrainServer, migration: Migration) -> None:
-    """A confirm or revert failed, and may be tried again; a revert as often as a move."""
+    """Handles a confirm or revert that failed. A confirm may be tried again, a revert as often as a move."""
     what = "revert" if server.state is DrainServerState.REVERTING else "confirm"
     tries = [each for each in journal.of_migration(look.services.api, migration.uuid) if each.recipe.endswith(what)]
-    why = f"Its {what} failed: {(tries[-1].error or {}).get('message') if tries else 'nobody knows why'}"
+    why = f"Its {what} failed: {(tries[-1].error or {}).get('message') if tries else 'no reason was recorded'}"
     if what == "revert" and len(tries) > look.request.retries:
         look.fail(server, why, for_good=True)
     else:
@@ -174,7 +174,7 @@ def _came_back(look: Look, server: DrainServer, migration: Migration) -> None:
 def _confirm_or_revert(
     look: Look, server: DrainServer, operations: list[OperationBrief], migration: Migration | None, load: Load
 ) -> None:
-    """What has arrived is confirmed, or goes back."""
+    """Requests the confirm of a server that has arrived, or its revert."""
     if server.state is not DrainServerState.MOVED or migration is None or not is_due(server, utcnow()):
         return
     if look.drain.state is DrainState.ROLLING_BACK:
@@ -186,7 +186,7 @@ def _confirm_or_revert(
 
 
 def _is_to_be_confirmed(look: Look, operation: OperationBrief) -> bool:
-    """Not while the drain is paused: after a confirm there is no way back."""
+    """Whether the drain confirms a move now. It does not while it is paused: a confirm can't be reverted."""
     if look.drain.state not in (DrainState.RUNNING, DrainState.CANCELLING):
         return False
     match look.request.afterwards:

@@ -1,4 +1,4 @@
-"""Servers whose owners ask to wait (`causeway.parts.holds`) are looked at again: their owners may have thought better of it."""
+"""Reads again what owners ask who want to wait (`causeway.parts.holds`): they may have changed their minds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def reason_of(held: datetime) -> str:
 
 
 def look_again(look: Look) -> None:
-    """Of servers that wait for a moment: their owners may want another one by now, or none, or have deleted them."""
+    """Looks at servers that wait for a moment: their owners may have changed or deleted it, or deleted the server."""
     now = utcnow()
     waiting = {
         server.instance_uuid: server
@@ -51,11 +51,11 @@ def _hold(look: Look, server: DrainServer, metadata: dict[str, str], now: dateti
     try:
         held = held_until(metadata)
     except errors.BadRequest:
-        # That is said when the server is asked for.
+        # The request for the server reports that.
         held = None
     if held is not None and held > now:
         if server.not_before != held:
             look.change(server, not_before=held, why=reason_of(held))
     elif server.not_before is not None and server.not_before > now + look.pause_after(server.attempts):
-        # What is left is the pause after a failure at the longest, which is over for one that waited so long.
+        # Any pause after a failure is over by now: the server waited for longer.
         look.change(server, not_before=None, why=None)

@@ -1,4 +1,4 @@
-"""One look at one drain: what all of its parts work with, and how they write down what they find."""
+"""One look at one drain: what its parts share, and how they record what they find."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# Part of a lease after which it is renewed.
+# The part of a lease's time after which it is renewed.
 _RENEWED_AFTER = 1 / 3
-# How often the pause before another try is doubled.
+# How often the pause before another attempt is doubled.
 _MOST_DOUBLED = 6
 
 
 @dataclass
 class Look:
-    """``drain`` is the conductor's own as of ``acquired_at``; ``servers``: all of it.
+    """``drain``: this conductor holds its lease since ``acquired_at`` (monotonic seconds). ``servers``: all of the drain's.
 
     ``places``: the hosts of its scope, with the uuids of their cells.
     """
@@ -47,7 +47,7 @@ class Look:
     drain: Drain
     servers: list[DrainServer] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
-    #: what kept the look from seeing, or doing, all of it
+    #: what prevented the look from seeing or doing everything
     troubles: list[str] = field(default_factory=list)
     #: names of cells that did not answer in this look
     silent: set[str] = field(default_factory=set)
@@ -59,7 +59,7 @@ class Look:
 
     @property
     def room(self) -> Room:
-        """For how many moves at once there is."""
+        """How many moves at once each resource takes."""
         return room_of(self.request.limits, self.drain.pacing or Pacing(), rate_of(self.services.conf))
 
     @property
@@ -68,34 +68,34 @@ class Look:
         return bool(targets.cells or targets.hosts or targets.aggregates)
 
     def cell_name(self, cell_uuid: str | None) -> str | None:
-        """As servers of drains say where they are."""
+        """The name of a cell, as the rows of a drain's servers have it."""
         return None if cell_uuid is None else self.services.cells.mapping(cell_uuid).name
 
     def cell_named(self, name: str | None) -> str | None:
-        """Its uuid; None if no cell has that name."""
+        """The uuid of a cell; None if no cell has that name."""
         cells = self.services.cells.mappings(cell0=False)
         return next((cell.uuid for cell in cells if cell.name == name), None)
 
     def silent_cells(self) -> set[str]:
-        """Names of cells that did not answer just now: nothing can be asked of their servers."""
+        """Names of cells that did not answer just now: nothing can be requested for their servers."""
         cells = self.services.cells
         return self.silent | {cell.name for cell in cells.mappings(cell0=False) if cells.is_down(cell.uuid)}
 
     def renew(self) -> None:
-        """Renews the lease when it is time. Raises TakenOver when this look is to end: it was lost, or the conductor stops."""
+        """Renews the lease when it is time. Raises TakenOver if the look must end: the lease was lost, or the conductor stops."""
         if self.services.stopping.is_set():
-            raise errors.TakenOver(f"Drain {self.drain.id} is left to other conductors: this one stops.")
+            raise errors.TakenOver(f"Drain {self.drain.id} is for other conductors now: this one stops.")
         lease = self.services.conf.moves.lease
         if time.monotonic() - self.acquired_at < lease * _RENEWED_AFTER:
             return
         began = time.monotonic()
         renewed = store.acquire(self.services.api, self.drain.id, self.services.life.owner, lease)
         if renewed is None or (renewed.epoch, renewed.state) != (self.drain.epoch, self.drain.state):
-            raise errors.TakenOver(f"Drain {self.drain.id} was taken over, or is to do something else by now.")
+            raise errors.TakenOver(f"Drain {self.drain.id} was taken over, or its state was changed.")
         self.acquired_at = began
 
     def change(self, server: DrainServer, **changes: Any) -> None:
-        """Raises TakenOver."""
+        """Changes a server's row. Raises TakenOver."""
         state = changes.get("state")
         if state in OVER:
             changes.setdefault("ended_at", utcnow())
@@ -113,12 +113,12 @@ class Look:
             notices.notify_of_server(self.services.notifier, self.context(), self.drain, server, before)
 
     def advance(self, state: DrainState, **changes: Any) -> None:
-        """Brings the drain to a state. Raises TakenOver, also if it has another one by now."""
+        """Changes the state of the drain. Raises TakenOver, also if the state was changed meanwhile."""
         store.advance(self.services.api, self.drain, state, **changes)
         notices.notify_of_drain(self.services.notifier, self.context(), self.drain)
 
     def context(self) -> RequestContext:
-        """A request of its own on behalf of the administrator who made the drain."""
+        """The context of a new request on behalf of the administrator who made the drain."""
         return RequestContext(
             request_id=oslo_context.generate_request_id(),
             user_id=self.drain.user_id,
@@ -129,12 +129,12 @@ class Look:
         )
 
     def still_wanted(self) -> Callable[[sa.Connection], None]:
-        """For the acceptance of what is asked for: it counts only if the drain is still this look's, and in the same state."""
+        """Returns a check for the transaction of a request. It fails if the drain was taken over or has another state."""
         return partial(store.check_owner_in, drain=self.drain, state=self.drain.state)
 
     @contextmanager
     def apart(self, server: DrainServer) -> Iterator[None]:
-        """What goes wrong with one server keeps no other one waiting."""
+        """Notes a failure with one server, so that the others are still done."""
         self.renew()
         try:
             yield
@@ -145,7 +145,7 @@ class Look:
                 "Drain %s: server %s: %s %s", self.drain.id, server.instance_uuid, failure.message, failure.details
             )
             if isinstance(failure, errors.DatabaseFailed):
-                # If it is this one, the others' would fail alike, each after its time.
+                # If the API database fails, every other server would fail alike, each after a timeout.
                 self.services.api.ping()
         except Exception as failure:
             LOG.exception("Drain %s: server %s failed unexpectedly", self.drain.id, server.instance_uuid)
@@ -153,11 +153,11 @@ class Look:
             if server.state is DrainServerState.PENDING:
                 self.fail(server, why)
             else:
-                # Whether something was asked for, the next look finds out.
+                # The next look finds out whether the move was requested.
                 self.change(server, attempts=server.attempts + 1, why=why)
 
     def trouble(self, what: str) -> None:
-        """What keeps the look from seeing or doing all of it; said once."""
+        """Notes, once, what prevents the look from seeing or doing everything."""
         if what not in self.troubles:
             self.troubles.append(what)
 
@@ -165,14 +165,14 @@ class Look:
         self.change(server, state=DrainServerState.PASSED_OVER, why=why)
 
     def block(self, server: DrainServer, why: str, help: str | None = None) -> None:
-        """It can't go now; it is looked at again."""
+        """Notes that a server can't go now. Later looks try again."""
         if server.state is not DrainServerState.BLOCKED or server.why != why:
             LOG.info("Drain %s: server %s can't go: %s", self.drain.id, server.instance_uuid, why)
         again = utcnow() + timedelta(seconds=self.services.conf.drains.retry_pause)
         self.change(server, state=DrainServerState.BLOCKED, why=why, help=help, not_before=again)
 
     def fail(self, server: DrainServer, why: str, *, for_good: bool = False) -> None:
-        """Its move failed: it is tried again after a pause, or has failed if it was tried often enough, or ``for_good``."""
+        """Notes that a move failed. It is tried again after a pause, unless it was tried often enough or failed ``for_good``."""
         attempts = server.attempts + 1
         if not for_good and attempts <= self.request.retries:
             self.change(
@@ -181,13 +181,13 @@ class Look:
                 attempts=attempts,
                 not_before=utcnow() + self.pause_after(attempts),
                 why=why,
-                # It may be the target's fault.
+                # The target may be the cause.
                 target_host=None,
                 target_cell=None,
             )
             notices.notify_of_failure(self.services.notifier, self.context(), self.drain, server)
             return
-        # First, so that it pauses also if this conductor dies in between.
+        # First the pause, in case this conductor dies in between.
         self._pause_if_enough(server)
         self.change(server, state=DrainServerState.FAILED, attempts=attempts, why=why)
 
@@ -208,7 +208,7 @@ class Look:
             self.advance(DrainState.PAUSED, note=note)
 
     def is_gone(self, server: DrainServer) -> bool:
-        """Whether it was deleted, or is about to be."""
+        """Whether a server was deleted, or is about to be."""
         try:
             return mappings.get(self.services.api, server.instance_uuid).queued_for_delete
         except errors.ServerNotFound:

@@ -1,4 +1,4 @@
-"""What came through is measured, for the limits that are found out (`climbing`): bytes of steps, from the journal."""
+"""Measures the bytes that moves have sent, from the journal, to find limits (`climbing`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from causeway.store.database import utcnow
 
 
 def measure(look: Look) -> None:
-    """At the end of a period. Bytes of moves that ended in it count, too."""
+    """Measures, if a period is over. Bytes of moves that ended in it count too."""
     pacing = look.drain.pacing or Pacing()
     now = utcnow().replace(tzinfo=UTC).timestamp()
     if now - pacing.at < look.services.conf.drains.measure_interval:

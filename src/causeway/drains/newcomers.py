@@ -1,5 +1,5 @@
-"""Servers that came to the scope of a drain after it was planned: builds that were under way when its hosts were closed, and,
-if it empties whole cells, what has left their hosts since.
+"""Servers that came to the scope of a drain after it was planned: builds that were under way when its hosts were closed and,
+if the drain empties whole cells, servers that have left their hosts since.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GIB = 1 << 30
 
 
 def add(look: Look) -> None:
-    """Makes them servers of the drain. Where they go is found when they are asked for."""
+    """Adds these servers to the drain. Their targets are chosen when their moves are requested."""
     by_cell: dict[str, list[str]] = defaultdict(list)
     for host, cell_uuid in look.places.items():
         by_cell[cell_uuid].append(host)
@@ -40,7 +40,7 @@ def add(look: Look) -> None:
     there = cells.ask(by_cell.keys() | whole, find)
     new = {uuid: cell_uuid for cell_uuid, uuids in there.by_cell.items() for uuid in uuids - known}
     if new:
-        # Another drain moves them away as well.
+        # Another drain moves it already.
         for uuid in store.of_others(look.services.api, look.drain.id, new):
             del new[uuid]
     found = [server for uuid, cell_uuid in new.items() if (server := _server(look, cell_uuid, uuid))]
@@ -51,9 +51,9 @@ def add(look: Look) -> None:
 
 
 def note_coming(look: Look) -> None:
-    """Notes, as troubles, that servers are on their way to hosts: those were chosen for them before they were closed.
+    """Notes, as troubles, servers that are on their way to hosts which were chosen for them before they were closed.
 
-    A host shows them when they are there; until then only what they hold in Placement shows them, and that an operation runs.
+    A host shows them when they arrive. Until then only their allocations and a running operation show them.
     """
     known = {server.instance_uuid for server in look.servers}
     for host, cell_uuid in look.places.items():
@@ -101,6 +101,6 @@ def _server(look: Look, cell_uuid: str, uuid: str) -> DrainServer | None:
 
 
 def _local_bytes(instance: Instance) -> int:
-    """As much as its local disks may have; one that boots from a volume has no root disk."""
+    """The largest size of a server's local disks. A server that boots from a volume has no local root disk."""
     root = instance.flavor.root_gb if instance.image_meta is not None else 0
     return (root + instance.flavor.ephemeral_gb) * _GIB + instance.flavor.swap * (1 << 20)

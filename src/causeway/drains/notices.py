@@ -1,6 +1,7 @@
-"""Who has to know hears of it: listeners of notifications, and the owner of a server in its history.
+"""Announces what a drain does: in notifications, and to the owner of a server in its history.
 
-Whoever has written a change notifies of it, after that: so nothing is sent twice, and a conductor that lost the drain sends none.
+The conductor that wrote a change notifies of it afterwards. So nothing is sent twice, and a conductor that lost the drain sends
+nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from causeway.store import servers
 from causeway.store.cell import actions, instances
 from causeway.store.cells import Cells
 
-# As a server's history calls it.
+# The name of the action in a server's history.
 ACTION = "drain"
-# As long as the column of what users read of an action.
+# As long as the column of an event's details, which users read.
 _LONGEST = 255
 
 _OF_DRAINS = {
@@ -38,30 +39,30 @@ _OF_SERVERS = {
 
 
 def notify_of_drain(notifier: Notifier, context: RequestContext, drain: Drain) -> None:
-    """Of the state to which a conductor brought it; the API notifies of administrators' requests."""
+    """Notifies of a state that a conductor set. The API notifies of administrators' requests."""
     notifier.drain(context, drain, _OF_DRAINS[drain.state])
 
 
 def notify_of_server(
     notifier: Notifier, context: RequestContext, drain: Drain, server: DrainServer, before: DrainServerState
 ) -> None:
-    """Of the state that a server of the drain has now; ``before``: the one that it had."""
+    """Notifies of the state that a server of the drain has now. ``before``: its state until then."""
     phase = _OF_SERVERS.get(server.state)
     if server.state is DrainServerState.MOVED and before is not DrainServerState.ASKED:
-        # A confirm or a revert of it failed: it is where it was.
+        # Its confirm or revert failed: the server is where it was.
         phase = None
     if phase is not None:
         notifier.drain_server(context, drain, server, phase)
 
 
 def notify_of_failure(notifier: Notifier, context: RequestContext, drain: Drain, server: DrainServer) -> None:
-    """Its move failed, and is tried again."""
+    """Notifies that a move failed and is tried again."""
     notifier.drain_server(context, drain, server, "error")
 
 
 def note_in_history(cells: Cells, drain: Drain, uuid: str, cell_uuid: str) -> None:
-    """Its owner reads who moves the server, and why; once, however often that is tried."""
-    # By itself, so that it is there whatever becomes of the move, whose own entry says that.
+    """Writes into a server's history who moves it, and why. Written once, however often the move is tried."""
+    # An entry of its own, which stays whatever becomes of the move; the move has another entry.
     request_id = f"req-{drain.id}"
 
     def note(connection: sa.Connection) -> None:

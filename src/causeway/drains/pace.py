@@ -1,7 +1,7 @@
-"""What may begin now: which server is next, and whether there is room for it. It only reckons; see `windows`, too.
+"""What may begin now: which server is next, and whether there is room for it. Pure computation; see also `windows`.
 
-What moves use together is a *resource*: their source host, their target host, their pair of cells, and the whole. How many moves
-one of them takes at a time is what the administrator says, or what was found out (`climbing`).
+What moves share is a *resource*: a source host, a target host, a pair of cells, and the whole drain. The administrator
+says how many moves a resource takes at a time, or the drain finds it (`climbing`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from causeway.model.drains import FIRST_LIMITS, DrainServer, DrainServerState, First, How, Limits
 
-# What counts against the limits. A confirm only deletes what is left at the source.
+# These states count against the limits. A confirm does not: it only deletes what is left at the source.
 UNDER_WAY = frozenset({DrainServerState.ASKED, DrainServerState.REVERTING})
 _MIB = 1 << 20
 
 
 class Resource(NamedTuple):
-    """``kind``: as `Limits` names it; ``name``: which of them, as records write it."""
+    """``kind``: a name of `Limits`; ``name``: which one of that kind, as records write it."""
 
     kind: str
     name: str = ""
@@ -33,9 +33,9 @@ ALL = Resource("total")
 
 
 def resources_of(server: DrainServer) -> list[Resource]:
-    """What the move of a server uses, as far as it is known. Where it goes may not be."""
+    """The resources that the move of a server uses. Its target may not be known yet."""
     if server.how is How.RECORDS:
-        # Rows of databases, and nothing else.
+        # Only rows of databases move.
         return []
     found = [ALL, Resource("per_source_host", server.source_host)]
     if server.target_host is not None:
@@ -47,7 +47,7 @@ def resources_of(server: DrainServer) -> list[Resource]:
 
 @dataclass(frozen=True)
 class Room:
-    """How many moves each resource takes at a time. ``found``: of resources without a limit that was set, by their names."""
+    """How many moves each resource takes at a time. ``found``: for resources without a limit of the administrator, by name."""
 
     limits: Limits
     found: Mapping[str, int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Room:
         return most
 
 
-# How many moves at once share the bytes a second that a drain may have, among what was found out.
+# The name, in what was found, of the number of moves that share a drain's bytes a second.
 BYTES = "bytes_per_second"
 
 
@@ -75,12 +75,12 @@ class Load:
         self.count.update(resources_of(server))
 
     def has_room(self, room: Room, server: DrainServer) -> bool:
-        """Whether one more may begin that goes this way."""
+        """Whether the move of this server may begin too."""
         return all(self.count[resource] < room.of(resource) for resource in resources_of(server))
 
 
 def load_of(servers: Iterable[DrainServer], now: datetime | None = None) -> Load:
-    """What those that are under way make; what is held until later than ``now`` makes none."""
+    """The load of the servers under way. Those held until later than ``now`` do not count."""
     load = Load()
     for server in servers:
         if server.state in UNDER_WAY and not (now is not None and is_held(server, now)):
@@ -89,20 +89,20 @@ def load_of(servers: Iterable[DrainServer], now: datetime | None = None) -> Load
 
 
 def is_held(server: DrainServer, now: datetime) -> bool:
-    """Whether its disks are copied, and it waits for its window (it says so)."""
+    """Whether the server's disks are copied and it waits for its window, as its row says."""
     return server.why is not None and server.not_before is not None and server.not_before > now
 
 
 def is_due(server: DrainServer, now: datetime) -> bool:
-    """Whether the time has come until which it was put off."""
+    """Whether the server's ``not_before`` has passed."""
     return server.not_before is None or server.not_before <= now
 
 
 def waiting(servers: Iterable[DrainServer], first: First, now: datetime) -> list[DrainServer]:
-    """Those whose move may be asked for if there is room for it, in the order in which they go.
+    """The servers whose moves may be requested if there is room, in the order in which they go.
 
-    Largest first: those of the host that has most left to send or to receive, of these the largest. What is bound to take longest
-    begins, so no host is left with all of its work when the others are done.
+    Largest first: servers of the host that has most left to send or receive, and of these the largest. The longest work begins
+    first, so that no host still has much to do when all others are done.
     """
     pending = [server for server in servers if server.state is DrainServerState.PENDING and is_due(server, now)]
     if first is First.SMALLEST:
@@ -113,7 +113,7 @@ def waiting(servers: Iterable[DrainServer], first: First, now: datetime) -> list
     return sorted(
         pending,
         key=lambda server: (
-            # Of servers whose records alone travel no host has anything to send.
+            # Hosts send nothing for servers that move as records.
             -max((left[host] for host in _hosts_of(server)), default=0),
             -size_of(server),
             server.instance_uuid,
@@ -126,5 +126,5 @@ def _hosts_of(server: DrainServer) -> list[Resource]:
 
 
 def size_of(server: DrainServer) -> int:
-    """Bytes that travel at most."""
+    """The largest number of bytes that may travel."""
     return server.bytes + server.memory_mb * _MIB

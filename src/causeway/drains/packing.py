@@ -1,4 +1,4 @@
-"""Who fits where, all servers of a drain together: asked of the scheduler in one call, with what records say of each."""
+"""Asks the scheduler, in one call, which host each server of a drain fits on, all of them together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from causeway.store.cell.residents import Resident
 _HINTS = ("same_host", "different_host")
 _GIB = 1024
 _NAMES = {"VCPU": "vCPUs", "PCPU": "dedicated CPUs", "MEMORY_MB": "memory", "DISK_GB": "disk"}
-# Who refused -> what would help; the first of them that any host named is taken.
+# The filter that refused -> what would help. The first entry that any host named is shown.
 _HELP = {
     "ComputeFilter": "Enable the targets' hosts and bring those up that are down.",
     "AggregateInstanceExtraSpecsFilter": "Resize it to a flavor that is made for the targets (flavors), or name other targets.",
@@ -50,14 +50,14 @@ def pack(
     flavors: dict[str, Flavor],
     hosts: set[str],
 ) -> tuple[Packing, dict[str, Obstacle]]:
-    """Where each server may go, and who can't even be asked for. ``flavors``: server -> the one that it is to have."""
+    """Returns where each server may go, and the servers that can't be asked for at all. ``flavors``: server -> its new flavor."""
     request, unasked = _request(services, tenants, flavors)
     request.hosts = sorted(hosts)
     return services.scheduler.pack(context, request=request), unasked
 
 
 def obstacle_of(homeless: Homeless) -> Obstacle:
-    """In the words of `explain`."""
+    """Why a server has no place, in the words of `explain`."""
     why = f"{homeless.why[:1].upper()}{homeless.why[1:]}."
     lack = homeless.lack
     if lack is not None:
@@ -125,7 +125,7 @@ def _mover(server: Resident, spec: int, group: str | None) -> Mover:
 
 
 def _spec(services: ConductorServices, tenant: Tenant, stored: dict[str, object]) -> RequestSpec:
-    """What a server asks of a host that an administrator names, in whichever cell; but for its flavor."""
+    """What a server needs of a target host in any cell, except its flavor."""
     spec = RequestSpec.from_persisted(stored)
     spec.instance_uuid = spec.user_id = ""
     spec.server_group, spec.num_instances = None, 1
@@ -138,7 +138,7 @@ def _spec(services: ConductorServices, tenant: Tenant, stored: dict[str, object]
 
 
 def _groups(services: ConductorServices, uuids: list[str]) -> dict[str, GroupPlaces]:
-    """The groups of these servers, with the places of all members, those that stay among them."""
+    """The groups of these servers, with the places of all members, including those that stay."""
     known = groups.of_servers(services.api, uuids)
     places = group_places.look_up(services.cells, {uuid for group in known for uuid in group.members}).hosts
     found = {}

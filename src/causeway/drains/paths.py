@@ -1,10 +1,14 @@
-"""How each server goes, gentlest first, what that costs, and what keeps a server from going at all.
+"""How each server moves, gentlest way first, what the move costs, and what prevents it.
 
-Live: its guest runs on. Near-live: it stands still while its memory travels; what a move to another cell promises, though it is
-live where hypervisors reach one another; a suspended one stays suspended, and goes in no other way. Warm: it boots at the
-target, its disks are copied before. Cold: all travels while it is off. Records: nothing else travels, for it is on no host; one
-that is shelved is offloaded first. Evacuate: its host is dead, and it comes up at the target from its volumes. Costs are
-estimates: of disks as large as flavors say, of links as fast as `[drains] assumed_rate`.
+- Live: the guest runs on.
+- Near-live: the guest stands still while its memory travels. A plan to another cell promises this, though the move is live where
+  hypervisors reach one another. A suspended guest stays suspended, and moves in no other way.
+- Warm: the disks are copied while the guest runs, and it boots at the target.
+- Cold: everything travels while the guest is off.
+- Records: only records move, for the server is on no host. A shelved server is offloaded first.
+- Evacuate: the host is dead, and the server comes up at the target from its volumes.
+
+Costs are estimates: disks as large as flavors say, links as fast as `[drains] assumed_rate`.
 """
 
 from __future__ import annotations
@@ -26,16 +30,16 @@ from causeway.moves.steps.warm import why_while_off
 from causeway.store.cell.residents import Resident
 
 _GIB, _MIB_PER_GIB = 1 << 30, 1024
-# Seconds that a move takes beside its bytes: hosts are prepared, ports and volumes follow, records are written.
+# Seconds of a move that do not depend on bytes: preparing hosts, moving ports and volumes, writing records.
 _ANYWAY = {How.LIVE: 5.0, How.NEAR_LIVE: 10.0, How.WARM: 15.0, How.COLD: 15.0, How.EVACUATE: 15.0}
 # Seconds from a guest's shutdown to the end of its boot.
 _REBOOT = 10.0
 _WITH_MEMORY = (How.LIVE, How.NEAR_LIVE)
-# No guest that could be moved live: whatever is asked for, they go cold. Those in ERROR as they are, with their disks.
+# Servers in these states have no guest to move live, so they go cold. Those in ERROR go as they are, with their disks.
 _GO_COLD = (VmState.STOPPED, VmState.ERROR)
-# Servers whose guests stand still, with all that they have in memory; and what makes them run again.
+# States in which a guest stands still with its memory -> what makes it run again.
 STANDING_STILL = {VmState.PAUSED: "Unpause it", VmState.SUSPENDED: "Resume it"}
-# What servers are that may be on no host.
+# States of servers that may be on no host.
 HOSTLESS = (VmState.SHELVED_OFFLOADED, VmState.ERROR)
 
 
@@ -49,7 +53,10 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class Cost:
-    """``bytes``: of local disks; ``mib``: all that travels; ``seconds``: for all, alone; ``beside``: of these, not for bytes."""
+    """``bytes``: of local disks; ``mib``: everything that travels; ``seconds``: of the move if nothing else moves.
+
+    ``beside``: the part of ``seconds`` that does not depend on bytes; ``pause``: seconds that the guest is off or stands still.
+    """
 
     bytes: int
     mib: float
@@ -73,16 +80,16 @@ _OF_STATE = {
 
 
 def goes_as_records(vm_state: VmState, host: str | None) -> bool:
-    """Whether only its records move. One that is shelved is offloaded first: it comes back from its image anyway."""
+    """Whether only the server's records move. A shelved server is offloaded first: its image has its disk anyway."""
     return vm_state is VmState.SHELVED or (host is None and vm_state in HOSTLESS)
 
 
 def obstacle_here(
     server: Resident, *, how: How, resized: bool, host_is_down: bool, host_is_dead: bool, can: dict[str, Any]
 ) -> Obstacle | None:
-    """Why a server can't leave, wherever it is to go. ``can``: what its host can do; ``resized``: its flavor changes.
+    """Why a server can't leave its host, whatever the target. ``can``: capabilities of its host; ``resized``: its flavor changes.
 
-    ``host_is_dead``: by an operator's word.
+    ``host_is_dead``: an operator has fenced it.
     """
     if server.task_state is not None:
         return Obstacle(
@@ -140,7 +147,7 @@ def memory_lost_with_host(host: str, vm_state: VmState) -> Obstacle | None:
 
 
 def lost_with_host(host: str, devices: list[BlockDevice]) -> Obstacle | None:
-    """Why a server can't be evacuated from a host that is dead; None: all that it has is on volumes."""
+    """Why a server can't be evacuated from a dead host; None if all its data is on volumes."""
     if is_volume_backed(devices):
         if not any(device.is_ephemeral for device in devices):
             return None
@@ -155,7 +162,7 @@ def lost_with_host(host: str, devices: list[BlockDevice]) -> Obstacle | None:
 
 
 def why_not_live(server: Resident, can: dict[str, Any]) -> Obstacle | None:
-    """Why a guest that runs can't keep its memory when it leaves its host."""
+    """Why a running guest can't keep its memory when it leaves its host."""
     help_ = "Move it warm or cold, or stop it."
     what = live_obstacle(server.flavor, server.image, server.vnic_types)
     if what is not None:
@@ -176,7 +183,7 @@ def way(
     can: dict[str, Any],
     target_can: dict[str, Any],
 ) -> How | Obstacle:
-    """How a server goes to a host. ``crosses``: that is in another cell; ``target_can``: what its hypervisor can do."""
+    """How a server goes to a host. ``crosses``: the host is in another cell; ``target_can``: capabilities of its hypervisor."""
     if goes_as_records(server.vm_state, server.host):
         return How.RECORDS
     if host_is_dead:
@@ -222,7 +229,7 @@ def _why_not_there(
 
 
 def local_gib(server: Resident, flavor: Flavor) -> int:
-    """What the server's disks on its host hold at most."""
+    """The largest size of the server's disks on its host."""
     root = 0
     if not is_volume_backed(server.devices):
         of_image = server.image.virtual_size or server.image.size if server.image is not None else 0
@@ -231,7 +238,7 @@ def local_gib(server: Resident, flavor: Flavor) -> int:
 
 
 def cost(server: Resident, how: How, rate: float, can: dict[str, Any]) -> Cost:
-    """``rate`` in MiB a second; ``can``: what the hypervisor of the server's host can do."""
+    """Estimates the cost of a move. ``rate`` in MiB a second; ``can``: capabilities of the hypervisor of the server's host."""
     if how is How.EVACUATE:
         return Cost(0, 0.0, _ANYWAY[how], _ANYWAY[how], 0.0)
     gib = local_gib(server, server.flavor)

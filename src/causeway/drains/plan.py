@@ -26,20 +26,20 @@ from causeway.store.cell.residents import Resident
 from causeway.store.database import Database, utcnow
 
 _KEEPS_MEMORY = (How.LIVE, How.NEAR_LIVE)
-# Confirmed when they have arrived; what kept its memory is over then.
+# Moves that are confirmed when they have arrived. Those that keep the memory need no confirm.
 _TO_BE_CONFIRMED = (How.WARM, How.COLD)
 
 
 @dataclass
 class _Planned:
-    """Rows of the plan, and moves that the schedule is made of."""
+    """Rows of the plan, and the moves for its schedule."""
 
     rows: dict[str, DrainServer] = field(default_factory=dict)
     transfers: list[Transfer] = field(default_factory=list)
 
 
 def plan_of(services: ConductorServices, context: RequestContext, request: DrainRequest) -> Plan:
-    """Changes nothing. Raises BadRequest for what can't be asked for, and CellDown if nothing is known of any of the servers."""
+    """Plans a drain, and changes nothing. Raises BadRequest if the request is invalid, and CellDown if no server can be read."""
     resized = _new_flavors(services.api, request)
     ground = scope.look_around(services.cells, services.conf)
     hosts = targets.hosts_of(ground, request.targets, scope.hosts_of(ground, request.scope))
@@ -65,7 +65,7 @@ def plan_of(services: ConductorServices, context: RequestContext, request: Drain
 
 
 def _new_flavors(api: Database, request: DrainRequest) -> dict[str, Flavor]:
-    """Name of a flavor -> the one that its servers are resized to."""
+    """Name of a flavor -> the flavor that its servers are resized to."""
     if not request.flavors:
         return {}
     if request.how in _KEEPS_MEMORY:
@@ -84,7 +84,7 @@ def _new_flavors(api: Database, request: DrainRequest) -> dict[str, Flavor]:
 
 
 def _refuse_unused(flavors: dict[str, str], api: Database, scoped: Scoped) -> None:
-    """A flavor that was deleted may still have servers; one that nobody ever heard of is a slip."""
+    """Raises BadRequest for flavors that neither exist nor have servers. (A deleted flavor may still have some.)"""
     if not flavors:
         return
     known = {flavor.name for flavor in flavor_records.list_all(api)}
@@ -119,7 +119,7 @@ def _goes_as_records(server: Resident) -> bool:
 def _blocked_here(
     planned: _Planned, tenant: Tenant, request: DrainRequest, resized: dict[str, Flavor], scoped: Scoped
 ) -> bool:
-    """Whether a server can't leave, wherever it is to go; its row says why."""
+    """Whether a server can't leave its host, whatever the target. If so, notes why in its row."""
     server, row = tenant.server, planned.rows[tenant.server.uuid]
     obstacle = paths.obstacle_here(
         server,
@@ -186,7 +186,7 @@ def _give_way(
 
 
 def _give_cell(tenant: Tenant, place: Place, row: DrainServer) -> None:
-    """Records travel in no time, and use nothing up that a schedule has to count."""
+    """Gives a server that moves as records its cell. This takes no time or capacity that the schedule must count."""
     row.how, row.target_cell, row.seconds, row.pause = How.RECORDS, place.cell_name, 0.0, 0.0
     if place.cell_uuid == tenant.cell_uuid:
         row.state = DrainServerState.PASSED_OVER

@@ -1,7 +1,7 @@
-"""Servers that can't go, and servers without a place to go to, are looked at again while a drain runs.
+"""Looks again, while a drain runs, at servers that could not go and servers without a target.
 
-One that was planned, and could not go for what it was doing, goes by its plan when that is over. One for which there was no way,
-or that needs another target among those that the drain names, is planned again.
+A server that has a plan but was busy goes by its plan when it is not busy. A server for which there was no way, or
+that needs another one of the targets that the drain names, is planned again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# What a plan says of a server.
+# The fields of a server's row that a plan sets.
 _PLANNED = ("how", "target_cell", "target_host", "new_flavor", "bytes", "seconds", "pause", "why", "help")
 
 
 def needs_plan(look: Look, server: DrainServer) -> bool:
-    """It has no target, and the drain names some: the scheduler might choose another one. Records need a cell in any case."""
+    """Whether a server must be planned before it moves: it has no target, and the drain names some.
+
+    A server that moves as records needs a cell in any case.
+    """
     if server.how in (How.RECORDS, How.EVACUATE):
         return server.target_cell is None
     return server.target_host is None and look.names_targets
@@ -79,7 +82,7 @@ def _plan_again(look: Look, servers: list[DrainServer]) -> None:
         else:
             values = {name: getattr(found, name) for name in _PLANNED}
             if server.how is How.EVACUATE and found.how is How.RECORDS:
-                # It has left its host already, and comes up again wherever its records are.
+                # It has left its host already, and comes up where its records are.
                 values |= {"how": How.EVACUATE, "why": None}
                 look.change(server, state=DrainServerState.PENDING, not_before=None, **values)
                 continue

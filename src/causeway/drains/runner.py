@@ -1,7 +1,8 @@
-"""Conductors look at drains: one has a drain's lease, looks at what is wanted and what is there, and does what is missing.
+"""Conductors look at drains: the one that holds a drain's lease compares what is wanted with what is there, and does what is
+missing.
 
-A look ends by itself when the drain has another owner, or is to do something else by now; the next one continues from what is
-written down. Each drain is looked at on a thread of its own, so one whose cell hangs keeps no other one waiting.
+A look ends by itself when the drain has another owner or its state was changed; the next look continues from the database. Each
+drain has a thread of its own, so a cell that hangs delays only drains that need it.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# Seconds that a conductor which stops waits for its looks.
+# Seconds for which a stopping conductor waits for its looks.
 PATIENCE = 10.0
 _AT_WORK = [state for state in DrainState if state not in AT_REST]
-# Reasons that a note names.
+# The number of reasons in a note.
 _MOST_REASONS = 3
 
 
 class Drains:
-    """What a conductor does about drains."""
+    """The part of a conductor that runs drains."""
 
     def __init__(self, services: ConductorServices, conductor: ConductorClient) -> None:
         self._services = services
@@ -41,17 +42,21 @@ class Drains:
         self._threads = services.by_cell("Looking at drains")
 
     def look(self) -> None:
-        """Begins to look at each drain on which there is work, unless the last look at it is still running."""
+        """Begins a look at each drain that has work, unless the last look at it is still running."""
         for drain in store.search(self._services.api, states=_AT_WORK):
             self._threads.start(drain.id, partial(self._look_at, drain.id))
 
     def release(self) -> None:
-        """For a conductor that stops: others have its drains from now on."""
+        """Releases all drains, for a conductor that stops: others continue with them."""
         self._threads.wait(PATIENCE)
         try:
             store.release(self._services.api, self._services.life.owner)
         except errors.DatabaseFailed as failure:
-            LOG.warning("Drains are left when their leases are over: %s %s", failure.message, failure.details)
+            LOG.warning(
+                "Drains could not be released, and wait until their leases are over: %s %s",
+                failure.message,
+                failure.details,
+            )
 
     def _look_at(self, drain_id: str) -> None:
         try:
@@ -63,7 +68,7 @@ class Drains:
 
 
 def look_at(services: ConductorServices, requests: Requests, drain_id: str) -> None:
-    """One look; nothing, if another conductor has the drain. Raises TakenOver if it ends early."""
+    """One look at a drain. Does nothing if another conductor has it. Raises TakenOver if the look ends early."""
     drain = store.acquire(services.api, drain_id, services.life.owner, services.conf.moves.lease)
     if drain is None:
         return
@@ -77,7 +82,7 @@ def _run(look: Look) -> None:
     newcomers.add(look)
     following.follow(look)
     if look.drain.state is not DrainState.RUNNING:
-        # So many have failed that it paused by itself.
+        # So many moves have failed that the drain paused by itself.
         return
     holds.look_again(look)
     replanning.reconsider(look)
@@ -95,7 +100,7 @@ def _run(look: Look) -> None:
 
 
 def _begin_moves(look: Look) -> None:
-    """As many as limits and windows allow. One that is busy does not keep another one's place."""
+    """Requests as many moves as limits and windows allow. A busy server leaves its place to the next one."""
     held_until = None
     if not windows.is_open(look.request.windows, utcnow()):
         held_until = _next_window(look)
@@ -121,20 +126,20 @@ def _begin_moves(look: Look) -> None:
 
 
 def _next_window(look: Look) -> datetime | None:
-    """When the next window opens, if it is time to copy disks for it; None: it is not."""
+    """When the next window opens, if it is time to copy disks for it; else None."""
     opening = next(windows.openings(look.request.windows, utcnow())).start
     ahead: float = look.services.conf.drains.warm_ahead
     return opening if (opening - utcnow()).total_seconds() <= ahead else None
 
 
 def _is_done(look: Look) -> bool:
-    """Nothing is left to be done, and nothing kept the look from seeing that."""
+    """Whether nothing is left to do, and this look could see everything."""
     left_to_owners = {DrainServerState.MOVED} if look.request.afterwards is Afterwards.OWNERS else set()
     return not look.troubles and all(server.state in OVER | left_to_owners for server in look.servers)
 
 
 def _note(look: Look) -> str | None:
-    """Why it waits, or what is left; None: there is nothing to be said."""
+    """Why the drain waits, or what is left; None if neither."""
     if look.troubles:
         return " ".join(look.troubles)
     states = Counter(server.state for server in look.servers)
@@ -172,11 +177,11 @@ def _pause(look: Look) -> None:
 
 
 def _bring_up(look: Look) -> bool:
-    """Continues at once with servers that have left a dead host, whatever the drain is to do; whether there may be some."""
+    """Continues with servers that have left a dead host, whatever the drain's state. Returns whether there may be some left."""
     some = False
     for server in look.servers:
         if server.state is DrainServerState.PENDING and server.how is How.EVACUATE and server.began_at is not None:
-            # Unless it is known better.
+            # Until a look knows better.
             some_here = True
             with look.apart(server):
                 some_here = asking.ask_for_rest(look, server)
@@ -185,7 +190,7 @@ def _bring_up(look: Look) -> bool:
 
 
 def _end(look: Look, state: DrainState) -> None:
-    """When nothing is under way any more the hosts are opened again."""
+    """Ends the drain when nothing is under way: opens its hosts and sets the state."""
     following.follow(look)
     comes_up = _bring_up(look)
     busy = IN_WORK | ({DrainServerState.MOVED} if state is DrainState.ROLLED_BACK else set())

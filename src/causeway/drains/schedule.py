@@ -1,10 +1,10 @@
-"""When all moves of a drain would be over, and what keeps it from being sooner: the drain is simulated, move by move.
+"""When all moves of a drain would be over, and what prevents an earlier end. The drain is simulated, move by move.
 
 A move begins when a window is open and its limits allow it: moves at once in all, from its host, to its host, between its
-cells. Moves that share a host share its rate. What comes after the bytes (a guest boots, records are written) takes its time
+cells. Moves that share a host share its rate. What follows the bytes (a guest boots, records are written) takes the same time
 whatever else is running.
 
-What bounds a drain is found by trying: the limit or rate of which twice as much brings the end nearest.
+What bounds a drain is found by trying: it is the limit or rate that, doubled, brings the earliest end.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from enum import StrEnum
 from causeway.drains.windows import Opening, openings
 from causeway.model.drains import First, Limits, Window
 
-# The part of a drain's time that something must save to be what bounds it.
+# A limit or rate bounds a drain only if doubling it saves this part of the time.
 _WORTH = 0.01
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A move: MiB that travel, and seconds for all else. ``not_before``: what its server's owner asked for."""
+    """A move: MiB that travel, and seconds for everything else. ``not_before``: when its server's owner lets it begin."""
 
     id: str
     source: str
@@ -49,7 +49,7 @@ class Pace:
 
 @dataclass
 class Times:
-    """Seconds after the drain's beginning. By the ids of moves."""
+    """Seconds since the drain's beginning, by the ids of moves."""
 
     began: dict[str, float] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
@@ -61,22 +61,22 @@ class Times:
 
 @dataclass
 class Bound:
-    """``what`` keeps a drain from being faster; ``seconds`` that it would take with twice as much of that."""
+    """``what`` bounds a drain; with twice as much of it, the drain would take ``seconds``."""
 
     what: str
     seconds: float
 
 
 def simulate(transfers: Sequence[Transfer], pace: Pace, begin: datetime) -> Times:
-    """Every move of a drain that begins at ``begin``."""
+    """When every move of a drain that begins at ``begin`` would begin and end."""
     return _Simulation(transfers, pace, begin).run()
 
 
 def bound_of(transfers: Sequence[Transfer], pace: Pace, begin: datetime, seconds: float) -> Bound | None:
-    """What bounds a drain that takes ``seconds``; None: nothing of which there could be twice as much would help."""
+    """What bounds a drain that takes ``seconds``; None if doubling nothing would help."""
     best: Bound | None = None
     for what, doubled in _doubled(pace):
-        # More at once may take longer, if what is large begins later: nobody has to make use of it.
+        # More moves at once may take longer, if large ones begin later. A higher limit need not be used, so that does not count.
         found = min(seconds, simulate(transfers, doubled, begin).makespan)
         if seconds - found > _WORTH * seconds and (best is None or found < best.seconds):
             best = Bound(what, found)
@@ -126,7 +126,7 @@ class _Kind(StrEnum):
 
 @dataclass
 class _Moving:
-    """A move whose bytes travel: what was left at ``since``, at which rate it goes, and which of its ends is the valid one."""
+    """A move whose bytes travel. ``left``: MiB at ``since``; ``version``: of its planned ends, the valid one."""
 
     transfer: Transfer
     left: float
@@ -144,7 +144,7 @@ class _Simulation:
         self._order = sorted(transfers, key=lambda each: (sign * each.mib, each.id))
         limits = pace.limits.planned()
         self._total: int = limits.total or 0
-        # MiB a second of all of them together.
+        # MiB a second of all moves together.
         self._whole = None if limits.bytes_per_second is None else limits.bytes_per_second / _MIB
         self._limits = {
             "source": limits.per_source_host or 0,
@@ -153,7 +153,7 @@ class _Simulation:
         }
         self._busy: Counter[tuple[str, object]] = Counter()
         self._under_way = 0
-        # Numbers of moves that may be looked at; who waits for what is in a queue of its own until that is free.
+        # Numbers of moves that may begin. A move that waits for a resource is in that resource's queue until it is free.
         self._ready: list[int] = []
         self._parked: dict[tuple[str, object], list[int]] = {}
         self._events: list[tuple[float, int, _Kind, int]] = []
@@ -194,13 +194,13 @@ class _Simulation:
                 self._start(number, now)
                 continue
             heapq.heappush(self._parked.setdefault(full, []), number)
-            # What it would have used of the others, is there for somebody else.
+            # Another move may use the other resources that this one would have used.
             for each in self._resources(number):
                 if not self._is_full(each):
                     self._unpark(each)
 
     def _may_begin(self, now: float) -> bool:
-        """Whether a window is open; if not, the next one's beginning is an event."""
+        """Whether a window is open. If not, adds the beginning of the next one as an event."""
         if self._openings is None or self._opening is None:
             return True
         moment = self._begin + timedelta(seconds=now)
@@ -238,7 +238,7 @@ class _Simulation:
             self._unpark(each)
 
     def _share(self, changed: Transfer, now: float) -> None:
-        """Who uses the link of a host with another one, gets its share of it."""
+        """Computes the rates of all moves that share a host with ``changed``."""
         concerned = (
             set().union(*(self._on_host[place] for place in _places(changed)))
             if self._whole is None

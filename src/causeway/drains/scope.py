@@ -1,4 +1,4 @@
-"""Which servers a drain is about, read in bulk: a few statements for each cell, however many servers it has."""
+"""Which servers a drain moves, read in bulk: a few statements for each cell, however many servers it has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Ground:
     default_zone: str
 
     def cells_named(self, names: list[str]) -> set[str]:
-        """Raises BadRequest, as all of these, for a name that nothing has."""
+        """The uuids of cells with these names or uuids. Like all methods here, raises BadRequest for an unknown name."""
         found: set[str] = set()
         for name in names:
             uuids = {cell.uuid for cell in self.cells.values() if name in (cell.name, cell.uuid)}
@@ -45,7 +45,7 @@ class Ground:
         return set(names)
 
     def hosts_of(self, field: str, places: Scope | Targets) -> set[str]:
-        """The hosts of all places that a field of a drain names; what it says of a name begins with that."""
+        """The hosts of all places that a field of a drain names. Errors begin with ``field``."""
         found: set[str] = set()
         for kind, hosts_of in (
             ("cells", self.hosts_of_cells),
@@ -98,9 +98,10 @@ class Tenant:
 
 @dataclass
 class Scoped:
-    """What a scope means. ``hosts``: that are emptied; ``silent``: names of cells that did not answer.
+    """The servers and hosts of a scope. ``hosts``: those that are emptied; ``silent``: names of cells that did not answer.
 
-    ``capabilities``, ``down`` and ``dead``: of all hosts of the cells that were asked; who is dead by an operator's word is down.
+    ``capabilities``, ``down`` and ``dead``: of all hosts of the cells that were asked. A host that an operator has fenced is
+    dead, and also down.
     """
 
     tenants: list[Tenant] = field(default_factory=list)
@@ -120,7 +121,7 @@ class _CellAnswer:
 
 
 def look_around(cells: Cells, conf: cfg.ConfigOpts) -> Ground:
-    """What there is in the cloud, as the API database knows it."""
+    """Reads the cells, hosts and aggregates of the cloud from the API database."""
     cells.refresh()
     return Ground(
         cells={cell.uuid: cell for cell in cells.mappings(cell0=False)},
@@ -131,12 +132,15 @@ def look_around(cells: Cells, conf: cfg.ConfigOpts) -> Ground:
 
 
 def hosts_of(ground: Ground, scope: Scope) -> set[str]:
-    """The hosts that a scope empties. Raises BadRequest for a name that nothing has."""
+    """The hosts that a scope empties. Raises BadRequest for an unknown name."""
     return ground.hosts_of("scope", scope)
 
 
 def read(cells: Cells, conf: cfg.ConfigOpts, ground: Ground, scope: Scope) -> Scoped:
-    """The servers of a scope. Raises BadRequest for what does not exist, CellDown if no cell that has servers of it answers."""
+    """Reads the servers of a scope.
+
+    Raises BadRequest for unknown names, and CellDown if no cell with servers of the scope answers.
+    """
     found = Scoped(hosts=hosts_of(ground, scope))
     whole, named = ground.cells_named(scope.cells), _named_servers(cells.api, scope.servers)
 
@@ -167,7 +171,7 @@ def read(cells: Cells, conf: cfg.ConfigOpts, ground: Ground, scope: Scope) -> Sc
     found.silent = sorted(cell.name for cell in answers.down if scope.projects or cell.uuid in concerned)
     if found.silent and not found.tenants:
         names = ", ".join(found.silent)
-        raise errors.CellDown(f"Of the servers to be moved nothing is known: {names} does not answer. Try again later.")
+        raise errors.CellDown(f"The servers to be moved can't be read: {names} does not answer. Try again later.")
     _refuse_missing(scope.servers, named, found, {cell.uuid for cell in answers.down})
     found.tenants.sort(key=lambda tenant: tenant.server.uuid)
     return found
@@ -186,5 +190,5 @@ def _refuse_missing(uuids: list[str], cells_of: dict[str, str | None], found: Sc
     for uuid in uuids:
         if uuid not in present and cells_of[uuid] not in down:
             raise errors.BadRequest(
-                f"scope.servers: Server {uuid} was deleted, or never came to a cell: it can't be moved."
+                f"scope.servers: Server {uuid} was deleted, or was never built in a cell: it can't be moved."
             )

@@ -1,4 +1,4 @@
-"""Which hosts a drain may use: named by its targets, and outside of its scope. What is free there, the scheduler knows."""
+"""Which hosts a drain may use: those that its targets name, outside of its scope. The scheduler knows what is free there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from causeway.model.drains import Targets
 
 
 def hosts_of(ground: Ground, targets: Targets, sources: set[str]) -> set[str]:
-    """``sources``: hosts that are emptied. Raises BadRequest if none is left."""
+    """The hosts that servers may go to. ``sources``: hosts that are emptied. Raises BadRequest if none is left."""
     anywhere = not (targets.cells or targets.hosts or targets.aggregates)
     wanted = set(ground.hosts) if anywhere else ground.hosts_of("targets", targets)
     left = wanted - sources
@@ -17,7 +17,5 @@ def hosts_of(ground: Ground, targets: Targets, sources: set[str]) -> set[str]:
     if anywhere:
         raise errors.BadRequest("targets: There is no host outside of the scope that servers could go to.")
     if wanted:
-        raise errors.BadRequest(
-            "targets: All of them are in the scope: a drain can't move servers to where it takes them from."
-        )
-    raise errors.BadRequest("targets: There is no host in them.")
+        raise errors.BadRequest("targets: All of them are in the scope. Name hosts that the drain does not empty.")
+    raise errors.BadRequest("targets: They have no hosts.")

@@ -14,19 +14,22 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Opening:
-    """From ``start`` until ``end``, which is no part of it."""
+    """From ``start`` until ``end``, exclusive."""
 
     start: datetime
     end: datetime
 
 
 def is_open(windows: Sequence[Window], moment: datetime) -> bool:
-    """Whether moves may begin now. No windows: always."""
+    """Whether moves may begin now. Without windows they always may."""
     return not windows or next(openings(windows, moment)).start <= moment
 
 
 def openings(windows: Sequence[Window], after: datetime) -> Iterator[Opening]:
-    """When windows are open from ``after`` on, in their order, those that touch made one. Without end, if there are windows."""
+    """Yields when windows are open from ``after`` on, in order.
+
+    Windows that touch are joined. Endless, unless there are no windows.
+    """
     begun: Opening | None = None
     for opening in _by_start(windows, after):
         if begun is None:
@@ -37,13 +40,13 @@ def openings(windows: Sequence[Window], after: datetime) -> Iterator[Opening]:
             yield begun
             begun = opening
         if begun.end - max(begun.start, after) > 8 * _DAY:
-            # They leave no gap in a whole week: there never is one.
+            # No gap in a whole week: there never is one.
             yield Opening(begun.start, datetime.max)
             return
 
 
 def _by_start(windows: Sequence[Window], after: datetime) -> Iterator[Opening]:
-    """Each window's openings of a day, then those of the next; those that are over by ``after`` are left out."""
+    """Yields the openings of all windows by their start, without those that are over by ``after``."""
     if not windows:
         return
     waiting: list[Opening] = []
@@ -52,7 +55,7 @@ def _by_start(windows: Sequence[Window], after: datetime) -> Iterator[Opening]:
     while day < date.max - 3 * _DAY:
         waiting += [_on(window, day) for window in windows if day.weekday() in window.days]
         waiting.sort(key=lambda opening: opening.start)
-        # What later days bring begins later: a day begins 14 hours before UTC's at the earliest.
+        # Openings of later days begin later: a day begins at most 14 hours before UTC's.
         sure = datetime.combine(day, time())
         while waiting and waiting[0].start < sure:
             opening = waiting.pop(0)

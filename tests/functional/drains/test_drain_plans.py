@@ -259,7 +259,7 @@ def test_a_cell_that_does_not_answer(cloud: Cloud, starter: Any, monkeypatch: py
     away = next(cell.uuid for cell in cloud.parts.cells.mappings() if cell.name == "cell2")
     monkeypatch.setattr(cloud.parts.cells, "is_down", lambda uuid: uuid == away)
     said = asked(cloud, 409, scope={"cells": ["cell2"]})
-    assert said == "Of the servers to be moved nothing is known: cell2 does not answer. Try again later."
+    assert said == "The servers to be moved can't be read: cell2 does not answer. Try again later."
     plan = asked(cloud, scope={"projects": [project]})
     assert [each["instance_uuid"] for each in plan["servers"]] == [here.id]
     assert any(note.startswith("Cell cell2 does not answer") for note in plan["notes"])
