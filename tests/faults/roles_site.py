@@ -75,7 +75,7 @@ class RolesSite(Site):
 
     def lost(self, conductor: str) -> set[str]:
         """The moves of which this conductor knows that another has them."""
-        mark = " is not worked on here any more"
+        mark = " is no longer worked on here"
         lines = [line for line in self.deployment.processes[conductor].log.splitlines() if mark in line]
         return {line.split(mark)[0].rsplit(" ", 1)[1] for line in lines}
 

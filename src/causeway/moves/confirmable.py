@@ -12,12 +12,12 @@ from causeway.parts.services import ConductorServices
 from causeway.store.api import journal
 from causeway.store.database import utcnow
 
-# Until a confirm that failed is tried again.
+# How long after a failed confirm the next one is tried.
 AFTER_FAILURE = timedelta(hours=1)
 
 
 def obstacle(services: ConductorServices, migration: Migration) -> str | None:
-    """Why a confirm would fail now; None: nothing is in its way."""
+    """Why a confirm would fail now; None if it would not."""
     for cell_uuid in (migration.source_cell, migration.dest_cell):
         if services.cells.is_down(cell_uuid or ""):
             return f"cell {cell_uuid} does not answer"

@@ -1,8 +1,9 @@
 """Moves whose hosts do not answer: which steps wait, and which continue without a fenced host.
 
-`causeway.parts.liveness` decides whether a host is fenced; here is what that means for the orders of moves. What only removes
-something from a host (`clean`) continues without a fenced one: the journal notes the order, and the host does it when it comes
-back, before anything else. What needs the host (`answering`) fails at once if it is fenced, and waits while it is only down.
+`causeway.parts.liveness` decides whether a host is fenced; this module applies that to the orders of moves. A step that only
+removes something from a host (`clean_source`, `clean_target`) continues without a fenced host: the journal notes the order, and
+the host carries it out when it comes back, before anything else. A step that needs the host (`answering`) fails at once if it
+is fenced, and waits if it is only down.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
-# Also the fault of a server that a move has left to its dead source.
+# Also the fault of a server that a move returned to its dead source.
 IS_DEAD = "A host that the server needs is dead."
 
 
@@ -38,7 +39,7 @@ def at_target(run: Run) -> HostLife:
 
 
 def recent_life(run: Run, host: str, life_of: Callable[[Run], HostLife]) -> HostLife:
-    """For the first look of a step: what the step before saw a moment ago will do, unless this one is repeated."""
+    """The host's life, as the step before saw it a moment ago; read anew if this step is repeated."""
     seen = run.lives.get(host)
     if seen is None or run.is_repeated or run.is_undoing or not run.is_recent(seen[0]):
         return life_of(run)
@@ -66,21 +67,21 @@ def clean_target(
 
 
 def note_source(run: Run, what: Missed) -> None:
-    """Notes, with the end of this step, what the source is to do when it comes back."""
+    """Notes, with the end of this step, what the source must do when it comes back."""
     _note(run, run.memory.source_host, run.memory.source_cell, what, run.source_instance(), [])
 
 
 def note_target(run: Run, host: str, what: Missed) -> None:
-    """Notes, with the end of this step, what a host of the target cell is to do when it comes back."""
+    """Notes, with the end of this step, what a host of the target cell must do when it comes back."""
     _note(run, host, run.memory.target_cell, what, run.source_instance(), [])
 
 
 @contextmanager
 def answering(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
-    """An order that needs its host; a host that did not answer is looked at.
+    """Encloses an order that needs its host, and looks at the host if it does not answer.
 
-    Raises HostDown instead of RpcTimeout if it is down, HostFenced if it is dead. What is tried again, or undone, looks first:
-    an order to a host that is down takes the time of a whole call, and a worker that other moves wait for.
+    Raises HostDown instead of RpcTimeout if the host is down, HostFenced if it is fenced. A repeated step or an undo looks at
+    the host first: an order to a host that is down would block a worker for the time of a whole call.
     """
     if run.is_repeated or run.is_undoing:
         life = life_of(run)
@@ -92,7 +93,7 @@ def answering(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
 
 @contextmanager
 def _explained(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
-    """Says of a host that did not answer what is the matter with it."""
+    """Encloses an order. If the host does not answer, raises an error that says why."""
     try:
         yield
     except errors.RpcTimeout as failure:
@@ -113,7 +114,7 @@ def raise_if_fenced(life: HostLife, cause: errors.CausewayError | None = None) -
 def raise_if_down(life: HostLife, cause: errors.CausewayError | None = None) -> None:
     if life.is_down:
         raise errors.HostDown(
-            "A host that the server needs is down. It is waited for.", details=life.explained()
+            "A host that the server needs is down. The operation waits for it.", details=life.explained()
         ) from cause
 
 
@@ -142,6 +143,6 @@ def _note(run: Run, host: str, cell_uuid: str, what: Missed, instance: Instance,
         source_host=run.memory.source_host,
     )
     LOG.warning(
-        "Move %s continues without host %s, which is fenced: it is to %s when it comes back", run.move.id, host, what
+        "Move %s continues without host %s, which is fenced: it must %s when it comes back", run.move.id, host, what
     )
     run.with_next_save(lambda connection: cleanups.note_in(connection, host, cell_uuid, missed))

@@ -1,7 +1,7 @@
-"""What is asked of the scheduler for a move: by the step that chooses a host, and by a dry run of it.
+"""The scheduler's request for a move, for the step that chooses a host and for a dry run of it.
 
-Zones. A server that was created in a zone or pinned to one stays there, whatever is asked (its request spec says so). One
-with volumes stays in its zone while ``[cinder] cross_az_attach`` is false. All others stay in theirs while
+Zones. A server that was created in a zone or pinned to one stays there in any case (its request spec says so). A server with
+volumes stays in its zone while ``[cinder] cross_az_attach`` is false. All others stay in theirs while
 ``[scheduler] move_keeps_availability_zone`` is true, unless an administrator names the host.
 """
 
@@ -29,16 +29,16 @@ def request_spec(
     has_volumes: Callable[[], bool],
     of_ports: Iterable[InstancePCIRequest] = (),
 ) -> RequestSpec:
-    """The server's request spec for one move: the new flavor, and where it may go.
+    """Returns the server's request spec for one move: the new flavor, and where it may go.
 
     ``of_ports``: the devices that its ports need (`causeway.hardware.port_devices.requests_of`).
-    ``has_volumes`` is only asked if it matters. Raises NoValidHost if the server is where it is to go.
+    ``has_volumes`` is only called if it matters. Raises NoValidHost if the server is on the requested host already.
     """
     spec = RequestSpec.from_persisted(mappings.get_spec(api, instance_uuid))
     ask_for_flavor(conf, spec, memory.new_flavor, of_ports)
     cell: str | None = memory.source_cell
     if memory.requested_host is not None and memory.cross_cell_allowed:
-        # The host that was asked for may be in any cell.
+        # The requested host may be in any cell.
         cell = None
     spec.requested_destination = Destination(
         host=memory.requested_host,
@@ -63,14 +63,14 @@ def request_spec(
 def ask_for_flavor(
     conf: ConfigOpts, spec: RequestSpec, flavor: Flavor, of_ports: Iterable[InstancePCIRequest] = ()
 ) -> None:
-    """Has the spec ask for this flavor, and for the hardware that it and the server's ports mean."""
+    """Sets the spec's flavor, and the hardware that the flavor and the server's ports need."""
     spec.flavor = flavor
     asked = asked_of(conf, flavor, spec.image, of_ports)
     spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
 
 
 def keeps_zone(conf: ConfigOpts, *, names_host: bool, has_volumes: Callable[[], bool]) -> bool:
-    """Whether a server that is pinned to no zone stays in its own. ``names_host``: an administrator says where it goes."""
+    """Whether a server that is pinned to no zone stays in its zone. ``names_host``: an administrator named the target."""
     if not names_host and conf.scheduler.move_keeps_availability_zone:
         return True
     return not conf.cinder.cross_az_attach and has_volumes()

@@ -1,7 +1,7 @@
-"""NUMA cells and PCI devices of a server on the move: asked for by the new flavor, claimed at the target, kept at the source.
+"""NUMA cells and PCI devices of a moving server: needed by the new flavor, claimed at the target, held at the source.
 
-The target's claim comes back in the server's migration context. When the server has moved, its record takes ``new_*`` from
-there; when it goes back, ``old_*``. What is asked for is made from flavor and image each time, and kept nowhere.
+The target's claim is returned in the server's migration context. When the server has moved, its record takes ``new_*`` from
+there; when it goes back, ``old_*``. The requests are computed from flavor and image each time, and stored nowhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 
 def asking(conf: ConfigOpts, instance: Instance, flavor: Flavor) -> Instance:
-    """The server as it asks a target for what a new flavor, and its ports, need."""
+    """The server with the requests of a new flavor and its ports, as a target checks them."""
     asked = asked_of(conf, flavor, instance.image_meta, requests_of(instance))
     return dataclasses.replace(
         instance, numa_topology=asked.numa_topology, pci_requests=asked.pci_requests, pci_devices=[]
@@ -40,7 +40,7 @@ def promises(context: MigrationContext) -> bool:
 
 
 def note_old(context: MigrationContext, instance: Instance) -> None:
-    """Completes what the target returned with what the source keeps."""
+    """Adds what the source holds to the context that the target returned."""
     context.old_numa_topology = instance.numa_topology
     context.old_pci_requests, context.old_pci_devices = instance.pci_requests, instance.pci_devices
 
@@ -59,7 +59,7 @@ def with_new(instance: Instance) -> Instance:
 
 
 def with_old(instance: Instance) -> Instance:
-    """The server with what its source kept."""
+    """The server with what its source holds."""
     context = instance.migration_context
     if context is None:
         return instance
@@ -72,11 +72,11 @@ def with_old(instance: Instance) -> Instance:
 
 
 def recorded_claims(instance: Instance, host: str) -> list[RecordedClaim]:
-    """What a host holds for a server by its record: as where it is, as its move's target, as its source."""
+    """What a host holds for a server according to its record: as its host, as its move's target, as its move's source."""
     context = instance.migration_context
     if context is None:
         return [RecordedClaim(instance)] if instance.host == host else []
-    # The record takes over what the target claimed when the server has moved.
+    # Once the server has moved, its record itself has what the target claimed.
     moved = instance.vm_state is VmState.RESIZED or instance.host == context.dest_host != context.source_host
     found = []
     if context.dest_host == host:
@@ -87,9 +87,9 @@ def recorded_claims(instance: Instance, host: str) -> list[RecordedClaim]:
 
 
 def release_claim_if_there(run: Run, host: str, step: str) -> None:
-    """`release_claim` for a host that did not answer, and may not answer this either: the next one is tried all the same.
+    """`release_claim` for a host that did not answer, so that the next host can be tried.
 
-    Then the release is noted, and the host gets the order when the move has ended.
+    If the host does not answer this either, the release is noted, and the host gets the order when the move has ended.
     """
     if not _claims(run):
         return
@@ -116,9 +116,9 @@ def _release(run: Run, host: str, step: str) -> None:
 
 
 def release_claim(run: Run, host: str, step: str) -> None:
-    """Has a host that the move turns away from end its claim. A server that asks for nothing has none.
+    """Has a host release its claim, because the move abandons it. A server that asks for no hardware has no claim.
 
-    A host that is down does not keep the server from going back: it ends the claim when it comes back.
+    The move does not wait for a host that is down: it releases the claim when it comes back.
     """
     if not _claims(run):
         return

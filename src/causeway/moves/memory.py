@@ -1,6 +1,6 @@
-"""What a move remembers: the recipe's memory, kept in the journal with every step.
+"""What a move remembers: the recipe's memory, written to the journal with every step.
 
-Whoever takes a move over knows nothing but this and what is really there.
+A conductor that takes a move over knows only this and what it finds.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.virt.driver import MEMORY
 from causeway.virt.live import LiveSource, LiveTarget
 
-# How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
-# what was so before needs no new version; older releases leave it out when they write.
-# 2: of servers that keep their state, which older releases would give that of their guest; and of guests that are left alone
-# until a time. 3: of suspended servers, whose guests older releases would wake. 4: of servers whose firmware or TPM keeps
-# something, which older releases would not take along. Only those say so; all others are as older releases know them.
+# The format of a move's memory. It rises by 1 when an older release would misread it. A new field needs no new version if its
+# default means what was true before; older releases leave it out when they write.
+# 2: servers that keep their state, which older releases would set to their guest's; and guests that stay until a time.
+# 3: suspended servers, whose guests older releases would wake. 4: servers whose firmware or TPM has state, which older releases
+# would not move. Only memories of such servers have these versions; all others have the one that older releases know.
 OLDEST_MEMORY_VERSION, _KEEPS_STATE, _IS_SUSPENDED, MEMORY_VERSION = 1, 2, 3, 4
 
 
@@ -54,21 +54,21 @@ class MoveMemory:
     new_flavor: Flavor
     old_vm_state: VmState
     cross_cell_allowed: Given[bool] = False
-    # The guest does not boot on its way: its memory goes with it. Such a move only goes to other cells.
+    # The guest's memory moves too, so it does not boot. Such a move only goes to other cells.
     keeps_memory: Given[bool] = False
-    # It may go without standing still, if its hosts reach one another.
+    # The guest may go live, if its hosts reach one another.
     may_go_live: Given[bool] = True
     live_source: LiveSource | None = None
-    # Of one that does: what the volume service must know of the target, what the target made ready, its volumes there.
+    # If it goes live: the target as the volume service must know it, what the target prepared, and the volumes there.
     connector: dict[str, object] = field(default_factory=dict)
     live_target: LiveTarget | None = None
     live_devices: list[BlockDevice] = field(default_factory=list)
-    # Neither hypervisor knows its guest any more.
+    # Neither hypervisor has the guest.
     is_lost: bool = False
     # The server's mapping names the target's cell.
     is_switched: bool = False
     requested_host: Given[str | None] = None
-    # The guest of a server in ERROR runs all the same.
+    # The server is in ERROR, but its guest runs.
     runs_in_error: Given[bool] = False
     has_ports: Given[bool] = True
     # Some of its ports need a PCI device.
@@ -76,42 +76,45 @@ class MoveMemory:
     # The source's hypervisor can migrate a server to the host that it is on.
     migrates_to_same_host: Given[bool] = False
 
-    # The server's group, if its policy has to be looked after (see `causeway.parts.groups`).
+    # The server's group, if its policy must be checked (see `causeway.parts.groups`).
     group: RequestedGroup | None = None
     selection: Selection | None = None
     alternates: list[Selection] = field(default_factory=list)
-    # Hosts that were chosen first and refused; bindings may have been made for them.
+    # Hosts that were chosen before and refused. There may be bindings for them.
     bound_hosts: list[str] = field(default_factory=list)
-    # What ports ask Placement for, and who gave it before (port -> "allocation" of its binding profile).
+    # The resources that ports ask for, and their providers at the source (port -> "allocation" of its binding profile).
     port_requests: list[PortRequest] = field(default_factory=list)
     port_allocations: dict[str, str | dict[str, str]] = field(default_factory=dict)
     port_ids: list[str] = field(default_factory=list)
     attachments: list[AttachmentPair] = field(default_factory=list)
     volume_backed: bool = False
-    # What the guest's firmware and TPM keep goes along.
+    # The state of the guest's firmware and TPM moves too.
     carries_firmware: bool = False
-    # The server went back to a host that an operator said to be dead: its disks are there, and no guest.
+    # The server went back to a fenced host: its disks are there, and no guest.
     source_is_dead: bool = False
     image_id: str | None = None
-    # How often the temporary images were made anew (see `causeway.moves.steps.images`).
+    # How often the temporary images were replaced by new ones (see `causeway.moves.steps.images`).
     image_round: int = 0
     snapshot: Snapshot | None = None
-    # Ephemeral disks and swap as they were before, for a revert; the images and snapshots of the former, by name.
+    # Ephemeral disks and swap as they were before, for a revert; the images and snapshots of the ephemeral disks, by name.
     local_devices: list[BlockDevice] = field(default_factory=list)
     disk_image_ids: dict[str, str] = field(default_factory=dict)
     disks: dict[str, Snapshot] = field(default_factory=dict)
     # What the source offers to the target: inside a cell, and where hosts of two cells reach one another.
     offer: DiskOffer | None = None
-    # How far its disks were copied while the guest runs; None: they are not.
+    # How far the disks were copied while the guest ran; None if they are not copied then.
     warm: WarmCopy | None = None
-    # Its guest is left alone until then, in UTC: its disks are copied, and what changes meanwhile now and then.
+    # The guest stays at its source until then (UTC). Its disks are copied before, and their changes now and then.
     held_until: Given[datetime | None] = None
     guest: GuestOutcome | None = None
-    # Events of the server's action of moves that an older version began; now they are in the rows of their steps.
+    # Events of the server's action, in moves that an older version began. Now the rows of the steps have them.
     events: Given[list[ActionEvent]] = field(default_factory=list)
 
     def as_requested(self) -> MoveMemory:
-        """What was known when the move was asked for, for another try; its events are part of the same history."""
+        """The memory as it was when the move was requested, for another try.
+
+        It keeps the events, which are part of the same history.
+        """
         made_on_the_way: dict[str, Any] = {
             "group": None,
             "selection": None,
@@ -163,7 +166,7 @@ class MoveMemory:
 
     @property
     def bytes_of_disks(self) -> int | None:
-        """What went from host to host, through the image service or directly; None: nothing did."""
+        """Bytes of disks that went from host to host, through the image service or directly; None if no disk did."""
         sizes = [sent.shown for name, sent in self.disks.items() if name != MEMORY]
         sizes += [self.snapshot.shown] if self.snapshot is not None else []
         sizes += [disk.shown for disk in self._offered if disk.name != MEMORY]
@@ -171,7 +174,7 @@ class MoveMemory:
 
     @property
     def bytes_of_memory(self) -> int | None:
-        """What went from host to host of the guest's memory; None: it boots."""
+        """Bytes of the guest's memory that went from host to host; None if the guest boots."""
         sizes = [disk.shown for disk in self._offered if disk.name == MEMORY]
         sizes += [self.disks[MEMORY].shown] if MEMORY in self.disks else []
         return sum(sizes) if sizes else None
@@ -182,18 +185,18 @@ class MoveMemory:
 
     @property
     def bytes_handed_over(self) -> int | None:
-        """What went from host to host while the guest was off, or stood still."""
+        """Bytes that went from host to host while the guest was off or stood still."""
         sizes = [size for size in (self.bytes_of_disks, self.bytes_of_memory) if size is not None]
         return sum(sizes) if sizes else None
 
     @property
     def received_round(self) -> int | None:
-        """The last round of its disks that the target has; None: none, they travel whole."""
+        """The last round of the disks that the target has; None if the disks travel whole."""
         return self.warm.received if self.warm is not None else None
 
     @property
     def tasks(self) -> frozenset[TaskState]:
-        """What the server's task may be while it moves."""
+        """The tasks that the server may have while it moves."""
         return frozenset({TaskState.MIGRATING}) if self.keeps_memory else RESIZE_TASKS
 
     @property
@@ -207,17 +210,17 @@ class MoveMemory:
 
     @property
     def kept_state(self) -> VmState | None:
-        """What the server is afterwards, whatever its guest does; None: what its guest says."""
+        """The server's state after the move, whatever its guest does; None if the guest decides."""
         return self.old_vm_state if self.old_vm_state in (VmState.ERROR, VmState.SUSPENDED) else None
 
     @property
     def is_suspended(self) -> bool:
-        """Its guest's memory was saved before it moved: it is woken by its user, and by nobody else."""
+        """Whether the guest was suspended before the move. Only its user resumes it."""
         return self.old_vm_state is VmState.SUSPENDED
 
     @property
     def version(self) -> int:
-        """By which release on it is understood."""
+        """The version that this memory is written with."""
         if self.carries_firmware:
             return MEMORY_VERSION
         if self.is_suspended:
@@ -227,11 +230,11 @@ class MoveMemory:
 
     @property
     def state_back(self) -> VmState:
-        """What the server is when it is back at its source."""
+        """The server's state when it is back at its source."""
         return self.kept_state or (VmState.ACTIVE if self.was_running else VmState.STOPPED)
 
     def pair(self, volume_id: str) -> AttachmentPair:
-        """The volume's attachments; noted from now on if they were not."""
+        """The attachments of a volume. Adds them to the memory if they are not there."""
         for pair in self.attachments:
             if pair.volume_id == volume_id:
                 return pair

@@ -1,4 +1,4 @@
-"""The memory of a near-live migration: of a server that goes to another cell with its guest's memory."""
+"""The memory of a near-live migration, in which a server goes to another cell with its guest's memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from causeway.model.migration import LIVE_MIGRATION
 from causeway.model.states import VmState
 from causeway.moves.memory import MoveMemory
 
-# As measured on common hardware: MiB of memory a second, from the beginning of saving to the end of waking, with sending and
-# fetching in between; and the seconds that it takes at least.
+# As measured on common hardware: MiB of memory a second, from the beginning of saving through sending and fetching to the end of
+# waking; and the least number of seconds for it.
 _MIB_PER_SECOND, _ANYWAY = 80.0, 2.0
 
 
@@ -20,7 +20,7 @@ def longest_pause(memory_mb: int) -> float:
 
 
 def memory_of(instance: Instance, cell_uuid: str, node: ComputeNode, *, host: str | None) -> MoveMemory:
-    """``cell_uuid``, ``node``: where the server is. ``host``: where it is to go; None: to any other cell."""
+    """``cell_uuid``, ``node``: where the server is. ``host``: the target; None for any host of another cell."""
     return MoveMemory(
         migration_type=LIVE_MIGRATION,
         source_cell=cell_uuid,

@@ -26,10 +26,10 @@ def notified(
     block_devices: list[BlockDevice] | None = None,
     failing: str | None = None,
 ) -> Iterator[None]:
-    """Sends ``instance.<action>.start`` before the block, and ``.end`` after it if it ended well.
+    """Sends ``instance.<action>.start`` before the block, and ``.end`` after it if it succeeded.
 
-    ``then``: what the block changes of the server. ``failing``: a failure is notified as ``instance.<failing>.error``, and
-    the end all the same; None: as ``compute.exception`` of the host.
+    ``then``: what the block changes of the server. ``failing``: if the block fails, sends ``instance.<failing>.error`` and
+    ``.end``. If None, sends ``compute.exception`` of the host.
     """
     notifier = run.services.notifier
     notifier.instance_action(

@@ -16,9 +16,9 @@ _OFF = {
 
 
 def stood_still(recipe: str, state: SagaState, steps: Sequence[StepRecord]) -> float | None:
-    """Returns seconds, of a move that has ended; 0: the guest never stopped. None: they are unknown (it went live).
+    """Returns the seconds for a move that has ended: 0 if the guest never stopped, None if unknown (it went live).
 
-    The boot of a guest is not among them. A move that was undone has the guest off until it runs at its source again.
+    The boot of a guest does not count. In a move that was rolled back, the guest is off until it runs at its source again.
     """
     if recipe not in _OFF:
         # The move ended before its destination was chosen.

@@ -1,4 +1,4 @@
-"""Ports that ask Placement for resources, in a move: claimed anew, and reported to the network service at each end."""
+"""Ports that ask for resources, in a move: claims resources at the target, and reports the providers to the network service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from causeway.scheduler.request import RequestSpec, Selection
 
 
 def ask_for_ports(spec: RequestSpec, memory: MoveMemory, ports: list[Json]) -> None:
-    """Adds what the server's ports ask for to the request for a host, and notes which providers serve it now."""
+    """Adds the resources of the server's ports to the request for a host, and notes their present providers."""
     memory.port_requests = port_requests.requests_of(ports)
     spec.requested_resources = port_requests.all_groups(memory.port_requests)
     spec.same_subtree = port_requests.subtrees(memory.port_requests)

@@ -19,7 +19,7 @@ from causeway.virt.live import LiveSource
 # The longest time, in seconds, that a guest stands still while hypervisors hand it over.
 LIVE_PAUSE = 1.0
 
-# The answers of hosts that can't, or that can't be asked.
+# Errors of hosts that can't hand a guest over, or can't be asked.
 _CAN_NOT = (
     errors.ClaimRefused,
     errors.GuestFailed,
@@ -31,8 +31,10 @@ _CAN_NOT = (
 
 
 def live_pause(memory_mb: int, source_can: Mapping[str, Any]) -> float:
-    """The longest time, in seconds, that a guest stands still in a live migration, if known. ``source_can``: what the
-    hypervisor of its host can do."""
+    """The longest time, in seconds, that a guest stands still in a live migration.
+
+    ``source_can``: capabilities of its host's hypervisor.
+    """
     return near_live.longest_pause(memory_mb) if source_can.get("stands_still_when_live") else LIVE_PAUSE
 
 
@@ -45,7 +47,7 @@ def why_near_live(
     target: ComputeClient,
     host: str,
 ) -> errors.CausewayError | None:
-    """Returns why the guest can't go to ``host`` live, as both hosts found by trying; None: it can. Changes nothing."""
+    """Returns why the guest can't go to ``host`` live, as both hosts found by trying; None if it can. Changes nothing."""
     guest = describe(conf, context, instance, devices, source)
     if isinstance(guest, errors.CausewayError):
         return guest
@@ -55,7 +57,7 @@ def why_near_live(
 def describe(
     conf: cfg.ConfigOpts, context: RequestContext, instance: Instance, devices: list[BlockDevice], source: ComputeClient
 ) -> LiveSource | errors.CausewayError:
-    """The guest as its host describes it, or why it can go live to no host of another cell."""
+    """The guest as its host describes it, or why it can't go live to any host of another cell."""
     if conf.moves.direct == "never":
         return errors.HostUnreachable("[moves] direct is never.")
     try:
@@ -74,7 +76,7 @@ def why_not_reached(
     target: ComputeClient,
     host: str,
 ) -> errors.CausewayError | None:
-    """Returns why a guest can't go live from ``here`` to ``host``; None: it can."""
+    """Returns why a guest can't go live from ``here`` to ``host``; None if it can."""
     try:
         address = target.live_address(context, host, source=guest)
         source.try_live_address(context, here, target=address)

@@ -1,6 +1,6 @@
-"""What the API calls to ask for a move.
+"""What the API calls to request a move.
 
-What is written where, and when a request counts, is in `causeway.parts.acceptance`. Then a conductor is notified; if none can be
+`causeway.parts.acceptance` says what is written where, and when a request counts. Then a conductor is notified. If none can be
 reached, one finds the move in the journal.
 """
 
@@ -50,10 +50,10 @@ def request_resize(
     held_until: datetime | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> Migration:
-    """A resize (with a flavor) or a cold migration (without). The caller has checked everything that can be checked.
+    """Requests a resize (with a flavor) or a cold migration (without). The caller has checked everything that can be checked.
 
-    ``cell_uuid``: where the caller read it. ``held_until``: its disks are copied, and the guest runs on until then (UTC).
-    ``also``: with the acceptance, in one transaction; if it raises, it is refused.
+    ``cell_uuid``: where the caller read the server. ``held_until``: until then (UTC) only the disks are copied, and the guest
+    runs. ``also``: is called in the transaction that accepts the request; if it raises, the request is refused.
     Raises StateChanged if another request was quicker.
     """
     cell, database = _home(services, instance, cell_uuid)
@@ -95,7 +95,7 @@ def request_resize(
 
 
 def _migration_of(move: Operation, memory: MoveMemory) -> Migration:
-    """What everybody sees of a resize from its acceptance on."""
+    """The migration record of a resize, visible from its acceptance on."""
     return Migration(
         uuid=move.migration_uuid,
         instance_uuid=move.instance_uuid,
@@ -121,10 +121,10 @@ def request_confirm(
     finished: Finished | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> str:
-    """Asks for the confirm of a finished migration; MigrationNotFinished if there is none. Returns the move's id.
+    """Requests the confirm of a finished migration. Returns the move's id. Raises MigrationNotFinished if there is none.
 
-    ``finished``: what the caller read of it. ``start`` False: the caller runs the move itself, for a server that is to be
-    deleted, whatever its state. ``also``: see `request_resize`.
+    ``finished``: the migration, if the caller has read it. ``start`` False: the caller runs the move itself, for a server that
+    is being deleted, whatever its state. ``also``: see `request_resize`.
     """
     cell, _database = _home(services, instance, cell_uuid)
     move = _follow_up(context, finished or finished_move(services.api, instance), "confirm")
@@ -150,9 +150,9 @@ def request_revert(
     finished: Finished | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> None:
-    """Asks for the revert of a finished migration; MigrationNotFinished if there is none.
+    """Requests the revert of a finished migration. Raises MigrationNotFinished if there is none.
 
-    ``finished``: what the caller read of it. ``also``: see `request_resize`.
+    ``finished``: the migration, if the caller has read it. ``also``: see `request_resize`.
     """
     cell, _database = _home(services, instance, cell_uuid)
     move = _follow_up(context, finished or finished_move(services.api, instance), "revert")
@@ -171,7 +171,7 @@ def request_revert(
 def _home(services: RequestServices, instance: Instance, cell_uuid: str | None) -> tuple[CellMapping, Database]:
     """The cell of a server, looked up unless the caller read the server there just now.
 
-    If it was moved in between, the compare-and-swap on the copy that was left behind fails.
+    If the server has moved since, the compare-and-swap on the old copy fails.
     """
     if cell_uuid is None:
         return services.cells.of_server(instance.uuid)
@@ -179,7 +179,10 @@ def _home(services: RequestServices, instance: Instance, cell_uuid: str | None) 
 
 
 def finished_move(api: Database, instance: Instance) -> Finished:
-    """What waits for confirm or revert; raises MigrationNotFinished, or StateChanged if one of them is under way."""
+    """The migration that waits for confirm or revert.
+
+    Raises MigrationNotFinished, or StateChanged if one of them is under way.
+    """
     found = finished_moves.find(api, instance.uuid)
     if found is None:
         under_way = {MigrationStatus.CONFIRMING: "confirmed", MigrationStatus.REVERTING: "reverted"}
@@ -192,7 +195,7 @@ def finished_move(api: Database, instance: Instance) -> Finished:
 
 
 def _follow_up(context: RequestContext, finished: Finished, what: str) -> Operation:
-    """A confirm or revert: it starts from all that the resize remembered. Raises NotFound."""
+    """A confirm or revert, which starts with the memory of the resize. Raises NotFound."""
     migration = finished.migration
     if finished.move is None:
         raise errors.NotFound(f"Migration {migration.uuid} has no move.")

@@ -20,35 +20,38 @@ from causeway.store.database import Database
 
 
 def after_resize(run: Run, cause: errors.CausewayError) -> None:
-    """Restores the server's states after everything was undone, adds a fault, and sets its migration to ``error``."""
+    """After everything was undone: restores the server's states, adds a fault, and sets its migration to ``error``."""
     _restore(run, cause, MigrationStatus.CANCELLED if isinstance(cause, errors.Cancelled) else MigrationStatus.ERROR)
 
 
 def after_near_live(run: Run, cause: errors.CausewayError) -> None:
-    """The same; its migration gets the status that live ones get."""
+    """The same, but the migration gets the status of a live migration."""
     before = migrations.get(run.services.api, run.move.migration_uuid).status
     _restore(run, cause, live_status_after(before, cancelled=isinstance(cause, errors.Cancelled)))
 
 
 def after_live(run: Run, cause: errors.CausewayError) -> None:
-    """The same, and starts live migrations that wait for this one; a server without a guest is set to ERROR."""
+    """The same as `after_near_live`.
+
+    Also starts live migrations that wait for this one, and sets a server without a guest to ERROR.
+    """
     after_near_live(run, cause)
     run_queued(run)
 
 
 def _restore(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> None:
-    """``status``: of the migration, from now on."""
+    """``status``: the new one of the migration."""
     memory = run.memory
     cancelled = isinstance(cause, errors.Cancelled)
     if _is_recorded(run, run.source_database, cause):
         return
-    # The migration first: whoever sees the server without a task may start the next move.
+    # The migration first: a client that sees the server without a task may start the next move.
     migrations.update(run.services.api, run.move.migration_uuid, status=status)
     vm_state = VmState.ERROR if memory.source_is_dead or memory.is_lost else memory.old_vm_state
     with run.source_database.write() as connection:
         _record(connection, run, cause, fault=not cancelled and not memory.source_is_dead)
         if memory.source_is_dead:
-            # Whatever ended the move, this is why the server is in ERROR.
+            # This is why the server is in ERROR, whatever ended the move.
             add_fault_in(connection, run, cause.details)
         if not instances.end_task_in(connection, run.uuid, memory.tasks, vm_state=vm_state, progress=0, **NOT_MOVED):
             # An administrator has reset its states meanwhile.
@@ -65,7 +68,7 @@ def _restore(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> 
 
 
 def after_revert(run: Run, cause: errors.CausewayError) -> None:
-    """The server stays on its target and waits for confirm or revert, as before. A confirm gave it no task."""
+    """Lets the server wait on its target for confirm or revert, as before. (A confirm gave it no task.)"""
     if _is_recorded(run, run.target_database, cause):
         return
     migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.FINISHED)
@@ -77,20 +80,20 @@ def after_revert(run: Run, cause: errors.CausewayError) -> None:
 
 
 def _is_recorded(run: Run, database: Database, cause: errors.CausewayError) -> bool:
-    """Whether the failure was recorded before: the server and its migration may be another request's by now."""
+    """Whether the failure is already recorded. If so, another request may be working on the server and its migration by now."""
     with database.read() as connection:
         sentence = for_members(cause.message, run.memory)
         return actions.has_message_in(connection, run.uuid, run.context.request_id, sentence)
 
 
 def _record(connection: sa.Connection, run: Run, cause: errors.CausewayError, *, fault: bool = True) -> None:
-    """Writes events and a fault: what failed, where, in which step, in words that a user understands."""
+    """Writes events and a fault, which say in a user's words what failed, where, and in which step."""
     record = InstanceFault(
         code=500, message=cause.message[:255], details=cause.details, host=run.step.host if run.step else None
     )
     instances.touch_in(connection, run.uuid)
     run.write_history(connection, cause)
-    # Members of the project may read this, also if they may not see events and migrations.
+    # Members of the project may read this, even if they may not see events and migrations.
     sentence = for_members(cause.message, run.memory)
     actions.set_message_in(connection, run.uuid, run.context.request_id, sentence)
     if fault:

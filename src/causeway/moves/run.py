@@ -22,9 +22,9 @@ from causeway.sagas.environment import Environment
 from causeway.store.cell import copies
 from causeway.store.database import Database
 
-# Seconds for which a step uses what the step before has read. A step acts for longer on what it reads itself.
+# Seconds for which a step uses records that the step before has read. A step uses its own reads for longer.
 RECENT = 1.0
-# The field's names of the event that covers all of a move.
+# The field's names of the event that covers a whole move.
 _EVENTS = {
     "resize": "conductor_migrate_server",
     "cross_cell_resize": "conductor_migrate_server",
@@ -34,7 +34,7 @@ _EVENTS = {
     "cross_cell_confirm": "conductor_confirm_snapshot_based_resize",
     "cross_cell_revert": "conductor_revert_snapshot_based_resize",
 }
-# Inside a cell the field's conductor has no part in these; their first step's event reports a failure before it.
+# Moves inside a cell in which the field's conductor has no part. The event of their first step reports an earlier failure.
 _FIRST_EVENTS = {"same_cell_confirm": "compute_confirm_resize", "same_cell_revert": "compute_revert_resize"}
 
 
@@ -54,7 +54,7 @@ class Run(ServerRun[MoveMemory]):
         super().__init__(services, environment, context, move, memory, asked_at=asked_at)
         self._read_at: dict[str, float] = {}
         self._kept_cells: set[str] = set()
-        #: host -> when it was checked last whether it lives, and the result
+        #: host -> when its life was last read, and the result
         self.lives: dict[str, tuple[float, HostLife]] = {}
 
     @property
@@ -79,10 +79,10 @@ class Run(ServerRun[MoveMemory]):
     def target_computes(self) -> ComputeClient:
         return self.services.computes(self.memory.target_cell)
 
-    # records, read once for a run of steps that don't change them
+    # records, read once for several steps that don't change them
 
     def refresh(self) -> None:
-        """Discards the records, but for those that `keep_records` keeps. A repeated or undone step reads all of them anew."""
+        """Discards the records, except those that `keep_records` keeps. A repeated step or an undo reads all of them anew."""
         cells, self._kept_cells = self._kept_cells, set()
         kept = {}
         if not self.is_repeated and not self.is_undoing:
@@ -92,13 +92,13 @@ class Run(ServerRun[MoveMemory]):
         self._cache.update(kept)
 
     def keep_records(self, cell_uuid: str, **written: Any) -> None:
-        """Lets the next step use what was just read of this cell's records, with what was ``written`` since."""
+        """Lets the next step use this cell's records as just read, with what was ``written`` since."""
         self._kept_cells.add(cell_uuid)
         if cell_uuid in self._cache:
             vars(self._cache[cell_uuid][0]).update(written)
 
     def is_recent(self, at: float) -> bool:
-        """``at``: by the clock's `boot`."""
+        """Whether a read at ``at`` may still be used. ``at``: by the clock's `boot`."""
         return self.environment.clock.boot() - at < RECENT
 
     def know_records(self, cell_uuid: str, instance: Instance, devices: list[BlockDevice]) -> None:
@@ -136,7 +136,7 @@ class Run(ServerRun[MoveMemory]):
     # the server's history
 
     def history(self, failure: errors.CausewayError | None = None) -> list[ActionEvent]:
-        """The events of the server's action: the conductor's, which says how all of it ended, and those of the steps."""
+        """The events of the server's action: the conductor's, which says how the whole move ended, and those of the steps."""
         name = _EVENTS.get(self.move.recipe)
         of_steps = [*self.memory.events, *self.step_events()]
         if name is None:

@@ -1,7 +1,7 @@
-"""Tries a whole move once more that was rolled back for a passing reason.
+"""Tries a whole move once more if it was rolled back for a passing reason.
 
-It is a move of its own for the same migration: computes refuse what was undone for the first one. The server keeps its task
-meanwhile, so its user sees one resize that takes longer, and may still cancel it.
+The second try is another move for the same migration, since computes refuse orders of the first one, which was undone. The
+server keeps its task meanwhile, so its user sees one resize that takes longer, and may still cancel it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 
 
 def prepare(run: Run, cause: errors.CausewayError) -> bool:
-    """Requests another move in the transaction that ends this one; returns False if the server is to be restored.
+    """Requests another move in the transaction that ends this one. Returns False if the server must be restored instead.
 
     The caller has checked that the move is still wanted.
     """

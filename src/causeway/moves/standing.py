@@ -1,4 +1,4 @@
-"""How many moves are where, for Prometheus: read from the journal when it asks, in one statement."""
+"""Counts moves by recipe, state and step for Prometheus: one statement in the journal for each scrape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOG = logging.getLogger(__name__)
 
 
 class StandingMoves:
-    """causeway_moves: moves that have not ended, by recipe, state, and the step that was begun last."""
+    """The metric causeway_moves: moves that have not ended, by recipe, state, and the step that began last."""
 
     def __init__(self, api: Database) -> None:
         self._api = api
@@ -27,7 +27,7 @@ class StandingMoves:
             for found in standing.moves(self._api):
                 gauge.add_metric([found.recipe, found.state, found.step or ""], found.count)
         except errors.DatabaseFailed as failure:
-            # The other numbers are still worth showing.
+            # Prometheus still gets the other metrics.
             LOG.warning("Moves can't be counted: %s", failure.message)
             return []
         return [gauge]

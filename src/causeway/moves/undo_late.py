@@ -1,4 +1,4 @@
-"""Undoes what a move did after it was taken over (see `causeway.sagas.late`): one call may have taken effect."""
+"""Undoes what a move did after it was taken over (see `causeway.sagas.late`): one of its calls may have taken effect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REVERTS = ("cross_cell_revert", "same_cell_revert")
 def undo_late(run: Run) -> None:
     """Undoes what ``run`` did after its move was taken over before the pivot. May be repeated.
 
-    The server is left alone if it has another move by now: what is there may be that one's.
+    Does nothing if the server has another move by now: what is there may belong to that one.
     """
     services, move = run.unguarded, run.move
     ended = journal.get(services.api, move.id)
@@ -51,7 +51,7 @@ def undo_late(run: Run) -> None:
 
 
 def _of_resized(run: Run, moved: MoveMemory) -> None:
-    """The other conductor moved the server to its target: what it does not know was made by this one."""
+    """After the other conductor moved the server to its target: what that conductor does not know was made by this one."""
     services = run.unguarded
     _cell, database = services.cells.of_server(run.uuid)
     instance = instances.get(database, run.uuid)
@@ -65,14 +65,14 @@ def _of_resized(run: Run, moved: MoveMemory) -> None:
     if moved.attachments:
         known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
         known |= {id for pair in moved.attachments for id in (pair.source, pair.target)}
-        # Others may be reserved by a user who attaches them just now.
+        # A user who is attaching other volumes may have reserved those.
         delete_orphaned_attachments(run, known, of_volumes={pair.volume_id for pair in moved.attachments})
     for image_id in [*image_ids_of(run), *parts_of(run)] if moved.is_cross_cell else []:
         services.images.delete(run.context, image_id)
 
 
 def _of_revert(run: Run, waiting: list[Migration]) -> None:
-    """Before its pivot a revert makes nothing but reservations at the source."""
+    """Before its pivot, a revert makes only reservations at the source."""
     _cell, database = run.unguarded.cells.of_server(run.uuid)
     known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
     for migration in waiting:
@@ -82,7 +82,7 @@ def _of_revert(run: Run, waiting: list[Migration]) -> None:
 
 
 def _volumes_of(run: Run) -> set[str]:
-    """Those that the move reserved; others may be reserved by a user who attaches them just now."""
+    """The volumes that the move reserved. A user who is attaching other volumes may have reserved those."""
     return {pair.volume_id for pair in run.memory.attachments}
 
 

@@ -1,7 +1,7 @@
 """Gives a volume of a stopped server a new attachment: an operator's repair when the records of the old one are wrong.
 
-The volume is reserved for the server all the time. When the old attachment was replaced by one that is not connected, a failure
-costs nothing: the server's host connects it itself when the server is started.
+The volume stays reserved for the server all the time. A failure after the old attachment was replaced does no harm: the new one
+is not connected, and the server's host connects it when the server starts.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ TASKS = {TaskState.REFRESHING_ATTACHMENT}
 
 @dataclass
 class RefreshMemory:
-    """``resource_id``: the volume. ``connector``: what block storage gets to know of the server's host.
+    """``resource_id``: the volume. ``connector``: how block storage reaches the server's host.
 
-    ``connection_info``: once the new attachment is connected.
+    ``connection_info``: of the new attachment, once it is connected.
     """
 
     resource_id: str
@@ -52,7 +52,10 @@ def request_refresh(
     volume_id: str,
     connector: dict[str, Any],
 ) -> None:
-    """Raises StateChanged if the server is not off, or another request was quicker. The caller has checked the rest."""
+    """Requests a refresh.
+
+    Raises StateChanged if the server is not off, or another request was quicker. The caller checks the rest.
+    """
     memory = RefreshMemory(volume_id, connector)
     action = server_actions.REFRESH_ATTACHMENT
     ask(services, context, instance, cell_uuid, action, operations.REFRESH_ATTACHMENT, memory)
@@ -66,7 +69,7 @@ def _device(run: Refresh) -> BlockDevice:
 
 
 class DisconnectAtHost(Step[Refresh]):
-    """Has the host disconnect the volume. A server that is started after a failure gets it again, as its record says."""
+    """Has the host disconnect the volume. If the operation fails later, the next start of the server connects it again."""
 
     name = "DisconnectAtHost"
     reads = frozenset({"resource_id"})
@@ -86,7 +89,7 @@ class DisconnectAtHost(Step[Refresh]):
 
 
 class ReplaceAttachment(Step[Refresh]):
-    """Reserves the volume with a new attachment, records that, then deletes the old one."""
+    """Reserves the volume with a new attachment, records it, then deletes the old one."""
 
     name = "ReplaceAttachment"
     reads = frozenset({"resource_id"})
@@ -96,7 +99,7 @@ class ReplaceAttachment(Step[Refresh]):
         guests.keep_volumes_reserved(run, [_device(run)], in_doubt=True)
 
     def undo(self, run: Refresh) -> None:
-        # Whichever the record names stays: the old one as it was, or a new one that the host connects with the next start.
+        # The attachment that the record names stays: the old one, or a new one that the host connects at the next start.
         devices.release_reservations(
             run.services, run.context, run.uuid, run.memory.resource_id, {_device(run).attachment_id}
         )
@@ -116,7 +119,7 @@ class ConnectAttachment(Step[Refresh]):
         try:
             info = volumes.update_attachment(run.context, attachment_id, run.memory.connector, device.device_name)
         except errors.ServiceRefused:
-            # An attempt before may have connected it.
+            # An earlier attempt may have connected it.
             present = volumes.get_attachment(run.context, attachment_id)
             if not present.is_connected:
                 raise
@@ -125,7 +128,7 @@ class ConnectAttachment(Step[Refresh]):
         run.memory.connection_info = info
 
     def undo(self, run: Refresh) -> None:
-        # The record does not say that it is connected: so it must not be.
+        # The record has it as not connected, so it must not be.
         guests.keep_volumes_reserved(run, [_device(run)], in_doubt=True)
 
 

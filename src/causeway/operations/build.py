@@ -30,7 +30,7 @@ from causeway.store.database import utcnow
 LOG = logging.getLogger(__name__)
 
 
-# After so long its user would rather ask for another server.
+# After this time a user would rather request another server.
 BRIEF = Patience(seconds=10.0, longest_pause=3.0)
 
 
@@ -47,7 +47,7 @@ class ChooseHost(Step[BuildRun]):
     def do(self, run: BuildRun) -> None:
         services, memory, request = run.services, run.memory, run.request()
         if run.is_repeated:
-            # The claim of an earlier choice that was not recorded.
+            # Releases the claim of an earlier choice that was not recorded.
             _release_claims(run)
         memory.networks = request.requested_networks
         spec = _spec(run)
@@ -101,7 +101,7 @@ class PlaceInCell(Step[BuildRun]):
             try:
                 copies.insert(services.cells.database(cell_uuid), bundle)
             except errors.StateChanged:
-                # The records of an earlier attempt, whose conductor died right here.
+                # An earlier attempt, whose conductor died here, may have written records.
                 copies.write(services.cells.database(cell_uuid), bundle)
             self._map(run, cell_uuid)
             run.is_in(cell_uuid)
@@ -115,11 +115,11 @@ class PlaceInCell(Step[BuildRun]):
                 raise errors.StateChanged(f"Server {run.uuid} was deleted before it was built.")
             mappings.set_cell_in(connection, run.uuid, cell_uuid, expected=None)
             if kept != run.asked().spec:
-                # What was asked for this build only is not kept for later moves.
+                # Later moves must not use what was requested for this build only.
                 mappings.save_spec_in(connection, run.uuid, kept)
 
     def undo(self, run: BuildRun) -> None:
-        """A server that has a cell stays there, and is in ERROR; one that has none leaves no record in the cell."""
+        """Deletes the records in the cell, unless the server is mapped to it: then it stays there, in ERROR."""
         found, cell_uuid = build_requests.asked(run.services.api, run.uuid), run.target.cell_uuid
         if found is None or found.cell_uuid is None:
             copies.hard_delete(run.services.cells.database(cell_uuid), run.uuid)
@@ -153,7 +153,7 @@ class MakeDevices(Step[BuildRun]):
             self._save(run, volumes)
 
     def _save(self, run: BuildRun, volumes: list[BlockDevice]) -> None:
-        """Records what was made. A conductor that was only slow must not write into a server that another one has built."""
+        """Records what was made, unless another conductor has built the server meanwhile."""
         run.check_lease()
         with run.database.write() as connection:
             instances.swap_in(
@@ -173,7 +173,7 @@ class MakeDevices(Step[BuildRun]):
         if volumes and run.asked().cell_uuid is not None:
             with run.database.write() as connection:
                 for device in volumes:
-                    # A volume that was made for the server is gone.
+                    # A volume that was made for the server is deleted by now.
                     kept = device.volume_id if device.source_type == "volume" else None
                     block_devices.update_in(
                         connection, device.uuid, volume_id=kept, attachment_id=None, connection_info=None
@@ -189,7 +189,7 @@ class SpawnGuest(Step[BuildRun]):
     makes = frozenset({Thing.ALLOCATION, Thing.DISKS, Thing.GUEST})
 
     def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
-        """None: there are alternates instead."""
+        """No patience: there are alternates instead."""
         return NONE
 
     def where(self, run: BuildRun) -> str | None:
@@ -199,13 +199,13 @@ class SpawnGuest(Step[BuildRun]):
         if run.is_repeated:
             self._begin_again(run)
         elif any(device.is_volume for device in run.devices()):
-            # Making the volumes may have taken long.
+            # Making the volumes may have taken long: look at the server again.
             run.check_wanted()
         memory = run.memory
         failure: errors.CausewayError = errors.NoValidHost("No valid host was found.")
         first = memory.at
         for place in range(first, len(memory.targets)):
-            # Only the host that the record names may have been asked by an earlier attempt.
+            # Of all hosts, an earlier attempt can only have asked the one that the record names.
             again = run.is_repeated and place == first
             if place > first:
                 run.check_wanted()
@@ -225,7 +225,7 @@ class SpawnGuest(Step[BuildRun]):
         raise failure
 
     def _ask_host(self, run: BuildRun, *, again: bool) -> GuestOutcome:
-        """Has the host make the guest; ``again``: it may have it, or be making it. Raises what keeps the host from it."""
+        """Has the host make the guest. ``again``: it may have it, or be making it. Raises the host's error."""
         with run.event("compute__do_build_and_run_instance", run.target.host):
             self._require_up_if_repeated(run)
             return run.computes.build_guest(
@@ -238,20 +238,20 @@ class SpawnGuest(Step[BuildRun]):
             )
 
     def _begin_again(self, run: BuildRun) -> None:
-        """Claims the host that was asked last, which the record names, again: it may have the guest, or be making it."""
+        """Claims again the host that was asked last, which the record names: it may have the guest, or be making it."""
         memory, host = run.memory, run.instance().host
         memory.at = next((place for place, target in enumerate(memory.targets) if target.host == host), memory.at)
         claim(run.services, run.instance(), run.target)
 
     def _require_up_if_repeated(self, run: BuildRun) -> None:
-        """Raises HostDown if the host, which an earlier attempt asked, does not report any more."""
+        """Raises HostDown if an earlier attempt asked the host and it no longer reports."""
         if run.is_repeated:
             life = liveness.of_host(run.services, run.database, run.target.host)
             if not life.is_up:
-                raise errors.HostDown("The chosen host does not report any more.", details=life.explained())
+                raise errors.HostDown("The chosen host no longer reports.", details=life.explained())
 
     def _turn_to(self, run: BuildRun, place: int) -> None:
-        """Claims an alternate that is to make the guest. Raises ClaimRefused."""
+        """Claims an alternate to make the guest. Raises ClaimRefused."""
         target, instance = run.memory.targets[place], run.instance()
         claim(run.services, run.instance(), target)
         groups.claim_host(run.services, run.memory.group, run.uuid, target.host)
@@ -294,7 +294,7 @@ class EndBuild(Step[BuildRun]):
             return
         record = instances.find(run.database, run.uuid, with_tags=False)
         if record is not None and record.launched_at is None:
-            # An administrator has reset its states meanwhile: it has a guest all the same.
+            # An administrator has reset its states meanwhile. It has a guest all the same.
             instances.update(
                 run.database,
                 run.uuid,
@@ -306,7 +306,7 @@ class EndBuild(Step[BuildRun]):
 
 
 def _spec(run: BuildRun) -> RequestSpec:
-    """The spec with what was asked for this build only."""
+    """The request spec, with what was requested for this build only."""
     stored = run.asked().spec
     spec = RequestSpec.from_persisted(stored)
     once = {name: stored[name] for name in ("force_hosts", "requested_destination") if stored.get(name)}

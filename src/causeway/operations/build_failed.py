@@ -1,4 +1,4 @@
-"""Ends a build that failed: the server's state, and what was made for it."""
+"""Ends a build that failed: sets the server's state, and deletes what was made for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TASKS = {TaskState.SPAWNING}
 
 
 def try_to_release(run: BuildRun, work: Callable[[], None]) -> None:
-    """Releases what was made and claimed for the build. What can't be released now is deleted with the server."""
+    """Calls ``work`` to release something. If that fails, it is released when the server is deleted."""
     try:
         work()
     except errors.TakenOver:
@@ -40,14 +40,14 @@ def try_to_release(run: BuildRun, work: Callable[[], None]) -> None:
 
 
 def claim(services: ConductorServices, instance: Instance, target: Selection) -> None:
-    """Claims a host instead of what was claimed before."""
+    """Claims a host, in place of any earlier claim."""
     services.placement.claim(
         instance.uuid, target.allocation_request.allocations, instance.project_id, instance.user_id
     )
 
 
 def undo_guest(services: ConductorServices, run: BuildRun, target: Selection) -> None:
-    """Destroys the guest on a host that may have it, or be making it. If it can't be ordered to destroy it now, it is later."""
+    """Destroys the guest on a host that may have it, or be making it. If the host can't be reached, it is ordered to later."""
     instance, present, token = run.instance(), run.devices(), run.token("SpawnGuest")
     host, cell_uuid = target.host, target.cell_uuid
     if liveness.of_host(services, services.cells.database(cell_uuid), host).is_up:
@@ -79,13 +79,13 @@ def rolled_back(run: BuildRun, cause: errors.CausewayError) -> None:
 
 
 def _bury(run: BuildRun, request: BuildRequest, cause: errors.CausewayError) -> None:
-    """Records a server that fits on no host in cell0."""
+    """Records in cell0 a server that no host could take."""
     services, instance = run.services, request.instance
     instance.vm_state, instance.task_state = VmState.ERROR, None
     action = run.action()
     action.events = [history.failed_event("conductor_schedule_and_build_instances", cause)]
     database = services.cells.database(CELL0_UUID)
-    # An earlier attempt may have come as far as this.
+    # An earlier attempt may have done this.
     copies.write(database, copies.Bundle(instance, request.block_devices, [action], [history.fault_of(cause)]))
     with services.api.write() as connection:
         is_wanted = build_requests.delete_in(connection, run.uuid)
@@ -118,7 +118,7 @@ def _fail(run: BuildRun, cause: errors.CausewayError) -> None:
 
 
 def undo_late(run: BuildRun) -> None:
-    """Undoes what ``run`` did after its operation was taken over, which has ended meanwhile."""
+    """Undoes what ``run`` did after its operation was taken over. The operation has ended since."""
     services, server = run.unguarded, run.known_server
     ended = journal.get(services.api, run.saga.id)
     if ended.state not in ENDED or server is None:
@@ -144,7 +144,7 @@ def undo_late(run: BuildRun) -> None:
 
 
 def _delete_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[BlockDevice]) -> None:
-    """``asked``: as ``run`` knows them; ``present``: the server's."""
+    """Deletes volumes that ``run`` made too late. ``asked``: as ``run`` knows them; ``present``: those that the server has."""
     services = run.unguarded
     kept = {device.uuid: device.volume_id for device in present}
     attachments = {device.attachment_id for device in present}

@@ -1,4 +1,4 @@
-"""A running build: the request, and the server as far as it is made."""
+"""A running build: its request, and the server as far as it exists."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from causeway.store.database import Database
 
 @dataclass
 class BuildMemory:
-    """``targets``: the chosen host and its alternates; ``at``: which of them makes the guest. ``networks``: what was asked for;
-    ``ports``: what was made of that. ``numa_topology``, ``pci_requests``: what the flavor asks for.
+    """``targets``: the chosen host and its alternates; ``at``: the index of the one that makes the guest.
+
+    ``networks``: as requested; ``ports``: what was made of them. ``numa_topology``, ``pci_requests``: what the flavor needs.
     """
 
     targets: list[Selection] = field(default_factory=list)
@@ -38,9 +39,9 @@ class BuildMemory:
 
 
 class BuildRun(OperationRun[BuildMemory]):
-    """The server is that of its build request until it is in a cell. It is read once, not for each step.
+    """Until the server is in a cell, it is the one of the build request. It is read once, not for each step.
 
-    What its user changes meanwhile is in its record, which gets only what the build makes of it.
+    The build writes only its own results into the record, so changes that a user makes meanwhile stay.
     """
 
     _asked: Asked | None = None
@@ -52,7 +53,7 @@ class BuildRun(OperationRun[BuildMemory]):
             self._asked = self._server = self._found_home = None
 
     def asked(self) -> Asked:
-        """Raises StateChanged if the server was deleted before it had a cell."""
+        """The build request. Raises StateChanged if the server was deleted before it had a cell."""
         if self._asked is None:
             self._asked = build_requests.asked(self.services.api, self.uuid)
         if self._asked is None:
@@ -60,14 +61,14 @@ class BuildRun(OperationRun[BuildMemory]):
         return self._asked
 
     def request(self) -> BuildRequest:
-        """What was asked for; raises StateChanged if nobody wants it any more."""
+        """The build request. Raises StateChanged if the server was deleted, or is in a cell already."""
         found = self.asked().request
         if found is None:
             raise errors.StateChanged(f"Server {self.uuid} is in a cell already: it is not built again.")
         return found
 
     def action(self) -> InstanceAction:
-        """The record of the request, which began when the server was asked for."""
+        """The action of the create request. It began when the server was requested."""
         return InstanceAction(
             action="create",
             instance_uuid=self.uuid,
@@ -79,7 +80,7 @@ class BuildRun(OperationRun[BuildMemory]):
 
     @property
     def known_server(self) -> tuple[Instance, list[BlockDevice]] | None:
-        """The server as it was read; None if it was not: then nothing was made for it here."""
+        """The server as it was read; None if it was not read, and so nothing was made for it here."""
         return self._server
 
     @property
@@ -88,7 +89,7 @@ class BuildRun(OperationRun[BuildMemory]):
         return self.memory.targets[self.memory.at]
 
     def is_in(self, cell_uuid: str) -> None:
-        """Notes the cell that the server is in from here on."""
+        """Notes the cell that the server is in from now on."""
         self._found_home = self.services.cells.mapping(cell_uuid), self.services.cells.database(cell_uuid)
 
     def instance(self, *, tags: bool = True) -> Instance:  # noqa: ARG002
@@ -98,13 +99,13 @@ class BuildRun(OperationRun[BuildMemory]):
         return self._read()[1]
 
     def ports_that_ask(self) -> dict[str, PortRequest]:
-        """port -> what it asks of its host, of those that were given and do."""
+        """port -> the resources it asks for, of the ports that the user gave."""
         given = [network for network in self.memory.networks if network.port_id is not None]
         found = (request_of(network.port_id or "", network.resource_request) for network in given)
         return {each.port_id: each for each in found if each is not None}
 
     def devices_of_ports(self) -> list[InstancePCIRequest]:
-        """What those that were given need of PCI devices."""
+        """The PCI devices that the ports which the user gave need."""
         return [network.pci_request for network in self.memory.networks if network.pci_request is not None]
 
     def _read(self) -> tuple[Instance, list[BlockDevice]]:

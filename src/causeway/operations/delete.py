@@ -32,14 +32,17 @@ from causeway.store.cells import Cells
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two looks at what a delete waits for; it is notified of its end anyway.
+# Seconds between two looks at what a delete waits for. Usually it is notified earlier.
 LONGEST_PAUSE = 60.0
 _OTHER_TASKS: tuple[TaskState | None, ...] = (None, *(task for task in TaskState if task is not TaskState.DELETING))
 
 
 @dataclass
 class DeleteMemory:
-    """``waits``: for the end of another operation. ``confirm``: the one that this delete asked for. ``is_told``: its start."""
+    """``waits``: for the end of another operation. ``confirm``: id of the confirm that this delete requested.
+
+    ``is_told``: the start of the delete was notified.
+    """
 
     waits: bool = False
     confirm: str | None = None
@@ -48,7 +51,7 @@ class DeleteMemory:
 
 
 class DeleteRun(OperationRun[DeleteMemory]):
-    """The server is read once: nobody else works on it."""
+    """The server is read once: nothing else works on it."""
 
     def refresh(self) -> None:
         if self.is_repeated or self.is_undoing:
@@ -59,7 +62,7 @@ class DeleteRun(OperationRun[DeleteMemory]):
         self._found_home = None
 
     def look(self) -> deletions.Sight:
-        """Where the server is, and what stands in the way; raises ServerNotFound."""
+        """Reads where the server is, and what prevents the delete. Raises ServerNotFound."""
         sight, cells = deletions.look(self.services.api, self.saga), self.services.cells
         self._found_home = cells.mapping(sight.cell_uuid), cells.database(sight.cell_uuid)
         return sight
@@ -69,7 +72,7 @@ Run: TypeAlias = DeleteRun
 
 
 def mark(cells: Cells, context: RequestContext, instance: Instance, cell_uuid: str) -> None:
-    """Sets the server's task and records the action, unless that was done before. Raises RecordsClosed."""
+    """Sets the server's task and records the action, unless that is done already. Raises RecordsClosed."""
 
     def swap(connection: sa.Connection) -> None:
         instances.swap_in(connection, instance.uuid, expected_task=_OTHER_TASKS, task_state=TaskState.DELETING)
@@ -86,7 +89,7 @@ def mark(cells: Cells, context: RequestContext, instance: Instance, cell_uuid: s
 class TearDown(Step[Run]):
     """Waits until nothing else works on the server, then deletes its guest, ports, volumes, allocation and copies of its disk.
 
-    A server that waits for the confirm of a resize is confirmed first: nothing is to be left at the source.
+    A resize that waits for its confirm is confirmed first, so that nothing is left at the source.
     """
 
     name = "TearDown"
@@ -96,7 +99,7 @@ class TearDown(Step[Run]):
         return run.memory.host
 
     def patience(self, run: Run) -> Patience:
-        """An accepted delete is completed as soon as it can be: services that are unavailable for a while are waited for."""
+        """An accepted delete waits for services that are unavailable, and is completed as soon as it can be."""
         return Patience(math.inf, LONGEST_PAUSE) if run.memory.waits else super().patience(run)
 
     def do(self, run: Run) -> None:
@@ -118,12 +121,12 @@ class TearDown(Step[Run]):
                 run.services.images.delete(run.context, image_id)
 
     def _wait_for_others(self, run: Run) -> None:
-        """Raises OperationUnderWay while another operation works on the server, and what a confirm failed of."""
+        """Raises OperationUnderWay while another operation works on the server, and the error of a confirm that failed."""
         memory, sight = run.memory, run.look()
         memory.waits = True
         instance = run.instance()
         if instance.task_state is not TaskState.DELETING:
-            # The API that accepted the request came no further.
+            # The API died after it accepted the request.
             try:
                 mark(run.services.cells, run.context, instance, sight.cell_uuid)
             except errors.RecordsClosed as closed:
@@ -139,11 +142,11 @@ class TearDown(Step[Run]):
         memory.waits = False
 
     def _confirm(self, run: Run, before: str | None) -> None:
-        """Has the server's resize confirmed; ``before``: the confirm that was to do that, and did not."""
+        """Requests the confirm of the server's resize. ``before``: an earlier confirm, which failed."""
         if before is not None:
             failed = journal.get(run.services.api, before)
             raise errors.from_wire(failed.error) if failed.error else errors.OperationFailed("The confirm failed.")
-        # An action of its own: the events of the two must not be mixed.
+        # An action of its own, so that the events of confirm and delete stay apart.
         own = run.context.for_another_request()
         try:
             run.memory.confirm = request_confirm(run.services, own, run.instance(), start=False)
@@ -153,7 +156,7 @@ class TearDown(Step[Run]):
         raise errors.OperationUnderWay(f"Server {run.uuid} is deleted when its resize is confirmed.")
 
     def _destroy(self, run: Run, instance: Instance, present: list[BlockDevice]) -> None:
-        """The guest and its disks go; a host that is down is noted to do that when it comes back, and is not waited for."""
+        """Destroys the guest and its disks. A host that is down is not waited for: it gets the order when it comes back."""
         services, host = run.services, instance.host
         if not host:
             return
@@ -168,7 +171,7 @@ class TearDown(Step[Run]):
 
 
 class EndDelete(Step[Run]):
-    """The server is gone."""
+    """Deletes the server's records."""
 
     name = "EndDelete"
     pivots = True
@@ -178,7 +181,7 @@ class EndDelete(Step[Run]):
             instance = run.instance()
         except errors.ServerNotFound:
             return
-        # In this order: who sees that the server is gone may at once want another one of its group in its place.
+        # In this order: a client that sees the server gone may request another member of its group for the same host at once.
         groups.remove_member(run.services.api, run.uuid)
         with run.database.write() as connection:
             run.write_history(connection)
@@ -188,11 +191,11 @@ class EndDelete(Step[Run]):
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """The server is in ERROR and may be deleted again; as it was, if its delete was cancelled before it began."""
+    """Sets the server to ERROR; it may be deleted again. A delete that was cancelled before it began changes nothing."""
     try:
         if run.is_recorded(cause.message):
             return
-        # The mapping first: until the server has no task, nobody asks again.
+        # The mapping first: while the server has its task, no new delete is accepted.
         mappings.queue_for_delete(run.services.api, run.uuid, queued=False)
         endings.failed(run, cause, DELETING, **({"vm_state": VmState.ERROR} if run.steps else {}))
     except errors.ServerNotFound:

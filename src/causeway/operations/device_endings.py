@@ -1,4 +1,4 @@
-"""How attaches and detaches stand in the server's history; they are no tasks of it."""
+"""Records attaches and detaches in the server's history. They give the server no task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from causeway.store.cell import actions
 
 
 class Detaching(Protocol):
-    """What a detach remembers. ``is_kept``: the guest does not release the volume or port."""
+    """The memory of a detach. ``is_kept``: the guest does not release the volume or port."""
 
     is_kept: bool
 
@@ -41,13 +41,13 @@ def ended(run: OperationRun[Any]) -> None:
 
 
 def failed(run: OperationRun[Any], failure: errors.CausewayError) -> None:
-    """The server is as it was."""
+    """Records a failure. The server is as it was."""
     with run.database.write() as connection:
         _record(connection, run, failure)
 
 
 def rolled_back(run: OperationRun[Any], cause: errors.CausewayError) -> None:
-    """Of an attach: the server is as it was, and its history says why. May be repeated."""
+    """Records why an attach was rolled back. The server is as it was. May be repeated."""
     if run.is_recorded(cause.message):
         return
     with run.database.write() as connection:
@@ -78,10 +78,10 @@ def host_of(run: OperationRun[Any]) -> str | None:
 
 @contextmanager
 def detach_order(run: OperationRun[D], host: str) -> Iterator[None]:
-    """Encloses the order to detach something from a guest. If the guest keeps it, or its hypervisor can't detach it, the detach
-    has failed and all is as it was.
+    """Encloses the order to detach something from a guest.
 
-    Raises HostDown or HostFenced if the host was asked before and does not report now.
+    If the guest keeps it, or its hypervisor can't detach it, the detach fails and everything is as it was. Raises HostDown or
+    HostFenced if the host was asked before and does not report now.
     """
     try:
         with run.event(f"compute_{run.saga.recipe}", host):
@@ -94,7 +94,7 @@ def detach_order(run: OperationRun[D], host: str) -> Iterator[None]:
 
 
 def is_asked_anew(run: OperationRun[Any]) -> bool:
-    """For an attach that was lost and has ended: whether its user has asked for the same volume or port again since."""
+    """Whether the user has attached the same volume or port again since. For an attach that was taken over and has ended."""
     if run.saga.resource_id is None:
         return False
     known = journal.of_server(run.unguarded.api, run.uuid)

@@ -1,4 +1,4 @@
-"""How operations end in the server's record: its task is over, its history is written."""
+"""Ends operations in the server's record: its task, and its history."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from causeway.store.database import utcnow
 
 
 def ended(run: OperationRun[Any], tasks: Collection[TaskState], **changes: Any) -> bool:
-    """Ends the operation's task, with changes of the server; a server that is to be deleted keeps its task.
+    """Ends the operation's task and writes ``changes`` of the server. A server that is being deleted keeps its task.
 
-    Returns False if the server has another task, or is gone: then nothing is changed but its history.
+    Returns False if the server has another task, or was deleted: then only its history is changed.
     """
     with run.database.write() as connection:
         return _end_in(connection, run, tasks, changes)
@@ -49,7 +49,7 @@ def came_up(
 ) -> bool:
     """`ended`, for a server whose guest was made or started on a host. ``there``: the server as it is on that host.
 
-    ``beside_devices``: ports may have come and gone meanwhile (`causeway.model.exclusion`).
+    ``beside_devices``: ports may have been attached or detached meanwhile (`causeway.model.exclusion`).
     """
     known = {
         "power_state": guest.power_state,
@@ -80,7 +80,7 @@ def came_up(
 
 
 def _system_metadata_in(connection: sa.Connection, uuid: str) -> dict[str, str]:
-    """As it is now: the guest may have posted a password meanwhile."""
+    """The system metadata as it is now: the guest may have posted a password meanwhile."""
     try:
         return instances.get_in(connection, uuid, with_tags=False).system_metadata
     except errors.ServerNotFound:
@@ -88,7 +88,7 @@ def _system_metadata_in(connection: sa.Connection, uuid: str) -> dict[str, str]:
 
 
 def failed(run: OperationRun[Any], cause: errors.CausewayError, tasks: Collection[TaskState], **changes: Any) -> None:
-    """Ends the operation's task after it was rolled back: a fault, a sentence that members may read. May be repeated."""
+    """Ends the operation's task after it was rolled back, with a fault that members may read. May be repeated."""
     try:
         if run.is_recorded(cause.message):
             return

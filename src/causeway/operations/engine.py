@@ -1,4 +1,4 @@
-"""The engine of sagas, with all that it needs to run operations."""
+"""The engine of sagas, with everything that it needs to run operations."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ Engine: TypeAlias = engine.Engine[Operation]
 
 KNOWLEDGE = Knowledge(RECIPES)
 
-# The recipes whose steps see more than those of others.
+# Recipes whose runs have more than the common run of an operation.
 _RUNS: dict[str, type[OperationRun[Any]]] = {operations.BUILD: BuildRun, operations.DELETE: DeleteRun}
 
 
 class OperationObserver(Observer):
-    """Metrics, and fault points. ``host``: of this conductor."""
+    """Counts metrics and reaches fault points. ``host``: of this conductor."""
 
     def __init__(self, host: str) -> None:
         self._host = host
@@ -61,7 +61,7 @@ class OperationObserver(Observer):
 
     @contextmanager
     def working_on(self, context: RequestContext, saga_id: str) -> Iterator[None]:
-        # Log lines of this thread belong to the request from here on.
+        # Log lines of this thread have the request's id from here on.
         context.update_store()
         with injector.scope(host=self._host, move_id=saga_id):
             yield
@@ -71,7 +71,7 @@ class OperationObserver(Observer):
 
 
 class _Clock(sagas_clock.Clock):
-    """Of sagas whose transfers go by a clock that may jump."""
+    """The clock of sagas whose transfers use a clock that may jump."""
 
     def __init__(self, transfers: clock.Clock) -> None:
         self._transfers = transfers
@@ -103,7 +103,7 @@ def engine_of(services: ConductorServices) -> Engine:
 
 
 def _with_users_rights(services: ConductorServices, context: RequestContext, move: Operation) -> RequestContext:
-    """Whoever resumes an operation acts for the user who asked for it, for as long as the journal has their token."""
+    """The context of the user who requested the operation, as long as the journal has their token."""
     if context.auth_token:
         return context
     kept = requesters.context_of(services.conf, journal.requester(services.api, move.id), move.instance_uuid)

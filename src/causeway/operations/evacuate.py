@@ -1,8 +1,9 @@
-"""Evacuating servers from hosts that are down: the guest is made anew on another host of the cell.
+"""Evacuates servers from hosts that are down: makes the guest anew on another host of the cell.
 
-The migration (type ``evacuation``) holds what the server has at its dead host, as in a move. ``accepted``: under way.
-``done``: the server is at its new host, and the old one may still have a guest and disks of it. When that host reports again
-they are removed, and the migration is ``completed`` (`causeway.conductor.upkeep.evacuated`).
+The migration (type ``evacuation``) holds the allocations of the server at its dead host, as in a move. While it is under way
+its status is ``accepted``. ``done`` means that the server is at its new host, and the old one may still have its guest and
+disks. When that host reports again they are deleted, and the migration is ``completed``
+(`causeway.conductor.upkeep.evacuated`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ TASKS = {TaskState.REBUILDING}
 
 @dataclass
 class EvacuateMemory:
-    """``source_node``: uuid of the dead host's compute node. ``wanted_host``: the one that was asked for; ``forced``: past all
-    filters. ``power_on``: whether the server runs afterwards. ``place``: once it was chosen.
+    """``source_node``: uuid of the dead host's compute node. ``wanted_host``: the requested one; ``forced``: skips all filters.
+
+    ``power_on``: whether the server runs afterwards. ``place``: once it was chosen.
     """
 
     source_host: str
@@ -52,7 +54,10 @@ Run: TypeAlias = OperationRun[EvacuateMemory]
 
 
 def migration_of(context: RequestContext, instance: Instance, cell_uuid: str, source_node: str | None) -> Migration:
-    """What everybody sees of an evacuation from its acceptance on. ``source_node``: the name of the dead host's node."""
+    """The migration record of an evacuation, visible from its acceptance on.
+
+    ``source_node``: the name of the dead host's node.
+    """
     return Migration(
         uuid=str(uuids.uuid4()),
         user_id=context.user_id,
@@ -68,12 +73,12 @@ def migration_of(context: RequestContext, instance: Instance, cell_uuid: str, so
 
 
 def _there(run: Run) -> Instance:
-    """The server as it is to be."""
+    """The server as it will be on its new host."""
     return at_place(run.instance(), run.memory.place)
 
 
 class SelectHost(Step[Run]):
-    """Chooses and claims another host of the cell; from then on events of the network service go there too."""
+    """Chooses and claims another host of the cell. From then on, events of the network service go there too."""
 
     name = "SelectHost"
     reads = frozenset({"forced", "source_host", "source_node", "wanted_host"})
@@ -85,7 +90,7 @@ class SelectHost(Step[Run]):
         if run.instance().host != memory.source_host:
             raise errors.InvalidState(f"Server {run.uuid} was evacuated already.")
         if run.is_repeated:
-            # A claim by a call whose answer was lost would prevent the same choice.
+            # Releases the claim of a call whose answer was lost: it would prevent the same choice.
             self.undo(run)
         with run.event("rebuild_server"):
             chosen = placing.choose(
@@ -137,7 +142,7 @@ class RebuildGuest(Step[Run]):
             )
         with run.event("compute_rebuild_instance", host):
             guests.require_host(run, host)
-            # Those of the dead host. What an attempt before reserved, and perhaps connected, is the new guest's.
+            # Detaches those of the dead host. What an earlier attempt reserved, and perhaps connected, is for the new guest.
             guests.keep_volumes_reserved(run)
             run.memory.guest = run.computes.rebuild_guest(
                 run.context,
@@ -158,7 +163,7 @@ class RebuildGuest(Step[Run]):
 
 
 class EndEvacuation(Step[Run]):
-    """Records where the server is now. A server that is deleted meanwhile is deleted there."""
+    """Records where the server is now. If the server is being deleted, that happens there."""
 
     name = "EndEvacuation"
     reads = frozenset({"guest", "place"})
@@ -179,18 +184,18 @@ class EndEvacuation(Step[Run]):
     def _end_migration(self, run: Run) -> None:
         api, migration = run.services.api, run.saga.migration_uuid
         if run.is_repeated and migrations.get(api, migration).status is MigrationStatus.COMPLETED:
-            # The dead host is back, and has cleaned up.
+            # The dead host is back and has cleaned up already.
             return
         migrations.update(api, migration, status=MigrationStatus.DONE)
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """The server is at its dead host as before. It is in ERROR, with the reason, if another host failed to make its guest."""
+    """Leaves the server at its dead host. Sets it to ERROR, with the reason, if another host failed to make its guest."""
     memory, services = run.memory, run.services
     was_cancelled = isinstance(cause, errors.Cancelled)
     status = MigrationStatus.CANCELLED if was_cancelled else MigrationStatus.ERROR
     migrations.update(services.api, run.saga.migration_uuid, status=status)
-    # What was cancelled has no reason to report, and nothing of it remains.
+    # A cancelled evacuation has no reason to report, and leaves nothing.
     becomes = memory.old_vm_state if was_cancelled or memory.place is None else VmState.ERROR
     endings.failed(run, cause, TASKS, vm_state=becomes, migration_context=None)
     services.notifier.compute_task_error(

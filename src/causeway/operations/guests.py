@@ -15,7 +15,7 @@ from causeway.parts import attachments, cleanups, devices, liveness
 
 
 def require_host(run: OperationRun[Any], host: str) -> None:
-    """Raises HostDown if the host does not report now, HostFenced if an operator said that it is dead."""
+    """Raises HostDown if the host does not report now, HostFenced if an operator has fenced it."""
     life = liveness.of_host(run.services, run.database, host)
     if life.is_fenced:
         raise errors.HostFenced("The host of the server is dead.", details=life.explained())
@@ -24,9 +24,9 @@ def require_host(run: OperationRun[Any], host: str) -> None:
 
 
 def is_dead(run: OperationRun[Any], host: str) -> bool:
-    """Whether an operator said that the host is dead: it runs nothing, and all its guests are off when it comes back.
+    """Whether an operator has fenced the host: it runs nothing, and all its guests are off when it comes back.
 
-    Raises HostDown if the host is down and nobody said so.
+    Raises HostDown if the host is down and not fenced.
     """
     life = liveness.of_host(run.services, run.database, host)
     if life.is_down:
@@ -35,9 +35,9 @@ def is_dead(run: OperationRun[Any], host: str) -> bool:
 
 
 def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, present: list[BlockDevice]) -> None:
-    """Destroys the guest with its disks. For a fenced host the order is noted, and sent when it is back.
+    """Destroys the guest with its disks. The order for a fenced host is noted, and sent when the host is back.
 
-    Raises HostDown if the host is down and nobody said so.
+    Raises HostDown if the host is down and not fenced.
     """
     if is_dead(run, host):
         cleanups.note(run.services, host, run.cell.uuid, Missed.REMOVE, instance, present)
@@ -48,12 +48,15 @@ def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, pre
 def keep_volumes_reserved(
     run: OperationRun[Any], only: list[BlockDevice] | None = None, *, in_doubt: bool = False
 ) -> None:
-    """Reserves every volume (or ``only`` these) for the server, and disconnects it."""
+    """Reserves every volume (or ``only`` these) for the server, and disconnects it.
+
+    ``in_doubt``: an earlier attempt may have begun.
+    """
     present = run.devices() if only is None else only
     attachments.reserve_anew(run.services, run.context, run.database, present, in_doubt=in_doubt)
     if not (run.is_repeated or run.is_undoing):
         return
-    # The unrecorded reservation of an earlier attempt; and the one that the record named before, if it ended there.
+    # An earlier attempt may have left an unrecorded reservation, or the one that the record named before.
     known: set[str | None] = {device.attachment_id for device in present}
     for device in present:
         if device.is_volume and device.volume_id is not None:
@@ -61,7 +64,7 @@ def keep_volumes_reserved(
 
 
 def bind_ports_back(run: OperationRun[Any], there: str, host: str) -> None:
-    """Binds the server's ports, which were bound where it was to come up, to its host again, which may be dead."""
+    """Binds the server's ports to its host again, which may be dead. ``there``: the host that they were bound to meanwhile."""
     instance = run.instance()
     profiles = {vif.id: vif.profile for vif in instance.network_info}
     for port in run.services.network.ports_of_server(run.context, run.uuid) if profiles else ():

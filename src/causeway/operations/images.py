@@ -1,4 +1,4 @@
-"""Makes images of servers: createImage and createBackup. The API has made the image's record."""
+"""Makes images of servers: createImage and createBackup. The API has already made the record of the image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TASKS = {TaskState.IMAGE_SNAPSHOT_PENDING, TaskState.IMAGE_BACKUP}
 
 @dataclass
 class ImageMemory:
-    """``rotation``: how many backups of this type are kept; None: it is no backup."""
+    """``rotation``: how many backups of this type to keep; None if this is no backup."""
 
     image_id: str
     rotation: Given[int | None] = None
@@ -33,7 +33,7 @@ Run: TypeAlias = OperationRun[ImageMemory]
 
 
 class UploadDisk(Step[Run]):
-    """Has the host upload the root disk into the image, as it is at one instant; a guest runs on."""
+    """Has the host upload the root disk into the image, as it is at one instant. The guest continues to run."""
 
     name = "UploadDisk"
     reads = frozenset({"image_id", "rotation"})
@@ -52,7 +52,7 @@ class UploadDisk(Step[Run]):
             if run.is_repeated:
                 image = run.services.images.show(run.context, image_id)
                 if image.status == "active":
-                    # The host, which may have died since, is not needed any more.
+                    # The upload is complete, so the host is not needed; it may be dead by now.
                     run.transferred(image.size)
                     return
             guests.require_host(run, host)
@@ -66,7 +66,7 @@ class UploadDisk(Step[Run]):
 
 
 class EndImage(Step[Run]):
-    """Ends the operation: the image stays, even if the server is being deleted by now."""
+    """Ends the operation. The image stays, even if the server is being deleted."""
 
     name = "EndImage"
     reads = frozenset({"image_id"})
@@ -78,7 +78,7 @@ class EndImage(Step[Run]):
 
 
 class RotateBackups(Step[Run]):
-    """Deletes the oldest backups of the server of this type."""
+    """Deletes the server's oldest backups of this type."""
 
     name = "RotateBackups"
     reads = frozenset({"backup_type", "rotation"})
@@ -109,9 +109,9 @@ def _notify(run: Run, phase: str) -> None:
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """Restores the server's state: only the image failed."""
+    """Restores the server's state. Only the image failed."""
     if not run.steps:
-        # Its record was made with the request, and no step has begun that would delete it.
+        # The request made the image's record, and no step began whose undo would delete it.
         run.services.images.delete(run.context, run.memory.image_id)
     endings.failed(run, cause, TASKS)
 

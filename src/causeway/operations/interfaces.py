@@ -1,4 +1,4 @@
-"""Plugs and unplugs ports of servers, by the same rules as volumes (`volumes`)."""
+"""Attaches and detaches ports of servers, by the same rules as volumes (`volumes`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from causeway.store.cell import instances
 
 @dataclass
 class AttachMemory:
-    """``resource_id``: of the port that was asked for; None: one is to be made. ``vif``: once the server has it."""
+    """``resource_id``: of the requested port; None if one is to be made. ``vif``: the port, once the server has it."""
 
     requested: RequestedNetwork
     resource_id: Given[str | None] = None
@@ -38,7 +38,7 @@ class AttachMemory:
 
 @dataclass
 class DetachMemory:
-    """``resource_id``: of the port. ``is_kept``: the guest does not release it. ``vif``: as the server had it."""
+    """``resource_id``: of the port. ``is_kept``: the guest does not release it. ``vif``: the port as the server had it."""
 
     resource_id: str
     is_kept: bool = False
@@ -51,7 +51,7 @@ Detach: TypeAlias = OperationRun[DetachMemory]
 
 
 class MakePort(Step[Attach]):
-    """Makes or finds the port, and allocates what it asks of Placement."""
+    """Makes or finds the port, and allocates the resources that it asks for."""
 
     name = "MakePort"
     reads = frozenset({"requested", "resource_id"})
@@ -85,7 +85,7 @@ class MakePort(Step[Attach]):
 
 
 def _given_ports(run: Attach) -> list[Json]:
-    """The port that the server got by this operation, as the network service has it; none if it has not, or not any more."""
+    """The port that the server got by this operation, as the network service has it; empty if the server does not have it."""
     ports = run.services.network.ports_of_server(run.context, run.uuid)
     if run.memory.vif is not None:
         return [port for port in ports if port["id"] == run.memory.vif.id]
@@ -123,13 +123,13 @@ class PlugPort(Step[Attach]):
             )
         run.memory.vif = plugged = next(port for port in found if port.id == vif.id)
         with run.database.write() as connection:
-            # Others may have plugged or unplugged meanwhile: what the host saw of their ports is not the last word.
+            # Other operations may have attached or detached ports meanwhile, so the host's view of those may be old.
             ports = [port for port in instances.get_in(connection, run.uuid).network_info if port.id != vif.id]
             instances.update_in(connection, run.uuid, network_info=[*ports, plugged])
             run.write_history(connection)
 
     def _claim_device(self, run: Attach, host: str, instance: Instance, vif: Vif, asked: InstancePCIRequest) -> None:
-        """Claims the device that the port needs, and records that before the guest has it."""
+        """Claims the device that the port needs, and records it before the guest has it."""
         (asked,) = for_attach(run.services, instance, vif, asked, run.memory.requested.resource_request)
         try:
             device = run.computes.claim_port_device(
@@ -157,7 +157,7 @@ class PlugPort(Step[Attach]):
 
 
 class UnplugPort(Step[Detach]):
-    """Detaches the port from the guest. A host that is down is waited for: its guest may come back with it."""
+    """Detaches the port from the guest. Waits for a host that is down: its guest may come back with the port."""
 
     name = "UnplugPort"
     reads = frozenset({"resource_id"})
@@ -179,7 +179,7 @@ class UnplugPort(Step[Detach]):
 
 
 def _vif(run: Detach, instance: Instance) -> Vif | None:
-    """The port as the server has it; None if it has not. The network service may know of one that no record names."""
+    """The port as the server has it; None if it has none. The network service may have one that no record names."""
     port_id = run.memory.resource_id
     recorded = next((each for each in instance.network_info if each.id == port_id), None)
     if recorded is not None or run.memory.vif is not None:
@@ -192,7 +192,7 @@ def _vif(run: Detach, instance: Instance) -> Vif | None:
 
 
 class ReleasePort(Step[Detach]):
-    """Releases the port. One that was made for it is deleted; a user's own may be another server's by now."""
+    """Releases the port. A port that was made for the server is deleted; a user's own port may be another server's by now."""
 
     name = "ReleasePort"
     reads = frozenset({"is_kept", "vif"})
@@ -200,7 +200,7 @@ class ReleasePort(Step[Detach]):
     def do(self, run: Detach) -> None:
         services, vif, instance = run.services, run.memory.vif, device_endings.instance_of(run)
         if run.memory.is_kept or instance is None or vif is None:
-            # Who deletes a server releases its ports.
+            # The delete of the server releases its ports.
             return
         held = not run.is_repeated or vif.id in {
             port["id"] for port in services.network.ports_of_server(run.context, run.uuid)
@@ -230,7 +230,7 @@ def _without(asked_or_held: Sequence[D], port_id: str) -> list[D]:
 
 
 def _undo_late(run: Attach) -> None:
-    """What the user has asked for anew stays."""
+    """Undoes what a lost conductor did too late, unless the user has requested the same port again."""
     run.refresh()
     if not device_endings.is_asked_anew(run):
         PlugPort().undo(run)
@@ -247,7 +247,7 @@ ATTACH_INTERFACE = Recipe(
     memory=AttachMemory,
 )
 
-# Asked for as pivoted: it only goes forward.
+# A detach begins behind its pivot, so it only goes forward.
 DETACH_INTERFACE = Recipe(
     operations.DETACH_INTERFACE,
     (UnplugPort(), ReleasePort()),

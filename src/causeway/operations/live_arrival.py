@@ -1,4 +1,4 @@
-"""The last steps of a live migration: the guest runs at its target, everything else follows it. Forward only."""
+"""The last steps of a live migration: the guest runs at its target, and everything else follows it. They only go forward."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ArriveAtTarget(Step[Run]):
 
 
 class LeaveSource(Step[Run]):
-    """Deletes all of the server at its source. If the source is down, the order is noted and sent when it is up again."""
+    """Deletes everything of the server at its source. If the source is down, the order is noted and sent when it is up again."""
 
     name = "LeaveSource"
     reads = frozenset({"attachments", "group", "place", "source_host"})
@@ -103,14 +103,14 @@ class EndLiveMigration(Step[Run]):
     reads = frozenset({"source_host"})
 
     def do(self, run: Run) -> None:
-        # The migration first: whoever sees the server without a task may start the next one.
+        # The migration first: a client that sees the server without a task may start the next one.
         migrations.update(run.services.api, run.saga.migration_uuid, status=MigrationStatus.COMPLETED)
         if endings.ended(run, TASKS, migration_context=None, progress=0):
             ended = run.instance()
             ended.task_state = None
             notify(run, "post", "end", run.memory.source_host, ended)
         else:
-            # It was done before, or an administrator gave the server other states.
+            # This was done before, or an administrator has set other states.
             with suppress(errors.ServerNotFound):
                 instances.update(run.database, run.uuid, migration_context=None, progress=0)
         run_queued(run)

@@ -1,9 +1,9 @@
 """Live migration: a guest goes to another host of its cell without stopping.
 
-The target is chosen, checked and made ready while the guest runs; then the source's hypervisor has it go. From the moment in
-which its memory is at the target and nowhere else there is no way back: so whether the pivot has come is not for any caller to
-say, but for what both hypervisors show (`live_owner`). Everything before it is undone, everything after it goes forward. The
-steps are in `live_target` (until the guest goes), `live_transfer` (it goes) and `live_arrival` (it is there).
+The target is chosen, checked and prepared while the guest runs. Then the source's hypervisor sends the guest. Once the memory is
+only at the target there is no way back, so what both hypervisors show decides whether the pivot has come (`live_owner`).
+Everything before the pivot is undone after a failure; everything after it goes forward. The steps are in `live_target` (until
+the guest goes), `live_transfer` (it goes) and `live_arrival` (it is there).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["LIVE_MIGRATE", "LiveMemory", "migration_of"]
 def migration_of(
     context: RequestContext, instance: Instance, cell_uuid: str, *, dest_compute: str | None = None
 ) -> Migration:
-    """What everybody sees of a live migration from its acceptance on. ``dest_compute``: the host that was forced."""
+    """The migration record of a live migration, visible from its acceptance on. ``dest_compute``: the host, if it was forced."""
     return Migration(
         uuid=str(uuids.uuid4()),
         user_id=context.user_id,
@@ -55,7 +55,7 @@ def migration_of(
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """Restores the server at its source; a server whose guest is nowhere any more is set to ERROR."""
+    """Restores the server at its source. Sets it to ERROR if no hypervisor has its guest."""
     api = run.services.api
     before = migrations.get(api, run.saga.migration_uuid).status
     status = live_status_after(before, cancelled=isinstance(cause, errors.Cancelled))
@@ -70,7 +70,10 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
 
 
 def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
-    """No host of the cell will do, and the server may leave it: a near-live migration follows. False: it may not."""
+    """Starts a near-live migration if no host of the cell will do and the server may leave the cell.
+
+    Returns False if it may not.
+    """
     live = run.memory
     if not live.may_leave_cell or not isinstance(cause, errors.NoValidHost):
         return False

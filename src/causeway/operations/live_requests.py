@@ -1,6 +1,6 @@
-"""How a live migration is asked for: what no hypervisor takes along is refused, and what the operation begins with is made.
+"""Requests live migrations: refuses servers that no hypervisor can migrate live, and writes the operation.
 
-To a host of another cell it is a near-live migration, which goes without standing still where hypervisors reach one another.
+To a host of another cell it is a near-live migration. If the hypervisors reach one another, its guest does not stand still.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from causeway.store.cell import hosts
 
 
 def check_movable(instance: Instance) -> None:
-    """Raises BadRequest for a server that has what can't be taken along."""
+    """Raises BadRequest for a server that can't be migrated live."""
     what = live_obstacle(instance.flavor, instance.image_meta, (vif.vnic_type for vif in instance.network_info))
     if what is not None:
         raise errors.BadRequest(f"Operation 'live-migration' not supported for {what} ({instance.uuid}).")
@@ -48,11 +48,12 @@ def request_live_migration(
     reason: str | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> Migration:
-    """The caller has checked everything else that can be checked. ``cell_uuid``: where the caller read the server.
+    """Requests a live migration. The caller has checked everything else. ``cell_uuid``: where the caller read the server.
 
-    ``host``: where it is to go; None: where it fits. ``leaves_cell``: to another cell; ``may_leave_cell``: if no host of its own
-    takes it. ``event``: in the server's history. ``action``: what it may be in. ``also``: see `causeway.operations.requests.ask`.
-    Raises StateChanged if another request was quicker, and HostNotFound if the server's host has no node.
+    ``host``: the target; None to have one chosen. ``leaves_cell``: the target is in another cell; ``may_leave_cell``: another
+    cell will do if no host of its own takes it. ``event``: its name in the server's history. ``action``: says in which states
+    it is allowed. ``also``: see `causeway.operations.requests.ask`. Raises StateChanged if another request was quicker, and
+    HostNotFound if the server's host has no compute node.
     """
     node = next(iter(hosts.list_nodes(services.cells.database(cell_uuid), host=instance.host)), None)
     if node is None:

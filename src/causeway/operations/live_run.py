@@ -1,4 +1,4 @@
-"""What a live migration remembers, and what all of its steps need."""
+"""The memory of a live migration, and what all of its steps need."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ TASKS = {TaskState.MIGRATING}
 class LiveMemory:
     """``source_node``: uuid of the source's compute node. ``wanted_host``, ``forced``: as in evacuations.
 
-    ``may_leave_cell``: if no host of the cell will do. ``event``: what the choice is called in the history. ``place``,
-    ``connector``: of the target that was chosen. ``refused``: hosts that were chosen and did not agree. ``source``, ``target``:
-    what the two hypervisors must know. ``attachments``: of volumes, at either end. ``devices``: the volumes as the target has
-    them. ``disk_over_commit``: as `LiveSource` has it. ``is_lost``: neither hypervisor knows the guest any more.
+    ``may_leave_cell``: if no host of the cell will do. ``event``: the name of the choice in the history. ``place``,
+    ``connector``: of the chosen target. ``refused``: hosts that were chosen and refused. ``source``, ``target``: what the two
+    hypervisors must know. ``attachments``: of volumes, at both ends. ``devices``: the volumes as the target has them.
+    ``disk_over_commit``: as `LiveSource` has it. ``is_lost``: neither hypervisor has the guest.
     """
 
     source_host: str
@@ -57,7 +57,7 @@ Run: TypeAlias = OperationRun[LiveMemory]
 
 
 def there(run: Run) -> Instance:
-    """The server as it is to be at the target."""
+    """The server as it will be at the target."""
     return at_place(run.instance(), run.memory.place)
 
 
@@ -70,7 +70,7 @@ def target_host(run: Run) -> str:
 def notify(
     run: Run, action: str, phase: str, host: str, instance: Instance | None = None, fault: BaseException | None = None
 ) -> None:
-    """``instance.live_migration_<action>.<phase>``, sent as ``host``."""
+    """Sends ``instance.live_migration_<action>.<phase>`` as ``host``."""
     run.services.notifier.instance_action(
         run.context,
         instance if instance is not None else run.instance(),
@@ -84,14 +84,14 @@ def notify(
 
 @contextmanager
 def notified(run: Run, action: str, host: str, instance: Instance | None = None) -> Iterator[None]:
-    """The notifications around a part of a step."""
+    """Encloses a part of a step with its notifications."""
     notify(run, action, "start", host, instance)
     yield
     notify(run, action, "end", host, instance)
 
 
 def pair(run: Run, volume_id: str) -> AttachmentPair:
-    """The volume's attachments; noted from now on if they were not."""
+    """The attachments of a volume. Adds them to the memory if they are not there."""
     found = next((each for each in run.memory.attachments if each.volume_id == volume_id), None)
     if found is None:
         found = AttachmentPair(volume_id)

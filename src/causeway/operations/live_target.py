@@ -1,4 +1,4 @@
-"""The first steps of a live migration: choose a target, have it agree, and prepare it. The guest notices nothing."""
+"""The first steps of a live migration: they choose a target, ask it, and prepare it. The guest notices nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from causeway.store.cell import hosts, instances
 
 LOG = logging.getLogger(__name__)
 
-# Errors of the chosen host, after which another one may succeed.
+# Errors of the chosen host after which another host may succeed.
 _OF_THE_HOST = (
     errors.ClaimRefused,
     errors.GuestFailed,
@@ -38,7 +38,7 @@ _OF_THE_HOST = (
 
 
 class ChooseTarget(Step[Run]):
-    """Claims a host of the server's cell, and has it agree. Releases one that refuses, and tries the next one."""
+    """Claims a host of the server's cell and asks it. Releases a host that refuses, and tries the next one."""
 
     name = "ChooseTarget"
     reads = frozenset(
@@ -81,10 +81,10 @@ class ChooseTarget(Step[Run]):
             )
 
     def _agree(self, run: Run) -> MigrationContext:
-        """Asks one host after the other."""
+        """Asks one host after the other until one accepts."""
         memory = run.memory
         if memory.place is None and run.is_repeated:
-            # A claim by a call whose answer was lost would prevent the same choice.
+            # Releases the claim of a call whose answer was lost: it would prevent the same choice.
             self._return_allocations(run)
         while True:
             if memory.place is None:
@@ -96,7 +96,7 @@ class ChooseTarget(Step[Run]):
                     checked = self._ask(run, host)
             except _OF_THE_HOST as refusal:
                 if isinstance(refusal, errors.RpcTimeout) and not run.is_repeated:
-                    # Perhaps only its answer was lost: then it has it still.
+                    # If only the answer was lost, the host still has the claim.
                     raise
                 self._turn_away(run, host, refusal)
                 continue
@@ -144,7 +144,7 @@ class ChooseTarget(Step[Run]):
         )
 
     def _turn_away(self, run: Run, host: str, refusal: errors.CausewayError) -> None:
-        """Releases a host. Raises NoValidHost if no other one may be tried."""
+        """Releases a host that refused. Raises NoValidHost if no other host may be tried."""
         memory, retries = run.memory, run.unguarded.conf.conductor.migrate_max_retries
         LOG.info("Live migration %s: host %s refused: %s %s", run.saga.id, host, refusal.message, refusal.details)
         memory.refused.append(host)
@@ -154,7 +154,7 @@ class ChooseTarget(Step[Run]):
         groups.release(run.services, memory.group, run.uuid)
         self._return_allocations(run)
         run.refresh()
-        # The field counts the hosts after the first one.
+        # As in the field, the first host does not count.
         is_last = memory.wanted_host is not None or 0 <= retries < len(memory.refused)
         if is_last:
             raise errors.NoValidHost(
@@ -187,7 +187,7 @@ class ChooseTarget(Step[Run]):
 
 
 def asking(run: Run) -> Instance:
-    """The server as it asks a host for what its flavor and its ports need."""
+    """The server with the requests of its flavor and ports, as a host checks them."""
     instance = run.instance()
     asked = asked_of(run.services.conf, instance.flavor, instance.image_meta, requests_of(instance))
     return dataclasses.replace(
@@ -196,7 +196,7 @@ def asking(run: Run) -> Instance:
 
 
 class PrepareTarget(Step[Run]):
-    """Makes inactive port bindings and volume attachments for the target, and has it make room for the guest."""
+    """Makes inactive port bindings and volume attachments for the target, and has the target prepare for the guest."""
 
     name = "PrepareTarget"
     reads = frozenset({"connector", "place", "source", "source_host"})
@@ -269,6 +269,6 @@ class PrepareTarget(Step[Run]):
                     run.context, host, token=token, instance=there(run), block_devices=devices_there(run)
                 )
 
-        # A host that is down may have the guest's copy, which nobody resumes: it is deleted when the host is back.
+        # A host that is down may have a copy of the guest, which nothing resumes. It is deleted when the host is back.
         side = Side(host, run.cell.uuid, run.database, run.computes)
         done_or_noted(run, side, Missed.UNDO_LIVE, there(run), devices_there(run), token, clear)

@@ -1,6 +1,6 @@
-"""A server that is on no host goes to another cell: only its records move. Its image, volumes and ports belong to no cell.
+"""Moves a server that is on no host to another cell: only its records move. Its image, volumes and ports belong to no cell.
 
-That is what a drain does with servers that are shelved and offloaded, and with those in ERROR that never came to a host.
+Drains do this with servers that are shelved and offloaded, and with servers in ERROR that never were on a host.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TASKS = {TaskState.MIGRATING}
 
 @dataclass
 class MoveRecordsMemory:
-    """``flavor``: the one that the server is to have from then on; None: its own."""
+    """``flavor``: the server's new flavor; None to keep its own."""
 
     source_cell: str
     target_cell: str
@@ -61,7 +61,7 @@ def request_move_of_records(
     reason: str | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> None:
-    """``cell_uuid``: where the caller read the server. ``also``: see `causeway.operations.requests.ask`.
+    """Requests the move. ``cell_uuid``: where the caller read the server. ``also``: see `causeway.operations.requests.ask`.
 
     Raises Conflict if the server is on a host, StateChanged if another request was quicker.
     """
@@ -95,9 +95,9 @@ def _target(run: Run) -> Database:
 
 
 class SwitchInstanceMapping(Step[Run]):
-    """The pivot: all of the server's records are copied, and it lives in the target cell from here on.
+    """The pivot: copies all records of the server, and makes the target cell its home.
 
-    From the read on the source's are closed: a change that comes now waits until the server lives in the target cell.
+    The source's records are closed before they are read: later changes wait until the server lives in the target cell.
     """
 
     name = "SwitchInstanceMapping"
@@ -131,14 +131,14 @@ def _switch(connection: sa.Connection, run: Run) -> None:
     memory = run.memory
     mappings.set_cell_in(connection, run.uuid, memory.target_cell, expected=memory.source_cell)
     if memory.flavor is not None:
-        # Who unshelves it asks for a host by that.
+        # Unshelving chooses a host by this.
         spec = RequestSpec.from_persisted(mappings.get_spec_in(connection, run.uuid))
         spec.flavor = memory.flavor
         mappings.save_spec_in(connection, run.uuid, spec.to_persist())
 
 
 class ShowTarget(Step[Run]):
-    """What follows from the switch: the copies' hidden flags."""
+    """Sets the hidden flags of both copies to what the mapping says."""
 
     name = "ShowTarget"
     reads = frozenset({"source_cell", "target_cell"})
@@ -149,7 +149,7 @@ class ShowTarget(Step[Run]):
 
 
 class DeleteSourceRecords(Step[Run]):
-    """Hard-deletes the source cell's copy, when the target cell has shown its own."""
+    """Hard-deletes the copy of the source cell, after reading the one of the target cell."""
 
     name = "DeleteSourceRecords"
     reads = frozenset({"source_cell", "target_cell"})
@@ -161,7 +161,7 @@ class DeleteSourceRecords(Step[Run]):
 
 
 class EndMoveOfRecords(Step[Run]):
-    """The server is what it was, in the target cell."""
+    """Ends the server's task. It is in the target cell, in the state in which it was."""
 
     name = "EndMoveOfRecords"
     reads = frozenset({"target_cell"})
@@ -169,17 +169,17 @@ class EndMoveOfRecords(Step[Run]):
     def do(self, run: Run) -> None:
         with _target(run).write() as connection:
             run.write_history(connection)
-            # Another task: it was done before, or an administrator gave the server other states.
+            # The server has another task: this was done before, or an administrator has set other states.
             instances.end_task_in(connection, run.uuid, TASKS)
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """The server is in its cell as before."""
+    """Restores the server in its cell."""
     endings.failed(run, cause, TASKS)
 
 
 def undo_late(run: Run) -> None:
-    """A conductor that was only slow closed the server's records, or copied them, after another one had undone that."""
+    """Undoes what a slow conductor did too late: it closed or copied the records after another conductor had rolled back."""
     services, memory = run.unguarded, run.memory
     if journal.get(services.api, run.saga.id).state not in ENDED:
         return

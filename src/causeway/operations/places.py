@@ -1,4 +1,4 @@
-"""Where a server comes up that left its host."""
+"""The place where a server that left its host comes up."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from causeway.model.pci import InstancePCIRequest
 
 @dataclass
 class Place:
-    """``ports``: as they are to be bound there; ``pci_requests``: the devices that are asked for there. None: chosen by an
-    earlier release, for what the record says.
+    """``ports``: as they will be bound there; ``pci_requests``: the devices to claim there.
+
+    ``pci_requests`` is None if an earlier release chose the place: then the server's record has them.
     """
 
     host: str
@@ -24,12 +25,12 @@ class Place:
 
 
 def place_of(chosen: Instance) -> Place:
-    """``chosen``: the server as it is to be (`causeway.parts.placing`)."""
+    """The place of ``chosen``, which is the server as it will be (`causeway.parts.placing`)."""
     return Place(chosen.host or "", chosen.node, chosen.availability_zone, chosen.network_info, chosen.pci_requests)
 
 
 def at_place(instance: Instance, place: Place | None) -> Instance:
-    """The server as it is to be; as it is, if no place was chosen."""
+    """The server as it will be at its place; unchanged if no place was chosen."""
     if place is None:
         return instance
     return dataclasses.replace(

@@ -1,4 +1,4 @@
-"""Rebuilding servers on their host: from an image, with their ports and volumes."""
+"""Rebuilds servers on their host from an image. They keep their ports and volumes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TASKS = {TaskState.REBUILDING, TaskState.REBUILD_SPAWNING}
 
 @dataclass
 class RebuildMemory:
-    """``power_on``: whether the server runs afterwards: one that was off stays off, one in ERROR runs."""
+    """``power_on``: whether the server runs afterwards. One that was off stays off; one in ERROR runs."""
 
     power_on: bool
     guest: GuestOutcome | None = None
@@ -32,7 +32,7 @@ Run: TypeAlias = OperationRun[RebuildMemory]
 
 
 class RebuildGuest(Step[OperationRun[Any]]):
-    """The host makes the guest anew. From here on there is no way back: what the server had on its disk goes."""
+    """Has the host make the guest anew. There is no way back from here: the content of the disk is lost."""
 
     name = "RebuildGuest"
     reads = frozenset({"power_on"})
@@ -40,7 +40,7 @@ class RebuildGuest(Step[OperationRun[Any]]):
     makes = frozenset({Thing.DISKS, Thing.GUEST})
 
     def __init__(self, *, announces: bool = True) -> None:
-        """``announces``: whether the rebuild begins with it."""
+        """``announces``: whether this is the first step of the rebuild, which notifies of its start."""
         self._announces = announces
 
     def where(self, run: OperationRun[Any]) -> str | None:
@@ -69,7 +69,7 @@ class RebuildGuest(Step[OperationRun[Any]]):
 
 
 def patience_of(run: OperationRun[Any]) -> Patience:
-    """The guest is off, and nobody can have it as it was."""
+    """Waits long for services: the guest is off, and can't be restored as it was."""
     options = run.unguarded.conf.moves
     return Patience(options.patience_while_off, options.stuck_retry_interval)
 
@@ -81,7 +81,7 @@ def announce(run: OperationRun[Any], instance: Instance, present: list[BlockDevi
 
 
 class EndRebuild(Step[OperationRun[Any]]):
-    """The record says what the host made."""
+    """Records what the host made."""
 
     name = "EndRebuild"
     reads = frozenset({"guest"})
@@ -100,9 +100,9 @@ class EndRebuild(Step[OperationRun[Any]]):
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """What is left of the guest is not known: the server is in ERROR, and may be rebuilt again or deleted.
+    """Sets the server to ERROR, since the state of its guest is unknown. It may be rebuilt again or deleted.
 
-    Nothing happened to it if it was cancelled before it began.
+    A rebuild that was cancelled before it began changes nothing.
     """
     failed(run, cause, **({"vm_state": VmState.ERROR} if run.steps else {}))
 

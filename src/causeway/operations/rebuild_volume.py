@@ -1,4 +1,4 @@
-"""Rebuilding a server whose root disk is a volume: another image, or the same one again, is written to the volume (2.93)."""
+"""Rebuilds a server whose root disk is a volume: an image, perhaps the same one, is written to the volume (2.93)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GIB = 1 << 30
 
 @dataclass
 class RebuildVolumeMemory(rebuild.RebuildMemory):
-    """``image_id``: what is written to the volume. ``volume_id``: of the root disk. ``begun``: the server is not as it was."""
+    """``image_id``: the image to write. ``volume_id``: of the root disk. ``begun``: the server is not as it was."""
 
     image_id: Given[str] = ""
     volume_id: Given[str] = ""
@@ -31,7 +31,7 @@ Run: TypeAlias = OperationRun[RebuildVolumeMemory]
 
 
 class ReleaseRootVolume(Step[Run]):
-    """The guest is off, and its root volume only reserved: no host may have a volume open that is written to."""
+    """Powers the guest off and disconnects its root volume: no host may have it open while it is written."""
 
     name = "ReleaseRootVolume"
     reads = frozenset({"image_id", "volume_id"})
@@ -49,7 +49,7 @@ class ReleaseRootVolume(Step[Run]):
         host, token = instance.host or "", run.token(self.name)
         root = next(device for device in present if device.volume_id == run.memory.volume_id)
         if not run.memory.begun:
-            # What can't be had must not cost the guest that is there.
+            # If the image can't be used, the guest must stay as it is.
             _image_size(run)
             guests.require_host(run, host)
             rebuild.announce(run, instance, present)
@@ -61,7 +61,7 @@ class ReleaseRootVolume(Step[Run]):
 
 
 class WriteImage(Step[Run]):
-    """The volume service writes the image to the root volume. From here on there is no way back: what was on it goes."""
+    """Has the volume service write the image to the root volume. There is no way back from here: its content is lost."""
 
     name = "WriteImage"
     reads = frozenset({"image_id", "volume_id"})
@@ -77,7 +77,7 @@ class WriteImage(Step[Run]):
 
 
 def _image_size(run: Run) -> int:
-    """Bytes; raises BadRequest if the image can't be used any more."""
+    """The size of the image in bytes. Raises BadRequest if the image can't be used."""
     image = run.services.images.show(run.context, run.memory.image_id)
     if image.status != "active":
         raise errors.BadRequest(f"Image {image.id} is not active: server {run.uuid} can't be rebuilt with it.")
@@ -85,7 +85,10 @@ def _image_size(run: Run) -> int:
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """What is on the volume is not known, once it was begun: the server is in ERROR, and may be rebuilt again or deleted."""
+    """Sets the server to ERROR if writing began, since the content of the volume is unknown.
+
+    It may be rebuilt again or deleted.
+    """
     rebuild.failed(run, cause, **({"vm_state": VmState.ERROR} if run.memory.begun else {}))
 
 

@@ -1,4 +1,4 @@
-"""What the API calls to ask for an operation."""
+"""What the API calls to request an operation."""
 
 from __future__ import annotations
 
@@ -56,13 +56,12 @@ def ask(
     also: Callable[[sa.Connection], None] | None = None,
     **changes: Any,
 ) -> None:
-    """Has an operation accepted, and notifies a conductor. The caller has checked everything that can be checked.
+    """Writes an operation to the journal and notifies a conductor. The caller has checked everything that can be checked.
 
-    ``prepare``, ``discard``: see `acceptance.Request`. ``migration``: what everybody sees of it from its acceptance on.
-    ``memory_version``: how ``memory`` is to be read.
-    ``reason``: why, in the words of who asks. ``also``: with the acceptance, in one transaction; if it raises, it is refused.
-    ``changes``: of the server, together with its task.
-    Raises StateChanged if another request was quicker, and what ``prepare`` raises; then nothing has happened.
+    ``prepare``, ``discard``: see `acceptance.Request`. ``migration``: the visible record of the operation.
+    ``memory_version``: the format of ``memory``. ``reason``: why, in the requester's words. ``also``: is called in the
+    transaction that accepts the operation; if it raises, the operation is refused. ``changes``: of the server, together with
+    its task. Raises StateChanged if another request was quicker, and what ``prepare`` raises; then nothing has happened.
     """
     move = operation_of(context, instance.uuid, recipe, memory, migration)
     move.memory_version = memory_version
@@ -86,7 +85,7 @@ def ask(
 def ask_at_once(
     services: RequestServices, context: RequestContext, instance_uuid: str, recipe: str, memory: Any
 ) -> None:
-    """Has an operation accepted that only goes forward and gives the server no task, and notifies a conductor.
+    """Requests an operation that only goes forward and gives the server no task, and notifies a conductor.
 
     Raises StateChanged (DevicesChanging) if another operation excludes it.
     """
@@ -115,7 +114,7 @@ def operation_of(
 
 
 def ask_for_delete(services: RequestServices, context: RequestContext, instance: Instance, cell_uuid: str) -> None:
-    """Has the request to delete a server accepted, and notifies a conductor. Nothing, if it is to be deleted already."""
+    """Requests the delete of a server, and notifies a conductor. Does nothing if the server is being deleted already."""
     move = operation_of(context, instance.uuid, operations.DELETE, DeleteMemory())
     if not deletions.ask(services.api, move, requesters.requester_of(services.conf, context, instance.uuid)):
         return
@@ -125,26 +124,26 @@ def ask_for_delete(services: RequestServices, context: RequestContext, instance:
         LOG.info("Server %s gets its task a little later: %s", instance.uuid, failure.message)
     notify_conductor(services, context, move)
     if instance.task_state is not None:
-        # What works on it would hear of this when its pause is over.
+        # Wakes the operation that works on the server: otherwise it would notice only when its pause is over.
         run_waiting(services, instance.uuid, but=move.id)
 
 
 def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -> bool:
-    """Asks for the end of a server's operation, which is then undone; False if it is too late for that.
+    """Cancels a server's operation, which is then rolled back. Returns False if it is too late for that.
 
-    ``migration_uuid``: the operation's own id, if it works for no migration.
+    ``migration_uuid``: of the operation's migration, or the operation's own id if it has none.
     """
     if not wanted_moves.request_cancel(services.api, migration_uuid):
         return False
-    # It would hear of this when its pause is over. Its outcome is recorded in the action of its own request.
+    # Wakes the operation, which would notice only when its pause is over. The action of its own request records the outcome.
     run_waiting(services, instance_uuid)
     return True
 
 
 def discard_prepared(services: HasJournalAndImages, context: RequestContext, move: Operation) -> None:
-    """Deletes the image whose record was made for a request that was refused; there may be none.
+    """Deletes the image whose record was made for a refused request, if there is one.
 
-    The API of a request that was refused because it was slow begins again, with the same image.
+    An API process that was refused because it was slow tries again with the same image.
     """
     image_id = move.data.get("image_id")
     if image_id is None or move.recipe not in operations.MAKE_IMAGE:
@@ -155,7 +154,7 @@ def discard_prepared(services: HasJournalAndImages, context: RequestContext, mov
 
 
 def discard_image(services: HasImages, context: RequestContext, image_id: str) -> None:
-    """Deletes an image that has no data. One that has may be the copy that a server comes back from: it stays."""
+    """Deletes an image that has no data. An image with data stays: it may be the only copy of a server's disk."""
     try:
         status = services.images.show(context, image_id).status
     except errors.ImageNotFound:

@@ -1,7 +1,7 @@
-"""Rescuing servers: the guest boots a disk of an image, with its own disks beside it; and ending that.
+"""Rescues servers: the guest boots a disk made from an image, with its own disks beside it. Unrescue ends that.
 
-What a server is rescued with is in its system metadata (`causeway.model.rescue`). Its own disks are detached at most: neither
-recipe writes or deletes them, and the rescue disk goes only after the guest has come up from its own.
+The server's system metadata has the rescue image (`causeway.model.rescue`). The server's own disks are only detached: neither
+recipe writes or deletes them, and the rescue disk is deleted only after the guest has booted from its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ RESCUING, UNRESCUING = {TaskState.RESCUING}, {TaskState.UNRESCUING}
 
 @dataclass
 class RescueMemory:
-    """``asked_for``: the image that the request named, if it did. ``was_running``: before. ``guest``: once it is rescued."""
+    """``asked_for``: the image that the request named, if any.
+
+    ``was_running``: before the rescue. ``guest``: once it is rescued.
+    """
 
     image: RescueImage
     asked_for: Given[str | None] = None
@@ -42,7 +45,7 @@ class RescueMemory:
 
 @dataclass
 class UnrescueMemory:
-    """``image``: what the server is rescued with. ``guest``: once it runs from its own disk."""
+    """``image``: the rescue image. ``guest``: once it runs from its own disk."""
 
     image: Given[RescueImage | None] = None
     guest: GuestOutcome | None = None
@@ -58,7 +61,7 @@ def _patience_while_off(run: OperationRun[Any]) -> Patience:
 
 
 class RescueGuest(Step[Rescue]):
-    """The guest is powered off and boots a disk of the image."""
+    """Powers the guest off and boots it from a disk of the image."""
 
     name = "RescueGuest"
     reads = frozenset({"image", "asked_for", "was_running"})
@@ -100,7 +103,7 @@ class RescueGuest(Step[Rescue]):
         instance = run.instance()
         host = instance.host or ""
         if guests.is_dead(run, host):
-            # Its own disk is there, and its guest is off like every other one of the host. The next start is from that disk.
+            # The host is dead, so the guest is off. Its own disk is there, and the next start uses it.
             return
         try:
             run.computes.undo_rescue(
@@ -116,7 +119,7 @@ class RescueGuest(Step[Rescue]):
 
 
 class MarkRescued(Step[Rescue]):
-    """The server is in RESCUE."""
+    """Sets the server to RESCUED."""
 
     name = "MarkRescued"
     reads = frozenset({"image", "asked_for", "guest"})
@@ -145,7 +148,7 @@ class MarkRescued(Step[Rescue]):
 
 
 class StartFromOwnDisk(Step[Unrescue]):
-    """The guest is powered off and boots its own disk again. The rescue disk stays meanwhile."""
+    """Powers the guest off and boots it from its own disk. The rescue disk stays for now."""
 
     name = "StartFromOwnDisk"
     reads = frozenset({"image"})
@@ -190,7 +193,7 @@ class StartFromOwnDisk(Step[Unrescue]):
 
 
 class EndUnrescue(Step[Unrescue]):
-    """The server is ACTIVE, whatever it was before it was rescued, as in the field."""
+    """Sets the server to ACTIVE, whatever it was before the rescue, as in the field."""
 
     name = "EndUnrescue"
     reads = frozenset({"guest"})
@@ -216,7 +219,7 @@ class EndUnrescue(Step[Unrescue]):
 
 
 class DeleteRescueDisk(Step[Unrescue]):
-    """Nobody boots it any more."""
+    """Deletes the rescue disk."""
 
     name = "DeleteRescueDisk"
 
@@ -230,19 +233,20 @@ class DeleteRescueDisk(Step[Unrescue]):
             return
         host = instance.host or ""
         if not liveness.of_host(run.services, run.database, host).is_up:
-            # Nobody waits for it, lest who evacuates the server has to: it goes with the next start of the guest, or the server.
+            # Does not wait for the host, so that the server can be evacuated. The next start of the guest deletes the disk, or
+            # the delete of the server does.
             LOG.info("The rescue disk of server %s stays on %s, which is down", run.uuid, host)
             return
         run.computes.delete_rescue_disk(run.context, host, token=run.token(self.name), instance=instance)
 
 
 def _not_rescued(run: Rescue, cause: errors.CausewayError) -> None:
-    """The server is as it was."""
+    """Restores the server's state."""
     endings.failed(run, cause, RESCUING)
 
 
 def _not_unrescued(run: Unrescue, cause: errors.CausewayError) -> None:
-    """Rescued as before."""
+    """The server stays rescued."""
     endings.failed(run, cause, UNRESCUING)
 
 

@@ -1,4 +1,4 @@
-"""An operation inside one cell while it is being worked on: what its steps see."""
+"""A running operation inside one cell, as its steps see it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from causeway.store.database import Database
 
 
 class OperationRun(ServerRun[M], Generic[M]):
-    """The server stays in its cell meanwhile."""
+    """The server stays in its cell while the operation runs."""
 
     _found_home: tuple[CellMapping, Database] | None = None
 
@@ -26,17 +26,17 @@ class OperationRun(ServerRun[M], Generic[M]):
 
     @property
     def database(self) -> Database:
-        """Of the server's cell, for as long as this conductor owns the operation."""
+        """The database of the server's cell. Usable as long as this conductor owns the operation."""
         self.check_lease()
         return self._home()[1]
 
     @property
     def computes(self) -> ComputeClient:
-        """Of the server's cell."""
+        """The compute services of the server's cell."""
         return self.services.computes(self.cell.uuid)
 
     def instance(self, *, tags: bool = True) -> Instance:
-        """The server's record; raises ServerNotFound. ``tags`` False: without them, unless they are known."""
+        """The server's record. Raises ServerNotFound. ``tags`` False: they are not read if they are not known."""
         found: Instance | None = self._cache.get("instance", None if tags else self._cache.get("untagged"))
         if found is None:
             found = instances.find(self.database, self.uuid, with_tags=tags)
@@ -60,6 +60,6 @@ class OperationRun(ServerRun[M], Generic[M]):
         return self._found_home
 
     def is_recorded(self, sentence: str) -> bool:
-        """Whether the failure was written down before: the server may be another request's by now."""
+        """Whether the failure is already recorded. If so, another request may be working on the server by now."""
         with self.database.read() as connection:
             return actions.has_message_in(connection, self.uuid, self.context.request_id, sentence)

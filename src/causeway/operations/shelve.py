@@ -1,7 +1,6 @@
-"""Shelving servers: kept as an image (or as their volumes); and offloading them: they leave their host.
+"""Shelves servers, which are then kept as an image (or as their volumes), and offloads them: they leave their host.
 
-What is remembered of a shelved server is in its system metadata, under the field's names: ``shelved_at``,
-``shelved_image_id``, ``shelved_host``.
+The system metadata of a shelved server has ``shelved_at``, ``shelved_image_id`` and ``shelved_host``, as in the field.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ IMAGE, SINCE, HOST = "shelved_image_id", "shelved_at", "shelved_host"
 
 @dataclass
 class ShelveMemory:
-    """``image_id``: of the image that the API has made for the root disk; None: it is on a volume. ``was_running``: before.
+    """``image_id``: of the image that the API has made for the root disk; None if that is a volume. ``was_running``: before.
 
-    ``leaves_dead_host``: it was not shelved before, and leaves its host only if that is dead.
+    ``leaves_dead_host``: the server is not shelved yet, and leaves its host only if that is dead.
     """
 
     image_id: Given[str | None] = None
@@ -49,7 +48,7 @@ Run: TypeAlias = OperationRun[ShelveMemory]
 
 
 class StoreDisk(Step[Run]):
-    """The guest is powered off; its root disk, as it is then, goes into an image, most of it before if the host can do so."""
+    """Powers the guest off and stores its root disk in an image. If the host can, it uploads most of the disk before."""
 
     name = "StoreDisk"
     reads = frozenset({"image_id", "was_running"})
@@ -73,7 +72,7 @@ class StoreDisk(Step[Run]):
         with run.event("compute_shelve_instance", host):
             stored = self._stored(run) if run.is_repeated else None
             if stored is not None:
-                # All that is wanted of the host, which may have died since.
+                # The host has done its part, and may be dead by now.
                 run.transferred(stored.size)
                 return
             guests.require_host(run, host)
@@ -92,7 +91,7 @@ class StoreDisk(Step[Run]):
         if run.memory.was_running and instance.task_state is TaskState.SHELVING:
             host = instance.host or ""
             if guests.is_dead(run, host):
-                # Its disks are there, and its guest is off like every other one of the host: nothing is kept for a later time.
+                # The host is dead, so the guest is off. Its disks are there, and nothing needs to be undone.
                 return
             run.computes.restore_guest(
                 run.context,
@@ -103,7 +102,7 @@ class StoreDisk(Step[Run]):
             )
 
     def _stored(self, run: Run) -> ImageMeta | None:
-        """The image if it is complete, else None: the guest was powered off before it was made."""
+        """The image if it is complete, else None. The guest was powered off before the image was completed."""
         if run.memory.image_id is None:
             return None
         try:
@@ -113,7 +112,7 @@ class StoreDisk(Step[Run]):
         return image if image.status == "active" else None
 
     def _delete_image(self, run: Run, instance: Instance) -> None:
-        """The image goes, unless the host is said to be dead: then one that is complete may be the only copy of the disk."""
+        """Deletes the image, unless the host is fenced: then a complete image may be the only copy of the disk."""
         image_id, host = run.memory.image_id, instance.host or ""
         if image_id is None:
             return
@@ -124,7 +123,7 @@ class StoreDisk(Step[Run]):
 
 
 class MarkShelved(Step[Run]):
-    """The server is SHELVED; it keeps its task if it is to be offloaded at once."""
+    """Sets the server to SHELVED. The server keeps its task if it is offloaded at once."""
 
     name = "MarkShelved"
     reads = frozenset({"host", "image_id"})
@@ -154,7 +153,7 @@ class MarkShelved(Step[Run]):
             except errors.StateChanged:
                 memory.offloads = _is_marked(run)
                 if not memory.offloads:
-                    # It is to be deleted by now: who deletes it deletes its image.
+                    # The server is being deleted, and the delete includes its image.
                     instances.update_in(connection, run.uuid, **changes)
                     return
         for name, value in changes.items():
@@ -165,7 +164,7 @@ class MarkShelved(Step[Run]):
 
 
 class RemoveGuest(Step[Run]):
-    """The guest and its disks go, after the image was seen from which the server is to come back."""
+    """Destroys the guest and its disks, after checking the image that the server will come back from."""
 
     name = "RemoveGuest"
     reads = frozenset({"leaves_dead_host"})
@@ -184,7 +183,7 @@ class RemoveGuest(Step[Run]):
                 run.context, instance, "shelve_offload", "start", host=host, block_devices=present
             )
         if run.memory.leaves_dead_host and not run.saga.pivoted and not guests.is_dead(run, host):
-            raise errors.InvalidState(f"Host {host} is not dead any more: server {run.uuid} stays there.")
+            raise errors.InvalidState(f"Host {host} is no longer fenced: server {run.uuid} stays there.")
         unusable = None if is_volume_backed(present) else _unusable(run, instance)
         if unusable is not None:
             self._refuse(run, unusable)
@@ -194,7 +193,7 @@ class RemoveGuest(Step[Run]):
             guests.remove(run, self.name, host, instance, present)
 
     def _refuse(self, run: Run, failure: errors.CopyNotUsable) -> None:
-        """Behind the pivot of a shelve the server stays shelved, and offloading may be asked for again."""
+        """Refuses to offload. Behind the pivot of a shelve the server stays shelved, and can be offloaded later."""
         if not run.saga.pivoted:
             raise failure
         LOG.warning("Server %s is not offloaded: %s", run.uuid, failure.message)
@@ -203,7 +202,7 @@ class RemoveGuest(Step[Run]):
 
 
 def _unusable(run: Run, instance: Instance) -> errors.CopyNotUsable | None:
-    """Why the server could not come back from its image; None if it could."""
+    """Why the server can't come back from its image; None if it can."""
     image_id = instance.system_metadata.get(IMAGE)
     try:
         status = run.services.images.show(run.context, image_id).status if image_id is not None else "not known"
@@ -217,7 +216,7 @@ def _unusable(run: Run, instance: Instance) -> errors.CopyNotUsable | None:
 
 
 class LeaveHost(Step[Run]):
-    """Volumes stay reserved, ports are bound nowhere, the allocation ends; the server is SHELVED_OFFLOADED without a host."""
+    """Unbinds ports, reserves volumes, deletes the allocation, and sets the server to SHELVED_OFFLOADED, without a host."""
 
     name = "LeaveHost"
     reads = frozenset({"host", "offloads"})
@@ -247,16 +246,16 @@ class LeaveHost(Step[Run]):
 
 
 def _is_marked(run: Run) -> bool:
-    """Whether this step was done before, and its end was not written down."""
+    """Whether this step was done before, but its end was not recorded."""
     run.refresh()
     instance = run.instance()
     return instance.vm_state is VmState.SHELVED and instance.task_state is TaskState.SHELVING_OFFLOADING
 
 
 def _not_shelved(run: Run, cause: errors.CausewayError) -> None:
-    """The server is as it was; one that was paused or suspended is off, if it came to that."""
+    """Restores the server's state. A server that was paused or suspended is off, if its guest was powered off."""
     if not run.steps and run.memory.image_id is not None:
-        # Its record was made with the request, and no step has begun that would delete it.
+        # The request made the image's record, and no step began whose undo would delete it.
         run.services.images.delete(run.context, run.memory.image_id)
     was_kept = run.memory.was_running or not run.steps
     try:
@@ -268,7 +267,7 @@ def _not_shelved(run: Run, cause: errors.CausewayError) -> None:
 
 
 def _not_offloaded(run: Run, cause: errors.CausewayError) -> None:
-    """Shelved all the same: offloading may be asked for again."""
+    """The server stays shelved. It can be offloaded later."""
     endings.failed(run, cause, {TaskState.SHELVING_OFFLOADING})
 
 

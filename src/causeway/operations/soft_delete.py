@@ -1,6 +1,6 @@
-"""Deletes that are put off (`[DEFAULT] reclaim_instance_interval`): the guest is off, everything else stays. It can be restored.
+"""Deferred deletes (`[DEFAULT] reclaim_instance_interval`): the guest is off, everything else stays, and can be restored.
 
-Since when a server is deleted so is in its system metadata.
+The server's system metadata says since when it is soft-deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DELETING, RESTORING = {TaskState.SOFT_DELETING}, {TaskState.RESTORING}
 
 @dataclass
 class SoftDeleteMemory:
-    """``was_running``: before."""
+    """``was_running``: before the delete."""
 
     was_running: Given[bool] = False
 
@@ -42,7 +42,7 @@ Restore: TypeAlias = OperationRun[RestoreMemory]
 
 
 class StopGuest(Step[SoftDelete]):
-    """The guest is powered off; its disks stay."""
+    """Powers the guest off. Its disks stay."""
 
     name = "StopGuest"
     reads = frozenset({"was_running"})
@@ -72,7 +72,7 @@ class StopGuest(Step[SoftDelete]):
 
 
 class MarkSoftDeleted(Step[SoftDelete]):
-    """The server is SOFT_DELETED: it is reclaimed when its time is over."""
+    """Sets the server to SOFT_DELETED. It is reclaimed when its time is over."""
 
     name = "MarkSoftDeleted"
     pivots = True
@@ -89,7 +89,7 @@ class MarkSoftDeleted(Step[SoftDelete]):
 
 
 class RestoreGuest(Step[Restore]):
-    """The guest runs again."""
+    """Starts the guest."""
 
     name = "RestoreGuest"
     writes = frozenset({"guest"})
@@ -115,7 +115,7 @@ class RestoreGuest(Step[Restore]):
 
 
 class MarkRestored(Step[Restore]):
-    """The server is ACTIVE."""
+    """Sets the server to ACTIVE."""
 
     name = "MarkRestored"
     reads = frozenset({"guest"})
@@ -125,7 +125,7 @@ class MarkRestored(Step[Restore]):
         guest, there = run.memory.guest, run.instance()
         if guest is None:
             raise RuntimeError("the guest does not run")
-        # One that was rescued has come up from its own disk.
+        # A server that was rescued has booted from its own disk.
         known = {name: value for name, value in rescue.without(there.system_metadata).items() if name != SINCE}
         if endings.came_up(
             run,
@@ -134,7 +134,7 @@ class MarkRestored(Step[Restore]):
             there,
             vm_state=VmState.ACTIVE,
             system_metadata=known,
-            # Computes of the former release do not say what they keep for a guest that they start.
+            # Computes of the previous release do not report what they claim for a guest that they start.
             numa_topology=there.numa_topology,
             pci_devices=there.pci_devices,
         ):
@@ -142,14 +142,14 @@ class MarkRestored(Step[Restore]):
 
 
 def _not_deleted(run: SoftDelete, cause: errors.CausewayError) -> None:
-    """The server is as it was; one that was paused or suspended is off, if it came to that."""
+    """Restores the server's state. A server that was paused or suspended is off, if its guest was powered off."""
     stays = run.memory.was_running or not run.steps or run.instance().vm_state is VmState.STOPPED
     changes = {} if stays else {"vm_state": VmState.STOPPED, "power_state": PowerState.SHUTDOWN}
     endings.failed(run, cause, DELETING, **changes)
 
 
 def _not_restored(run: Restore, cause: errors.CausewayError) -> None:
-    """Soft-deleted as before."""
+    """The server stays soft-deleted."""
     endings.failed(run, cause, RESTORING)
 
 

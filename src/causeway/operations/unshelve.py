@@ -1,6 +1,6 @@
-"""Unshelves servers: where they are, or on another host of their cell. They run then, whatever they did before.
+"""Unshelves servers where they are, or on another host of their cell. They run afterwards, even if they were off before.
 
-To another cell their records go first: `causeway.operations.unshelve_across_cells`.
+If they go to another cell, their records move first: `causeway.operations.unshelve_across_cells`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from causeway.store.api import journal
 from causeway.store.cell import instances
 
 TASKS = {TaskState.UNSHELVING}
-# In its system metadata: it was off when it left a host that was dead.
+# A key of the server's system metadata: it was off when it left its dead host.
 WAS_OFF = "was_off"
 
 
@@ -39,12 +39,12 @@ Run: TypeAlias = OperationRun[UnshelveMemory]
 
 
 def _there(run: Run) -> Instance:
-    """The server as it is to be."""
+    """The server as it will be on its new host."""
     return at_place(run.instance(), run.memory.place)
 
 
 class SelectHost(Step[Run]):
-    """A server without a host gets one of its cell; from then on messages of the network service go there."""
+    """Chooses and claims a host of the cell for a server without one. From then on, events of the network service go there."""
 
     name = "SelectHost"
     reads = frozenset({"offloaded", "wanted_host"})
@@ -56,12 +56,12 @@ class SelectHost(Step[Run]):
             return
         services = run.services
         if run.memory.place is not None:
-            # Claimed by the operation that brought the records here.
+            # The operation that moved the records here has claimed it.
             instances.update(run.database, run.uuid, host=run.memory.place.host, node=run.memory.place.node)
             return
         instance = dataclasses.replace(run.instance(), host=None, node=None)
         if run.is_repeated:
-            # An attempt before may have claimed another host.
+            # An earlier attempt may have claimed another host.
             services.placement.delete_allocations(run.uuid)
         with run.event("conductor_unshelve_instance"):
             chosen = placing.choose(
@@ -76,7 +76,7 @@ class SelectHost(Step[Run]):
 
 
 class StartGuest(Step[Run]):
-    """The guest starts where it is, or is made anew from the image."""
+    """Starts the guest where it is, or makes it anew from the image."""
 
     name = "StartGuest"
     reads = frozenset({"image_id", "offloaded", "place", "power_on"})
@@ -123,7 +123,7 @@ class StartGuest(Step[Run]):
 
 
 class EndUnshelve(Step[Run]):
-    """The server is ACTIVE where its guest is; one that was off when it left a dead host is off again."""
+    """Sets the server to ACTIVE on the guest's host. A server that was off when it left a dead host is off again."""
 
     name = "EndUnshelve"
     reads = frozenset({"guest", "place", "power_on"})
@@ -143,12 +143,12 @@ class EndUnshelve(Step[Run]):
             return
         record = instances.find(run.database, run.uuid, with_tags=False)
         if record is not None and IMAGE in record.system_metadata:
-            # An administrator gave the server other states meanwhile: its record counts on the image still.
+            # An administrator has set other states meanwhile: the record still names the image.
             run.memory.image_id = None
 
 
 class DeleteImage(Step[Run]):
-    """Nothing needs the image of the shelved server any more."""
+    """Deletes the image of the shelved server, which nothing needs any more."""
 
     name = "DeleteImage"
     reads = frozenset({"image_id"})
@@ -159,16 +159,16 @@ class DeleteImage(Step[Run]):
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """The server is shelved as before; without a host, if it had none."""
+    """Restores the shelved server, without a host if it had none."""
     if run.memory.place is not None and not run.steps:
-        # It was claimed for this operation, and no step has begun that would release it.
+        # The host was claimed for this operation, and no step began whose undo would release it.
         run.services.placement.delete_allocations(run.uuid)
     changes = {"host": None, "node": None} if run.memory.offloaded else {}
     endings.failed(run, cause, TASKS, **changes)
 
 
 def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
-    """No host of the cell will do, and the server may leave it: another operation takes this one's place. False: it may not."""
+    """Replaces this operation if no host of the cell will do and the server may leave the cell. Returns False if it may not."""
     memory = run.memory
     if not memory.may_leave_cell or not memory.offloaded or not isinstance(cause, errors.NoValidHost):
         return False

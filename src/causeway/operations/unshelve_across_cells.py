@@ -1,7 +1,7 @@
-"""A shelved server comes back in another cell: a host there is claimed, its records go there, and it is unshelved there.
+"""Unshelves a server in another cell: claims a host there, moves the records, then unshelves the server there.
 
-These are two operations, because the pivot of the first one is the switch between cells, and a guest that can't be made must not
-keep the server from being shelved again: then it is shelved as before, in the other cell.
+These are two operations, because the pivot of the first is the switch between cells. If the guest can't be made afterwards, the
+second one is rolled back, and the server is shelved in the other cell.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Run: TypeAlias = OperationRun[UnshelveAcrossCellsMemory]
 
 
 class SelectHostElsewhere(Step[Run]):
-    """A host of another cell is claimed for the server."""
+    """Claims a host of another cell for the server."""
 
     name = "SelectHostElsewhere"
     reads = frozenset({"source_cell"})
@@ -49,7 +49,7 @@ class SelectHostElsewhere(Step[Run]):
     def do(self, run: Run) -> None:
         services, memory, instance = run.services, run.memory, run.instance()
         if run.is_repeated:
-            # An attempt before may have claimed another host.
+            # An earlier attempt may have claimed another host.
             services.placement.delete_allocations(run.uuid)
         wanted = memory.unshelve.wanted_host
         keeps = keeps_zone(
@@ -75,7 +75,7 @@ class SelectHostElsewhere(Step[Run]):
 
 
 class UnshelveThere(Step[Run]):
-    """The server is in the other cell, and another operation unshelves it there."""
+    """Requests the operation that unshelves the server in the other cell, where it is now."""
 
     name = "UnshelveThere"
     reads = frozenset({"target_cell", "unshelve"})
@@ -89,7 +89,7 @@ class UnshelveThere(Step[Run]):
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """The server is shelved in its cell as before."""
+    """The server stays shelved in its cell."""
     endings.failed(run, cause, TASKS)
 
 

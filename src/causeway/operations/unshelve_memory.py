@@ -1,4 +1,4 @@
-"""The memory of the two operations that unshelve a server: one follows the other if the server leaves its cell."""
+"""The memories of the two operations that unshelve a server. One follows the other if the server leaves its cell."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from causeway.operations.move_records import MoveRecordsMemory
 from causeway.operations.places import Place
 from causeway.sagas.memory import Given
 
-# Of their recipes.
+# The memory version of their recipes.
 UNSHELVE_VERSION = UNSHELVE_ACROSS_CELLS_VERSION = 1
 
 
 @dataclass
 class UnshelveMemory:
-    """``wanted_host``: the one that was asked for. ``offloaded``: the guest is made anew, from the image ``image_id`` if
-    its root disk is not on a volume. ``power_on``: whether it runs afterwards. ``place``: once it was chosen, or claimed before.
-    ``may_leave_cell``: if no host of its own cell takes it.
+    """``wanted_host``: the requested one. ``power_on``: whether the server runs afterwards.
+
+    ``offloaded``: the guest is made anew, from the image ``image_id`` unless its root disk is a volume. ``place``: once it
+    was chosen, or if it was claimed before. ``may_leave_cell``: if no host of its own cell takes it.
     """
 
     wanted_host: Given[str | None] = None
@@ -31,6 +32,6 @@ class UnshelveMemory:
 
 @dataclass
 class UnshelveAcrossCellsMemory(MoveRecordsMemory):
-    """``target_cell``: empty until a host was chosen, unless one was asked for. ``unshelve``: what follows in that cell."""
+    """``target_cell``: empty until a host was chosen, unless it was requested. ``unshelve``: for the operation that follows."""
 
     unshelve: UnshelveMemory = field(default_factory=UnshelveMemory)

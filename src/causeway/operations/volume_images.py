@@ -1,6 +1,6 @@
-"""Images of servers whose root disk is a volume: no data, but a snapshot of each volume, which the image names.
+"""Makes images of servers whose root disk is a volume. Such an image has no data, but names a snapshot of each volume.
 
-Servers made from such an image get volumes made from the snapshots. The API has made the image's record.
+Servers made from it get volumes made from the snapshots. The API has already made the record of the image.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 
 TASKS = {TaskState.IMAGE_SNAPSHOT_PENDING}
-# What the image says of a device that is not its size or what it is made of.
+# What the image says about a device besides its size and source.
 _KEPT = ("boot_index", "device_name", "delete_on_termination", "tag", "disk_bus", "device_type", "guest_format")
 
 
 @dataclass
 class VolumeImageMemory:
-    """``snapshots``: by the volumes that they are of. ``root``: the name of the root disk.
+    """``snapshots``: volume -> its snapshot. ``root``: the name of the root disk.
 
-    ``mapping``: what the image is to say of the devices, once all snapshots are there.
+    ``mapping``: what the image will say about the devices, once all snapshots are there.
     """
 
     image_id: str
@@ -44,7 +44,7 @@ Run: TypeAlias = OperationRun[VolumeImageMemory]
 
 
 class SnapshotVolumes(Step[Run]):
-    """A snapshot of every volume is there. They belong to the caller."""
+    """Makes a snapshot of every volume. They belong to the requester."""
 
     name = "SnapshotVolumes"
     reads = frozenset({"image_id", "name"})
@@ -76,19 +76,19 @@ def _name(run: Run) -> str:
 
 
 def _mark(run: Run) -> str:
-    """The description of the snapshots: the service chooses their ids, and its answer may be lost."""
+    """The description of the snapshots, by which they are found: the service chooses their ids, and its answer may be lost."""
     return f"Made by Compute for image {run.memory.image_id}."
 
 
 def _made(run: Run) -> list[Snapshot]:
-    """The snapshots that were made, whether or not somebody came to write it down."""
+    """The snapshots that were made, recorded or not."""
     return run.services.volumes.snapshots_named(
         admin_context(request_id=run.context.request_id), _name(run), _mark(run)
     )
 
 
 class NameSnapshots(Step[Run]):
-    """The image names the snapshots, and is the user's from here on, even if the server is to be deleted by now."""
+    """Writes the snapshots into the image. The user has the image from here on, even if the server is being deleted."""
 
     name = "NameSnapshots"
     reads = frozenset({"image_id", "mapping", "root"})
@@ -104,7 +104,7 @@ class NameSnapshots(Step[Run]):
 
 
 def _entry(device: BlockDevice, snapshots: dict[str, str]) -> dict[str, Any]:
-    """How the image names a device, in the field's form. What is on the host's disks is made anew, and so it is in the field."""
+    """How the image describes a device, in the field's form. Local disks are made anew, as in the field."""
     kept = {name: getattr(device, name) for name in _KEPT} | {"volume_size": device.volume_size}
     if device.volume_id is None:
         return kept | {"source_type": device.source_type, "destination_type": device.destination_type}
@@ -113,14 +113,14 @@ def _entry(device: BlockDevice, snapshots: dict[str, str]) -> dict[str, Any]:
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """The server is as it was: only the image failed."""
+    """Restores the server's state. Only the image failed."""
     if not run.steps:
         run.services.images.delete(run.context, run.memory.image_id)
     endings.failed(run, cause, TASKS)
 
 
 def _undo_late(run: Run) -> None:
-    """Deletes the snapshots that the image, if there is one, does not name."""
+    """Deletes the snapshots that no image names."""
     try:
         named = str(
             run.services.images.show(admin_context(), run.memory.image_id).properties.get("block_device_mapping", "")

@@ -1,9 +1,9 @@
-"""Assisted snapshots: block storage keeps a volume in files on one another, and has the hypervisor of a server that uses it
-change to a new one (a snapshot is made), or merge one into another (a snapshot is deleted).
+"""Assisted snapshots. Block storage keeps a volume in a chain of files. To make a snapshot it has the hypervisor of a server that
+uses the volume change to a new file; to delete one, it has the hypervisor merge two files.
 
-Block storage waits for the outcome in the snapshot's status: progress 90 % says that the hypervisor has done its part. A new file
-is empty at first, so the server's record may name it as soon as the guest might write to it: that is the pivot. A merge changes
-no record, and what is merged has the same data before and afterwards; one that breaks off does no harm.
+Block storage waits for the snapshot's status: progress 90 % means that the hypervisor has done its part. A new file is empty at
+first, so the server's record may name it as soon as the guest might write to it; that is the pivot. A merge changes no record
+and no data, so a merge that breaks off does no harm.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from causeway.store.cell import block_devices
 LOG = logging.getLogger(__name__)
 
 TASKS = {TaskState.SNAPSHOTTING_VOLUME}
-# What block storage takes as the word that the hypervisor has done its part.
+# The progress by which block storage knows that the hypervisor has done its part.
 DONE = "90%"
 
 
 @dataclass
 class SnapshotMemory:
-    """``resource_id``: the volume. ``new_file``: that the guest is to write to; None: ``merged`` is merged into ``into``.
+    """``resource_id``: the volume. ``new_file``: the file that the guest will write to; None if ``merged`` is merged into
+    ``into``.
 
-    ``volume``: as the server has it. ``is_done``: by the hypervisor.
+    ``volume``: as the server has it. ``is_done``: the hypervisor has done its part.
     """
 
     resource_id: str
@@ -50,7 +51,7 @@ Snapshot: TypeAlias = OperationRun[SnapshotMemory]
 
 
 class FindVolume(Step[Snapshot]):
-    """The server has the volume, and its host is there."""
+    """Checks that the server has the volume and its host is up."""
 
     name = "FindVolume"
     reads = frozenset({"resource_id"})
@@ -65,7 +66,7 @@ class FindVolume(Step[Snapshot]):
 
 
 class ChangeFile(Step[Snapshot]):
-    """The guest writes to the new file, unless its hypervisor refuses."""
+    """Has the guest write to the new file, unless its hypervisor refuses."""
 
     name = "ChangeFile"
     reads = frozenset({"new_file", "volume"})
@@ -78,7 +79,8 @@ class ChangeFile(Step[Snapshot]):
     def do(self, run: Snapshot) -> None:
         instance, memory = run.instance(), run.memory
         host = instance.host or ""
-        # Of a dead host nobody can say whether its guest has written to the new file. It has all that is below it, too.
+        # The guest of a dead host may have written to the new file. That file includes everything below it, so it is the one to
+        # use.
         memory.is_done = guests.is_dead(run, host) or run.computes.snapshot_volume(
             run.context,
             host,
@@ -90,7 +92,7 @@ class ChangeFile(Step[Snapshot]):
 
 
 class MergeFiles(Step[Snapshot]):
-    """The files are merged, while the guest runs."""
+    """Has the hypervisor merge the files while the guest runs."""
 
     name = "MergeFiles"
     reads = frozenset({"merged", "into", "volume"})
@@ -117,7 +119,7 @@ class MergeFiles(Step[Snapshot]):
 
 
 class EndSnapshot(Step[Snapshot]):
-    """The record names the file that the guest writes to, and block storage knows what became of what it asked for."""
+    """Records the file that the guest writes to, and reports the outcome to block storage."""
 
     name = "EndSnapshot"
     reads = frozenset({"snapshot_id", "new_file", "volume", "is_done"})
@@ -135,14 +137,14 @@ class EndSnapshot(Step[Snapshot]):
 
 
 class EndMerge(EndSnapshot):
-    """The same for a merge, which can't be undone once it is reported."""
+    """The same for a merge, which can't be undone once it was reported."""
 
     name = "EndMerge"
     pivots = True
 
 
 def with_file(connection_info: dict[str, Any], name: str) -> dict[str, Any]:
-    """How a host reaches the volume whose guest writes to another file of it, beside the one before."""
+    """The connection info of the volume when the guest writes to the file ``name``, beside the present one."""
     data = {**(connection_info.get("data") or {}), "name": name, "format": "qcow2"}
     if data.get("device_path"):
         data["device_path"] = str(Path(data["device_path"]).with_name(name))
@@ -159,7 +161,7 @@ def _report(run: Snapshot, status: str, progress: str | None = None) -> None:
     try:
         run.services.volumes.report_snapshot(run.context, run.memory.snapshot_id, status, progress)
     except (errors.ServiceRefused, errors.NotFound) as refusal:
-        # It waited for this no longer, or got the report of an attempt before.
+        # Block storage no longer waits, or got the report of an earlier attempt.
         LOG.warning("Snapshot %s: %s", run.memory.snapshot_id, refusal.message)
 
 

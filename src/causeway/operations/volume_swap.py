@@ -1,11 +1,10 @@
-"""Swaps of volumes: the block storage service moves a volume that a server has, and the server's guest continues on the new.
+"""Swaps volumes: block storage moves a volume that a server uses, and the server's guest continues on the new one.
 
-The old volume is copied while the guest writes. When the copy is complete, the hypervisor keeps both alike
-(`causeway.virt.driver.volume_jobs`), and the pivot may come: before it the old one has everything, behind it the new one has.
-Then the guest is switched. Its host can say that this was not possible any more, because the copy broke off after the pivot:
-then the guest has the old volume as before, and the swap ends as a failed one. Nothing that starts the guest may come in
-between, which the server's task keeps away; a server whose host dies comes up with the volume that its record names when the
-swap has ended.
+The old volume is copied while the guest writes. When the copy is complete, the hypervisor keeps both volumes equal
+(`causeway.virt.driver.volume_jobs`). Then the pivot comes: before it the old volume has everything, behind it the new one has.
+Then the guest is switched. If the copy broke off after the pivot, the host reports that it can't switch the guest: the guest
+keeps the old volume, and the swap ends as failed. Meanwhile the server's task excludes everything that starts the guest. If the
+host dies, the server comes up with the volume that its record names when the swap has ended.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ SWAPPING = {TaskState.SWAPPING_VOLUME}
 
 @dataclass
 class SwapMemory:
-    """``resource_id``: the volume that the server has; ``new_volume_id``: the one that it is to have, of ``new_size`` GiB.
+    """``resource_id``: the volume that the server has; ``new_volume_id``: the one that it will have, of ``new_size`` GiB.
 
-    ``old``: as the server had it. ``new``: as it has it, once that is reserved, then connected. ``is_switched``: the guest uses
-    the new one.
+    ``old``, ``new``: the two as devices of the server; ``new`` once it is reserved, and later connected. ``is_switched``: the
+    guest uses the new one.
     """
 
     resource_id: str
@@ -50,7 +49,7 @@ Swap: TypeAlias = OperationRun[SwapMemory]
 
 
 class ReserveNewVolume(Step[Swap]):
-    """The new volume is the server's, beside the old one."""
+    """Reserves the new volume for the server, beside the old one."""
 
     name = "ReserveNewVolume"
     reads = frozenset({"resource_id", "new_volume_id", "new_size"})
@@ -77,12 +76,12 @@ class ReserveNewVolume(Step[Swap]):
         )
 
     def undo(self, run: Swap) -> None:
-        # Whatever its ids are: nobody else attaches it to this server.
+        # All attachments of the new volume to this server: nothing else makes any.
         devices.release_reservations(run.services, run.context, run.uuid, run.memory.new_volume_id, set())
 
 
 class CopyVolume(Step[Swap]):
-    """The new volume has what the old one has, and gets what the guest writes."""
+    """Copies the old volume to the new one, which from then on gets what the guest writes."""
 
     name = "CopyVolume"
     reads = frozenset({"old"})
@@ -107,7 +106,7 @@ class CopyVolume(Step[Swap]):
         instance, (old, new) = run.instance(), _both(run)
         host = instance.host or ""
         if guests.is_dead(run, host):
-            # Its guest, and the copy, ended with it; the old volume has everything.
+            # The guest and the copy ended with the host. The old volume has everything.
             return
         try:
             run.computes.end_volume_swap(
@@ -118,7 +117,7 @@ class CopyVolume(Step[Swap]):
 
 
 class SwitchVolume(Step[Swap]):
-    """The guest uses the new volume, unless the copy has broken off."""
+    """Switches the guest to the new volume, unless the copy has broken off."""
 
     name = "SwitchVolume"
     reads = frozenset({"old", "new"})
@@ -131,14 +130,14 @@ class SwitchVolume(Step[Swap]):
     def do(self, run: Swap) -> None:
         instance, (old, new) = run.instance(), _both(run)
         host = instance.host or ""
-        # Of a dead host nobody can say whether it was switched; the new volume has everything in both cases.
+        # The guest of a dead host may have been switched. The new volume has everything in both cases.
         run.memory.is_switched = guests.is_dead(run, host) or run.computes.switch_volume(
             run.context, host, token=run.token(self.name), instance=instance, old=old, new=new
         )
 
 
 class EndSwap(Step[Swap]):
-    """The records name the volume that the guest uses; the other one is the block storage service's again."""
+    """Records the volume that the guest uses, and releases the other one to block storage."""
 
     name = "EndSwap"
     reads = frozenset({"resource_id", "new_volume_id", "old", "new", "is_switched"})
@@ -150,7 +149,7 @@ class EndSwap(Step[Swap]):
         instance, memory, (old, new) = run.instance(), run.memory, _both(run)
         host, services = instance.host or "", run.services
         if memory.is_switched:
-            # Before anything is released: whoever starts the guest from now on has to start it with this one.
+            # Before anything is released: from now on the guest must be started with this volume.
             block_devices.update(
                 run.database,
                 old.uuid,
@@ -207,7 +206,7 @@ def _failed(run: Swap, cause: errors.CausewayError) -> None:
 
 
 def _rolled_back(run: Swap, cause: errors.CausewayError) -> None:
-    """The server has its volume as before; the block storage service deletes the new one."""
+    """Restores the server's state with the old volume. Block storage deletes the new one."""
     memory = run.memory
     try:
         run.services.volumes.complete_migration(run.context, memory.resource_id, memory.new_volume_id, failed=True)

@@ -1,7 +1,7 @@
-"""Volumes of servers that are there: attached and detached.
+"""Attaches volumes to existing servers, and detaches them.
 
-Who asks for an attach waits for its end, so one that its conductor does not end is undone. A detach was accepted: it is carried
-out, whatever happens. One thing may end it: the guest keeps the volume. Then everything is as it was.
+The requester of an attach waits for its end, so an attach that its conductor does not finish is undone. An accepted detach is
+carried out, whatever happens. It fails only if the guest keeps the volume; then everything is as it was.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from causeway.store.cell import block_devices, instances
 
 @dataclass
 class AttachMemory:
-    """``resource_id``: of the volume. ``device``: the name that was asked for. ``mapping``: once the volume is reserved."""
+    """``resource_id``: of the volume. ``device``: the requested name. ``mapping``: the device, once the volume is reserved."""
 
     resource_id: str
     device: Given[str | None] = None
@@ -42,7 +42,7 @@ class AttachMemory:
 class DetachMemory:
     """``resource_id``: of the volume. ``mapping``: as the server had it. ``is_kept``: the guest does not release it.
 
-    ``reserved``: what a resize that waits for its end has reserved at its source.
+    ``reserved``: what a resize that waits for its confirm has reserved at its source.
     """
 
     resource_id: str
@@ -56,7 +56,7 @@ Detach: TypeAlias = OperationRun[DetachMemory]
 
 
 class ReserveVolume(Step[Attach]):
-    """The volume is the server's from here on, and the server's record names it."""
+    """Reserves the volume for the server, and adds it to the server's record."""
 
     name = "ReserveVolume"
     reads = frozenset({"delete_on_termination", "device", "resource_id", "tag"})
@@ -73,14 +73,14 @@ class ReserveVolume(Step[Attach]):
             if memory.device is not None and any(other.device_name == memory.device for other in present):
                 raise errors.Conflict(f"The supplied device path ({memory.device}) is in use.")
             if any(other.volume_id == memory.resource_id for other in present):
-                # Who asked for it first was quicker.
+                # Another request for the same volume was quicker.
                 raise errors.BadRequest(
                     f"Invalid volume: volume {memory.resource_id} is already attached to instance {run.uuid}."
                 )
             volume = services.volumes.show(run.context, memory.resource_id)
             devices.check_zone(services, instance, volume)
             mapping = BlockDevice(
-                # The operation's own: whoever undoes it knows it.
+                # The attachment is in the operation's memory, so the undo can delete it.
                 uuid=run.saga.id,
                 instance_uuid=run.uuid,
                 source_type="volume",
@@ -94,14 +94,14 @@ class ReserveVolume(Step[Attach]):
             )
             known = {other.attachment_id for other in present}
             mapping.attachment_id = devices.reserve_volume(services, run.context, memory.resource_id, run.uuid, known)
-            # An attempt that ends here has recorded what is to be undone.
+            # An attempt that ends here has recorded what the undo needs.
             memory.mapping = mapping
             with run.database.write() as connection:
                 self._refuse_if_deleted(connection, run)
                 block_devices.insert(connection, [mapping])
 
     def _refuse_if_deleted(self, connection: sa.Connection, run: Attach) -> None:
-        """Who deletes the server releases the volumes that its record names once it has its task: no more may come."""
+        """Raises StateChanged if the server is being deleted: the delete releases only the volumes recorded before."""
         if instances.get_in(connection, run.uuid, with_tags=False).task_state is TaskState.DELETING:
             raise errors.StateChanged(f"Server {run.uuid} is being deleted: it gets no volume.")
 
@@ -110,14 +110,14 @@ class ReserveVolume(Step[Attach]):
         if mapping is not None and mapping.attachment_id is not None:
             run.services.volumes.delete_attachment(run.context, mapping.attachment_id)
         else:
-            # The server may have the volume from before.
+            # The server may have had the volume before.
             known = {device.attachment_id for device in run.devices() if device.uuid != run.saga.id}
             devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, known)
         block_devices.delete(run.database, run.saga.id)
 
 
 class ConnectVolume(Step[Attach]):
-    """The guest gets the volume; that of a server without a host does when it comes back."""
+    """Attaches the volume to the guest. A server without a host gets it when it comes back."""
 
     name = "ConnectVolume"
     writes = frozenset({"mapping"})
@@ -135,7 +135,7 @@ class ConnectVolume(Step[Attach]):
             raise RuntimeError("the volume was not reserved")
         with run.event("compute_attach_volume", instance.host or ""):
             if instance.host is None:
-                # As in the field the volume is in use all the same.
+                # As in the field, the volume is in use all the same.
                 run.services.volumes.complete_attachment(run.context, mapping.attachment_id or "")
             else:
                 mapping = run.computes.connect_volume(
@@ -158,7 +158,7 @@ class ConnectVolume(Step[Attach]):
 
 
 class DisconnectVolume(Step[Detach]):
-    """Detaches the volume from the guest. A host that is down is waited for: its guest may come back with it."""
+    """Detaches the volume from the guest. Waits for a host that is down: its guest may come back with the volume."""
 
     name = "DisconnectVolume"
     reads = frozenset({"resource_id"})
@@ -182,7 +182,7 @@ class DisconnectVolume(Step[Detach]):
 
 
 class ReleaseVolume(Step[Detach]):
-    """Nobody has the volume any more, nor will a revert: its user may use it elsewhere at once."""
+    """Releases the volume, also what a resize has reserved for a revert. Its user may use it elsewhere at once."""
 
     name = "ReleaseVolume"
     reads = frozenset({"is_kept", "mapping", "reserved", "resource_id"})
@@ -195,7 +195,7 @@ class ReleaseVolume(Step[Detach]):
             run.services.volumes.delete_attachment(run.context, reserved.attachment_id)
             run.with_next_save(lambda connection: reservations.end_in(connection, reserved.move_id, reserved.volume_id))
         if mapping is None:
-            # It was deleted with the server.
+            # The volume was deleted with the server.
             devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
             device_endings.ended(run)
             return
@@ -211,7 +211,7 @@ def _disconnect(run: Attach | Detach, step: str, host: str, instance: Instance, 
 
 
 def _undo_late(run: Attach) -> None:
-    """What the user has asked for anew stays; what this one is known to have made goes in any case."""
+    """Undoes what a lost conductor did too late. If the user has requested the same volume again, only what this run reserved."""
     run.refresh()
     is_asked_anew = device_endings.is_asked_anew(run)
     if not is_asked_anew:
@@ -230,7 +230,7 @@ ATTACH_VOLUME = Recipe(
     memory=AttachMemory,
 )
 
-# Asked for as pivoted: it only goes forward.
+# A detach begins behind its pivot, so it only goes forward.
 DETACH_VOLUME = Recipe(
     operations.DETACH_VOLUME,
     (DisconnectVolume(), ReleaseVolume()),

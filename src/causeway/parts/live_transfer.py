@@ -247,7 +247,9 @@ def _presence(run: ServerRun[Any], side: Side, *, if_dead: Presence) -> GuestPre
 def _unclear(run: ServerRun[Any], journey: Journey, seen: Seen) -> errors.CausewayError:
     down = [life.explained() for side in (journey.source, journey.target) if (life := life_of(run, side)).is_down]
     if down:
-        return errors.HostDown("A host that the server needs is down. It is waited for.", details="; ".join(down))
+        return errors.HostDown(
+            "A host that the server needs is down. The operation waits for it.", details="; ".join(down)
+        )
     details = (
         f"source {journey.source.host}: {seen.source}, target {journey.target.host}: {seen.target}, {seen.decision}"
     )

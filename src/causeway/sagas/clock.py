@@ -1,4 +1,4 @@
-"""The clock of an engine. Tests use another one, and never wait."""
+"""The clock of an engine. Tests use another clock, and never wait."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 
-# Runs on while the machine is suspended: leases expire meanwhile.
+# Counts also while the machine is suspended, since leases expire meanwhile.
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock:
     def boot(self) -> float:
-        """Seconds since the machine was started, those included in which it was suspended."""
+        """Seconds since the machine was started, including the time in which it was suspended."""
         return time.clock_gettime(_BOOT)
 
     def now(self) -> datetime:
@@ -20,9 +20,9 @@ class Clock:
         return datetime.now(UTC).replace(tzinfo=None)
 
     def skipped(self) -> timedelta:
-        """By how much what sagas transfer is ahead of `now`, if the time that this takes is simulated."""
+        """How far the time of transfers is ahead of `now`, if transfers take simulated time."""
         return timedelta(0)
 
     def wait(self, stopping: threading.Event, seconds: float) -> bool:
-        """Waits; returns True, at once, if the process is to stop."""
+        """Waits for ``seconds``. Returns True at once when ``stopping`` is set."""
         return stopping.wait(seconds)

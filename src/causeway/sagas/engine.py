@@ -1,4 +1,4 @@
-"""Runs one saga: each step's intent is in the journal before it acts, its outcome after."""
+"""Runs one saga. The journal has each step's intent before it acts, and its outcome afterwards."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from causeway.sagas.versions import Knowledge
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two checks whether a saga that waits for its next attempt is still wanted.
+# While a saga waits for its next attempt: seconds between two checks whether it is still wanted.
 LOOK_EVERY = 1.0
 
 
 class Engine(Generic[S]):
     """Runs sagas in the threads of its callers.
 
-    ``begin``: makes the run of a saga that was acquired, from the caller's context, the saga, and the clock's `boot` time when
-    it was asked for.
+    ``begin``: makes the run of an acquired saga from the caller's context, the saga, and the clock's `boot` time just before
+    it was acquired.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class Engine(Generic[S]):
         self._observer = environment.observer
 
     def run(self, context: Any, saga_id: str) -> S | None:
-        """Acquires a saga and works on it until it ends, is stuck, or the process stops; returns it as it is then.
+        """Acquires a saga and works on it until it ends, is stuck, or the process stops. Returns it as it is then.
 
-        Returns None if it has ended, another process owns it, or this release can't run it. Raises TakenOver if another process
-        acquired it meanwhile; that one continues.
+        Returns None if it has ended already, another process owns it, or this release can't run it. Raises TakenOver if another
+        process acquired it meanwhile and continues it.
         """
         life, asked_at = self.environment.life, self._clock.boot()
         with life.working_on(saga_id) as nobody_else:
@@ -72,9 +72,9 @@ class Engine(Generic[S]):
             return saga
 
     def carry_out(self, context: Any, saga: S, admit: Write) -> S:
-        """Begins a saga that is not in the journal yet, and works on it like `run`; returns it as it is then.
+        """Begins a saga that is not in the journal yet, and works on it like `run`. Returns it as it is then.
 
-        ``admit`` is called in the transaction that writes the saga; what it raises is raised, and there is no saga.
+        ``admit`` is called in the transaction that writes the saga. If it raises, the error is raised here and there is no saga.
         Raises TakenOver if another process acquired it meanwhile, DatabaseFailed if it could not be written.
         """
         life, asked_at = self.environment.life, self._clock.boot()
@@ -92,15 +92,15 @@ class Engine(Generic[S]):
         return saga
 
     def _park(self, saga: S, why: str) -> None:
-        """Leaves the saga to a release that knows it."""
+        """Parks the saga for a release that knows it."""
         LOG.error("Saga %s is left to another release: %s", saga.id, why)
         if saga.state is SagaState.REQUESTED:
-            # It has no owner.
+            # It has no owner yet.
             saga.epoch -= 1
         self.environment.journal.park(saga, f"{self.knowledge.digest} {why}")
 
     def _recipe(self, run: Run[S, Any]) -> Recipe[Any]:
-        """The saga's present recipe: a step may have chosen another one."""
+        """The saga's present recipe. A step may have chosen another one."""
         return self.knowledge.recipes[run.saga.recipe]
 
     def _run(self, run: Run[S, Any]) -> None:
@@ -123,7 +123,7 @@ class Engine(Generic[S]):
             self._forward(progress)
 
     def _on_resuming(self, progress: Progress) -> errors.CausewayError | None:
-        """Returns why a saga that was released or lost before its pivot is not continued; None if it is."""
+        """Returns why a saga that was released or lost before its pivot must be undone; None if it continues."""
         run, doubtful = progress.run, progress.in_doubt
         if self._recipe(run).attended and run.steps and not run.saga.pivoted:
             return _interrupted()
@@ -144,14 +144,14 @@ class Engine(Generic[S]):
     def _forward(self, progress: Progress) -> None:
         run = progress.run
         while (step := progress.next_step(self._recipe(run))) is not None:
-            # A saga that has come to its pivot continues with the next step, which writes it.
+            # A saga that has reached its pivot continues with the next step, whose beginning writes the pivot.
             if self._stopping.is_set() and not run.is_pivoting:
                 progress.release()
                 return
             failure = self._attempt(progress, step, StepPhase.DO)
             if failure is None:
                 run.saga.error = run.saga.failing_since = None
-                # It may have become another one.
+                # The saga may have another recipe now.
                 run.saga.recipe_version = self._recipe(run).version
             elif not self._continues_after(progress, step, failure):
                 return
@@ -165,7 +165,10 @@ class Engine(Generic[S]):
             self._undo(progress, obstacle)
 
     def _continues_after(self, progress: Progress, step: Step[Any], failure: errors.CausewayError) -> bool:
-        """Whether the saga continues in this thread after a step failed. If not, it was rolled back or released, or is stuck."""
+        """Handles a failed step.
+
+        Returns whether the saga continues in this thread: else it was rolled back or released, or is stuck.
+        """
         run = progress.run
         if run.saga.pivoted:
             return self._must_succeed(progress, step, StepPhase.DO, failure)
@@ -191,7 +194,7 @@ class Engine(Generic[S]):
         return self._pause(progress, pause)
 
     def _pause(self, progress: Progress, pause: float) -> bool:
-        """Waits; returns False if this thread does not continue the saga: it was rolled back, or released."""
+        """Waits for the next attempt. Returns False if the saga was rolled back or released meanwhile."""
         end = self._clock.boot() + pause
         while (left := end - self._clock.boot()) > 0:
             if self._clock.wait(self._stopping, min(left, LOOK_EVERY)):
@@ -204,7 +207,7 @@ class Engine(Generic[S]):
         return True
 
     def _unwanted(self, run: Run[S, Any]) -> errors.CausewayError | None:
-        """Returns why the saga is not wanted any more; None if it is."""
+        """Returns why the saga is no longer wanted; None if it is."""
         try:
             run.check_wanted()
         except (errors.Cancelled, errors.StateChanged) as change:
@@ -230,7 +233,7 @@ class Engine(Generic[S]):
                 return
             failure = self._attempt(progress, step, StepPhase.UNDO)
             if run.saga.pivoted:
-                # The step found that it can't be undone: the saga goes forward, as if its rollback had never begun.
+                # The step found that it can't be undone. The saga goes forward, as if its rollback had never begun.
                 run.saga.state, run.saga.error = SagaState.RUNNING, None
                 progress.close()
                 self._forward(progress)
@@ -254,7 +257,7 @@ class Engine(Generic[S]):
     def _must_succeed(
         self, progress: Progress, step: Step[Any], phase: StepPhase, failure: errors.CausewayError
     ) -> bool:
-        """Tries a step a few times more. If it does not succeed, makes the saga stuck and returns False."""
+        """Tries a step a few more times. If it does not succeed, makes the saga stuck and returns False."""
         pause = self._options.first_pause
         for _attempt in range(self._options.attempts - 1):
             if failure.takes_long:
@@ -276,7 +279,7 @@ class Engine(Generic[S]):
         return False
 
     def _attempt(self, progress: Progress, step: Step[Any], phase: StepPhase) -> errors.CausewayError | None:
-        """Does or undoes a step once; returns the error, None if it succeeded."""
+        """Does or undoes a step once. Returns the error; None if it succeeded."""
         run = progress.run
         try:
             progress.begin(step, phase)

@@ -1,4 +1,4 @@
-"""What an engine works with."""
+"""What an engine needs."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from causeway.sagas.observer import Observer
 
 
 class Options(Protocol):
-    """Read anew whenever they are needed. All but the counts are seconds."""
+    """Options, which are read anew whenever they are needed. All except the counts are seconds."""
 
-    #: after which an owner that does not renew it loses its lease
+    #: the length of a lease: an owner that does not renew it in this time loses it
     lease: float
-    #: for which a run waits in its middle for the journal to come back
+    #: for how long a running saga waits for an unreachable journal
     journal_patience: float
-    #: for which a step that fails for a passing reason is retried
+    #: for how long a step that fails for a passing reason is retried
     patience: float
-    #: between two tries of a saga that is stuck; the longest pause of one that waits
+    #: between two attempts of a stuck saga; also the longest pause of a waiting one
     stuck_retry_interval: float
-    #: before a step is tried again; doubled with each try
+    #: before a step is tried again; doubled with each attempt
     first_pause: float
-    #: tries of a step that must succeed before its saga is stuck, and of one that failed unexpectedly
+    #: attempts of a step that must succeed before its saga is stuck, and of one that failed unexpectedly
     attempts: int
-    #: threads for sagas; those that wait for what takes long hold none
+    #: threads for sagas; a saga that waits for something long holds none
     workers: int
-    #: sagas that one process has begun and not ended; others wait for their turn
+    #: running sagas of one process; others wait for their turn
     at_once: int
 
 
 @dataclass
 class Environment(Generic[S]):
-    """``life``: who this is in the journal. ``stopping``: set when the process is to stop."""
+    """``life``: this process as an owner in the journal. ``stopping``: set when the process must stop."""
 
     journal: Journal[S]
     life: Life

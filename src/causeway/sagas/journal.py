@@ -1,6 +1,6 @@
 """The interface of a journal: a table of sagas and one of their steps, in a database that all owners share.
 
-Every write is one transaction. Whether a lease has expired is decided by the database's clock alone.
+Every write is one transaction. Only the database's clock decides whether a lease has expired.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from causeway.model.sagas import Saga, SagaState, StepRecord
 
 S = TypeVar("S", bound=Saga)
 
-# Writes something in a transaction of the journal, with the connection that it gets.
+# Gets a connection, and writes in its transaction.
 Write = Callable[[Any], Any]
 
 
 class Journal(Protocol[S]):
-    """Each of these raises DatabaseFailed if the database does not do what it is asked to."""
+    """Each method raises DatabaseFailed if the database fails."""
 
     def acquire(self, saga_id: str, owner: str, lease: float, *, former: Set[str]) -> S | None:
         """Gives the saga to ``owner`` for ``lease`` seconds and raises its epoch, which fences off the former owner.
 
-        A saga that was only requested has no owner yet: the first `record` with ``takes`` makes it its owner's.
+        A requested saga gets no owner in the journal yet: the first `record` with ``takes`` sets it.
 
-        Returns None if the saga has ended, was not accepted, waits for the end of another one, or another owner's lease still
-        runs. ``former``: owners that are known to be dead.
+        Returns None if the saga has ended, was not accepted, waits for the end of another one, or is leased to another owner.
+        ``former``: owners that are known to be dead.
         """
 
     def begin(self, saga: S, *, started: StepRecord, lease: float, also: Write | None) -> None:
-        """Writes a saga that is its owner's from the beginning, with its first step, together with what ``also`` writes.
+        """Writes a new saga with its owner and its first step, together with what ``also`` writes.
 
-        Raises TakenOver if it is there: written by an attempt whose answer was lost, and another owner has acquired it.
+        Raises TakenOver if an earlier attempt, whose answer was lost, has written it and another owner has acquired it.
         """
 
     def renew(self, owner: str, saga_ids: list[str], lease: float) -> None:
-        """Renews the leases of those that ``owner`` still has."""
+        """Renews the leases of the sagas that ``owner`` still has."""
 
     def get(self, saga_id: str) -> S:
         """Raises NotFound."""
 
     def states(self, saga_ids: Iterable[str]) -> dict[str, SagaState]:
-        """saga -> its state, of those that there are."""
+        """saga -> its state, for those that exist."""
 
     def steps(self, saga_id: str) -> list[StepRecord]:
-        """What the saga did so far, in order."""
+        """The steps of the saga so far, in order."""
 
     def record(
         self,
@@ -59,27 +59,27 @@ class Journal(Protocol[S]):
     ) -> None:
         """Writes the saga with the step that ended and the one that begins, together with what ``also`` writes.
 
-        ``takes``: the first write of the owner of a saga that was only requested.
-        ``lease``: seconds that the saga stays with its owner; without an owner, seconds during which nobody acquires it.
-        Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another owner has it (its epoch is higher),
-        or if it has a state from which it may not come to the present one.
+        ``takes``: this is the owner's first write of a requested saga. ``lease``: seconds for which the owner has the saga; for
+        a saga without an owner, seconds for which nobody acquires it. Raises Cancelled if ``unless_cancelled`` and the saga was
+        cancelled; TakenOver if another owner has it (its epoch is higher), or if its state in the journal does not lead to the
+        present one.
         """
 
     def is_recorded(self, saga: S, *, ended: StepRecord | None, started: StepRecord | None) -> bool:
         """Whether a `record` whose answer was lost took effect."""
 
     def check_wanted(self, saga: S) -> None:
-        """Raises Cancelled, StateChanged (what it works on is to be deleted) or TakenOver if the saga is not wanted any more."""
+        """Raises Cancelled, StateChanged (its server is being deleted) or TakenOver if the saga is no longer wanted."""
 
     def abandoned(self, mine: Set[str], lease: float, *, in_hand: Set[str], knowledge: str) -> list[S]:
-        """Sagas that nobody works on: their lease has expired, their pause is over, or they belong to one of ``mine``.
+        """Sagas that no process works on: their lease has expired, their pause is over, or they belong to one of ``mine``.
 
-        Without those ``in_hand``, those requested less than ``lease`` seconds ago, those that wait for another one's end, and
-        those that somebody with the same ``knowledge`` has parked.
+        Excludes those ``in_hand``, those requested less than ``lease`` seconds ago, those that wait for another one's end, and
+        those that a process with the same ``knowledge`` has parked.
         """
 
     def park(self, saga: S, parked: str) -> None:
         """Releases a saga that the caller's release can't run."""
 
     def close(self) -> None:
-        """Closes the connections that are the journal's own."""
+        """Closes the journal's own connections."""

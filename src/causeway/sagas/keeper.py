@@ -1,9 +1,9 @@
-"""Keeps sagas going: runs those that are asked for, renews their leases, and takes over those that were abandoned.
+"""Runs requested sagas, renews their leases, and takes over abandoned ones.
 
-Any number of processes share the sagas without a leader: whoever acquires the lease in the journal owns the saga.
+Any number of processes share the sagas without a leader: the process that acquires the lease in the journal owns the saga.
 
-A saga that waits for what takes long holds no thread (`causeway.parking`). Leases are renewed by a thread that does nothing
-else. Looking for abandoned sagas never waits for what they work on.
+A saga that waits for something long holds no thread (`causeway.parking`). One thread only renews leases. Looking for
+abandoned sagas never waits for the services that they work on.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Callers(Protocol[S]):
         """The context in which a saga is resumed without a request."""
 
     def saga_ended(self, context: Any, saga: S) -> None:
-        """A saga came to its end here. May raise CausewayError: others must find out without this call, too."""
+        """A saga has ended in this process. May raise CausewayError, so others must not depend on this call."""
 
     def hand_over(self, context: Any, saga_id: str) -> None:
         """Asks others to resume a saga at once, because this process stops. May raise CausewayError."""
 
     def check_proposed(self, sagas: list[S], run: Callable[[S], None]) -> None:
-        """Sagas that were proposed a lease ago. Those that were accepted since are ``run``. Must not block."""
+        """Checks sagas that were proposed a lease ago, and calls ``run`` with those that were accepted since. Must not block."""
 
 
 class Keeper(Generic[S]):
@@ -69,17 +69,17 @@ class Keeper(Generic[S]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether sagas are being worked on, or lost ones have not ended yet."""
+        """Whether this process works on sagas, or sagas that it lost have not ended yet."""
         with self._lock:
             return bool(self._in_hand) or self._engine.late.is_waiting
 
     def stop(self) -> None:
-        """Waits for the steps under way; their sagas are released, and others are asked to resume them.
+        """Waits for the steps under way, then releases their sagas and asks others to resume them.
 
         ``stopping`` must have been set.
         """
         with self._lock:
-            # From here on nobody submits to it.
+            # From here on nothing is submitted to the pool.
             self._pool.shutdown(wait=False)
         self._pool.shutdown(wait=True)
         with self._lock:
@@ -97,12 +97,12 @@ class Keeper(Generic[S]):
         self._journal.close()
 
     def submit(self, context: Any, saga_id: str) -> None:
-        """Runs a saga as soon as a worker is free. Nothing if it is worked on already. Others run it if this process stops."""
+        """Runs a saga as soon as a worker is free, unless it is being worked on already. If this process stops, others run it."""
         if not self._take(context, saga_id) and self._stopping.is_set():
             self._hand_over(context, saga_id)
 
     def resume(self, context: Any, saga_id: str) -> None:
-        """Like `submit`, for a message that went to all processes: it is not sent again."""
+        """Like `submit`, for a message that went to all processes: if this one stops, it does not ask others again."""
         self._take(context, saga_id)
 
     def _take(self, context: Any, saga_id: str) -> bool:
@@ -124,10 +124,10 @@ class Keeper(Generic[S]):
             with self._observer.working_on(context, saga_id):
                 saga = self._engine.run(context, saga_id)
         except errors.CausewayError as failure:
-            LOG.warning("Saga %s is not worked on here any more: %s %s", saga_id, failure.message, failure.details)
+            LOG.warning("Saga %s is no longer worked on here: %s %s", saga_id, failure.message, failure.details)
             return
         except Exception:
-            # The boundary of the thread: nothing above it would log the error. The lease expires, and the saga is resumed.
+            # The boundary of the thread: nothing above it would log the error. When the lease expires, the saga is resumed.
             LOG.exception("Saga %s was left in the middle", saga_id)
             return
         finally:
@@ -150,7 +150,7 @@ class Keeper(Generic[S]):
             LOG.warning("The end of saga %s is noticed later: %s %s", saga.id, failure.message, failure.details)
 
     def _renew(self) -> None:
-        # Also while the process stops: steps under way are waited for.
+        # Also while the process stops, since it waits for the steps under way.
         while not self._renewing.wait(self._lease / 3):
             at_work = [saga_id for saga_id in self._life.at_work() if not self._observer.hangs(saga_id)]
             with self._seeing("Leases can't be renewed"):
@@ -164,7 +164,7 @@ class Keeper(Generic[S]):
 
     @contextmanager
     def _seeing(self, trouble: str) -> Iterator[None]:
-        """The boundary of the threads: without them no lease would be renewed, no saga taken over any more."""
+        """Logs any error, so that the thread continues: without it no lease would be renewed and no saga taken over."""
         try:
             yield
         except Exception as failure:
@@ -180,9 +180,9 @@ class Keeper(Generic[S]):
                 self._pool.submit(work)
 
     def take_over(self) -> None:
-        """Resumes every saga that nobody works on, those of earlier lives of this process among them.
+        """Resumes every saga that no process works on, including those of earlier lives of this process.
 
-        While the journal was unreachable nobody could renew a lease: its owner has the time of a lease to do so.
+        After the journal was unreachable, owners get the time of a lease to renew theirs.
         """
         was_blind = self._clock.boot() < self._blind_until
         with self._lock:

@@ -1,11 +1,10 @@
 """Undoes the last call of a process that had lost its saga without knowing.
 
-A process that was only slow (its machine was suspended, say) checks whether it still owns a saga before it changes anything
-(`Run.check_lease`). But it may have been stopped between that look and the call to a service that follows; services around us
-know nothing of epochs. So one call can take effect after another process has undone the saga, or done the same itself. Whoever
-finds out that a saga was taken over from it, or cannot find out because the journal does not answer, therefore waits for the
-saga's end and has its recipe undo what came too late (`Recipe.undo_late`). No worker waits meanwhile: the keeper looks from
-time to time.
+A slow process (its machine was suspended, say) checks whether it still owns a saga before it changes anything
+(`Run.check_lease`). But it may be suspended between that check and its next call to another service, and those services know no
+epochs. So one call can take effect after another process has undone the saga, or has made the same call. A process that finds
+that a saga was taken over, or can't find out because the journal does not answer, therefore waits for the saga's end and has its
+recipe undo what came too late (`Recipe.undo_late`). This holds no worker: the keeper looks from time to time.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from causeway.sagas.run import Run
 
 LOG = logging.getLogger(__name__)
 
-# How many leases the other process has to end the saga, before it is left to an audit.
+# For how many leases the end of the saga is awaited. After that it is left to an audit.
 PATIENCE = 10
 
 Undo = Callable[[Any], None]
@@ -35,7 +34,7 @@ class Late:
     def __init__(self, environment: Environment[Any]) -> None:
         self._environment = environment
         self._lock = threading.Lock()
-        # saga -> (its run, how to undo what it did too late, until when its end is waited for)
+        # saga -> (its run, how to undo what it did too late, until when to wait for its end)
         self._lost: dict[str, tuple[Run[Any, Any], Undo, float]] = {}
 
     @property
@@ -44,7 +43,7 @@ class Late:
             return bool(self._lost)
 
     def add(self, run: Run[Any, Any], undo: Undo | None) -> None:
-        """Notes a saga that may have been taken over while this process worked on it. After its pivot nothing is too late."""
+        """Notes a saga that may have been taken over while this process worked on it, unless it is behind its pivot."""
         if undo is None or run.saga.pivoted or self._is_ours(run):
             return
         environment = self._environment
@@ -53,9 +52,9 @@ class Late:
             self._lost[run.saga.id] = (run, undo, until)
 
     def _is_ours(self, run: Run[Any, Any]) -> bool:
-        """Whether nobody acquired the saga: only the answer to a write was lost, and the journal says how to continue.
+        """Whether no other process acquired the saga: only the answer to a write was lost, and the journal says how to continue.
 
-        One that is not in the journal never began: nobody will end it.
+        True also for a saga that is not in the journal: it never began, and will never end.
         """
         try:
             found = self._environment.journal.get(run.saga.id)
@@ -66,7 +65,7 @@ class Late:
         return bool(found.epoch == run.saga.epoch)
 
     def look(self, do: Callable[[Callable[[], None]], None]) -> None:
-        """Passes to ``do`` the undo of each lost saga that has ended. One statement; none if no saga was lost."""
+        """Passes to ``do`` the undo of each lost saga that has ended. Makes one statement, or none if no saga was lost."""
         with self._lock:
             lost = dict(self._lost)
         if not lost:
@@ -87,7 +86,7 @@ class Late:
     def _end(self, run: Run[Any, Any], undo: Undo) -> None:
         run.is_over = True
         try:
-            # Hosts that have seen the last owner's orders refuse those of an earlier epoch.
+            # Hosts that have seen the last owner's orders refuse orders of an earlier epoch.
             run.saga.epoch = self._environment.journal.get(run.saga.id).epoch
             undo(run)
         except errors.CausewayError as failure:

@@ -1,4 +1,4 @@
-"""How long a run may act without asking the journal whether its saga is still its own."""
+"""How long a run may act without asking the journal whether it still owns its saga."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from causeway.sagas.clock import Clock
 
 
 class Lease:
-    """``asked_at``: the boot clock's time when the lease was asked for, before the journal answered.
+    """A lease as its owner sees it. ``asked_at``: the boot clock's time when it was requested, before the journal answered.
 
-    Nobody else acquires a saga before its lease has expired, and that began when it was asked for.
+    The lease began after that, and nobody else acquires the saga before it has expired.
     """
 
     def __init__(self, seconds: float, clock: Clock, asked_at: float) -> None:
@@ -21,5 +21,5 @@ class Lease:
 
     @property
     def is_certain(self) -> bool:
-        """Whether nobody else can have acquired the saga yet."""
+        """Whether it is certain that nobody else has acquired the saga."""
         return self._clock.boot() < self._certain_until

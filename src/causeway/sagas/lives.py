@@ -1,9 +1,9 @@
-"""Who owns a saga: a host *and* a life of its conductor.
+"""The owner of a saga: a host *and* a life of its conductor.
 
-A conductor that was started anew has another life: it acquires the sagas of its former one at once if that is known to be
-over, else when the leases are over, as anybody may. It is known by a lock on a file of this machine that a process holds as
-long as it lives: the kernel releases it however the process ends, and no number of a process can be mistaken for another's.
-Two conductors with the same `host` are two lives, and neither takes the other's moves.
+A restarted conductor has a new life. It acquires the sagas of its former life at once if that is known to be over; else it waits
+for the leases to expire, like every other conductor. Each process holds a lock on a file of this machine as long as it lives. The
+kernel releases the lock however the process ends, and a lock, unlike a process id, can't be mistaken for another process's. Two
+conductors with the same `host` are two lives, and neither takes the other's moves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Life:
     """A conductor from its start to its end. ``owner`` names it in the journal; ``former`` names those known to be over."""
 
     def __init__(self, host: str, folder: Path | None = None) -> None:
-        """``folder``: where lives of this machine have their locks; None: nothing is known of former ones."""
+        """``folder``: where the lives of this machine have their locks. None: former lives are unknown."""
         self.host = host
         self.owner = f"{host}/{uuids.uuid4().hex[:12]}"
         self.former: frozenset[str] = frozenset()
@@ -46,14 +46,14 @@ class Life:
     def _begin(self, folder: Path) -> None:
         durable.make_folder(folder)
         path = folder / f"{quote(self.owner, safe='')}.lock"
-        # The file appears with its lock held: an unlocked one would be that of a life that is over.
+        # The file appears with its lock held: an unlocked file means a life that is over.
         self._lock = _locked(path.with_suffix(".new"))
         path.with_suffix(".new").rename(path)
         self._folder = folder
         self.namesakes()
 
     def namesakes(self) -> list[str]:
-        """Other conductors that run on this machine under the same host; those that are over become `former` ones."""
+        """Running conductors of this machine with the same host. Those that are over become `former` ones."""
         if self._folder is None:
             return []
         found = {_owner(path): path for path in self._folder.glob("*.lock")}
@@ -64,14 +64,14 @@ class Life:
 
     @property
     def mine(self) -> frozenset[str]:
-        """Owners whose moves nobody else works on: this life, and those before it that are over."""
+        """Owners whose moves no other process works on: this life, and former lives that are over."""
         return self.former | {self.owner}
 
     # sagas that threads of this life work on
 
     @contextmanager
     def working_on(self, saga_id: str) -> Iterator[bool]:
-        """Notes that the thread works on a saga; False if another one of this life does."""
+        """Notes that the thread works on a saga. Yields False if another thread of this life does."""
         with self._condition:
             free = saga_id not in self._at_work
             self._at_work.add(saga_id)
@@ -87,7 +87,7 @@ class Life:
             return set(self._at_work)
 
     def end(self) -> None:
-        """Lets the next life acquire this one's sagas at once; if a thread still works on one, when the process ends."""
+        """Lets the next life acquire this one's sagas at once, or when the process ends if a thread still works on one."""
         with self._condition:
             if self._lock is not None and not self._at_work:
                 os.close(self._lock)
@@ -99,7 +99,7 @@ def _owner(path: Path) -> str:
 
 
 def _locked(path: Path) -> int:
-    """Takes the lock of a file, made if it is not there; raises OSError if another process has it."""
+    """Locks a file, which is made if needed. Raises OSError if another process has the lock."""
     found = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -110,7 +110,7 @@ def _locked(path: Path) -> int:
 
 
 def _is_over(path: Path) -> bool:
-    """Whether nobody holds the lock; then the file goes."""
+    """Whether no process holds the lock. If so, deletes the file."""
     try:
         found = _locked(path)
     except OSError:

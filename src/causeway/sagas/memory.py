@@ -5,10 +5,10 @@ Example::
     @dataclass
     class CopyMemory:
         source: str                      # without a default: known from the start
-        rate: Given[int | None] = None   # so is this, though whoever asks for the saga may leave it out
+        rate: Given[int | None] = None   # also known from the start, but the request may leave it out
         copied: int = 0                  # a step writes it
 
-A step that reads ``copied`` has to come after the step that writes it: `causeway.sagas.recipe.Recipe.unwritten` finds others.
+A step that reads ``copied`` must come after the step that writes it: `causeway.sagas.recipe.Recipe.unwritten` finds others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, TypeVar, get_type_hints
 T = TypeVar("T")
 _GIVEN: Final = "given"
 
-#: of a field with a default that steps may read from the start: whoever asks for the saga may fill it
+#: marks a field with a default that steps may read from the start, because the request may fill it
 Given = Annotated[T, _GIVEN]
 
 

@@ -1,4 +1,4 @@
-"""Who watches an engine: metrics, and tests that make it fail. What is here does nothing."""
+"""The interface through which metrics and injected faults observe an engine. This implementation does nothing."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from causeway.model.sagas import Saga, StepRecord
 
 class Observer:
     def reach(self, point: str) -> None:
-        """The engine is at a point, named ``<recipe>.<step>.<do or undo>.<before or after>``. May raise, or never return."""
+        """The engine has reached a point, named ``<recipe>.<step>.<do or undo>.<before or after>``.
+
+        May raise, or never return.
+        """
 
     def step_ended(self, saga: Saga, step: StepRecord) -> None:
-        """An attempt of a step has ended; ``step.state`` says how."""
+        """An attempt of a step has ended. ``step.state`` says how."""
 
     def saga_ended(self, saga: Saga) -> None:
-        """The saga is done, or was rolled back."""
+        """The saga has ended: it is done, or was rolled back."""
 
     @contextmanager
     def working_on(self, context: Any, saga_id: str) -> Iterator[None]:  # noqa: ARG002
-        """The thread works on a saga until the block ends, for whoever the context says."""
+        """The thread works on a saga until the block ends, on behalf of ``context``."""
         yield
 
     def hangs(self, saga_id: str) -> bool:  # noqa: ARG002
-        """Whether a test makes the saga's owner look dead: its lease is not renewed."""
+        """Whether a test makes the saga's owner look dead, so that its lease is not renewed."""
         return False

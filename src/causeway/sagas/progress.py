@@ -1,4 +1,4 @@
-"""Where a run is in its recipe. The end of a step is written together with the beginning of the next."""
+"""Where a run is in its recipe. The end of a step is written together with the beginning of the next one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from causeway.sagas.run import Run
 
 
 class Progress:
-    """``before``: what was done so far, by whoever did it."""
+    """``before``: the steps so far, including those of former owners."""
 
     def __init__(self, run: Run[Any, Any], before: list[StepRecord]) -> None:
         self.run = run
@@ -21,23 +21,23 @@ class Progress:
 
     @property
     def in_doubt(self) -> StepRecord | None:
-        """The last step, if it was begun and nobody knows how far it came."""
+        """The last step, if it began and its outcome is unknown."""
         return self._steps[-1] if self._steps and self._steps[-1].state is StepState.STARTED else None
 
     @property
     def was_undoing(self) -> bool:
-        """Whether anything was to be undone."""
+        """Whether the saga was being undone."""
         return any(step.phase is StepPhase.UNDO for step in self._steps)
 
     @property
     def attempt(self) -> int:
-        """Which attempt of its step the present one is: 1 for the first."""
+        """The number of the present attempt of its step, from 1."""
         return self._steps[-1].attempt if self._steps else 1
 
     def next_step(self, recipe: Recipe[Any]) -> Step[Any] | None:
         """The first step of the recipe that has not been done; None at its end.
 
-        A step that a newer release put in front of what was begun does not run late.
+        Steps that a newer release has put before the last one that began are skipped.
         """
         done = {step.step: step.state is StepState.DONE for step in self._steps if step.phase is StepPhase.DO}
         begun = [place for place, step in enumerate(recipe.steps) if step.name in done]
@@ -45,19 +45,22 @@ class Progress:
         return next((step for step in ahead if not done.get(step.name)), None)
 
     def to_undo(self, recipe: Recipe[Any]) -> list[Step[Any]]:
-        """The steps that were begun and not undone, latest first."""
+        """The steps that began and were not undone, latest first."""
         begun = {step.step for step in self._steps if step.phase is StepPhase.DO}
         undone = {step.step for step in self._steps if step.phase is StepPhase.UNDO and step.state is StepState.DONE}
         return [step for step in reversed(recipe.steps) if step.name in begun - undone]
 
     def begin(self, step: Step[Any], phase: StepPhase) -> None:
-        """Raises Cancelled if that was asked for, and can still be had, and what `Step.with_start` does."""
+        """Writes the beginning of a step.
+
+        Raises Cancelled if the saga was cancelled in time, and what `Step.with_start` raises.
+        """
         run = self.run
         forward = phase is StepPhase.DO
         record, ended = self._record(step, phase), self._ended
         also = step.with_start(run) if forward else None
         if ended is not None and ended.sequence == record.sequence:
-            # What went wrong is in the row that is tried anew.
+            # The error of the last attempt stays in the row until this attempt ends.
             ended = None
         unless_cancelled = pivots = forward and not run.saga.pivoted
         if pivots and step.pivots:
@@ -73,7 +76,7 @@ class Progress:
         run.step = record
 
     def _record(self, step: Step[Any], phase: StepPhase) -> StepRecord:
-        """A row for the step; the one that it has, if it is what was tried last."""
+        """The row of the step: the last one if it is this step's, else a new one."""
         run, last = self.run, self._steps[-1] if self._steps else None
         now, skipped = run.environment.clock.now(), run.environment.clock.skipped()
         if last is None or (last.step, last.phase) != (step.name, phase):
@@ -97,14 +100,14 @@ class Progress:
         )
 
     def _where(self, step: Step[Any], known: str | None) -> str | None:
-        """What it works on may be gone by now: then the host that was known."""
+        """The host that the step works on; ``known`` if that can't be read, because the server is gone by now."""
         try:
             return step.where(self.run)
         except errors.CausewayError:
             return known
 
     def end(self, state: StepState, error: errors.CausewayError | None = None) -> None:
-        """Notes how the present attempt ended; it is written with what begins next, or by `close`."""
+        """Notes how the present attempt ended. It is written with the next beginning, or by `close`."""
         step, run = self._steps[-1], self.run
         step.state, step.ended_at = state, run.environment.clock.now()
         step.end_events(step.ended_at)
@@ -118,11 +121,14 @@ class Progress:
         run.environment.observer.step_ended(run.saga, step)
 
     def close(self, pause: float = 0.0, *, unless_cancelled: bool = False) -> None:
-        """Writes the last step's end with the state that the saga came to; raises Cancelled if ``unless_cancelled``."""
+        """Writes the last step's end with the state of the saga.
+
+        Raises Cancelled if it was cancelled and ``unless_cancelled``.
+        """
         self.run.save(ended=self._ended, pause=pause, unless_cancelled=unless_cancelled)
         self._ended = None
 
     def release(self, pause: float = 0.0) -> None:
-        """Nobody owns the saga from now on; ``pause`` seconds from now somebody may acquire it."""
+        """Releases the saga. It may be acquired ``pause`` seconds from now."""
         self.run.saga.owner = None
         self.close(pause)

@@ -23,17 +23,17 @@ class Step(ABC, Generic[R]):
     """
 
     name: ClassVar[str]
-    #: the fields of ``run.memory`` that ``do`` and ``undo`` read, and those that they write (and may read); tests hold them to
-    #: it. What is read was given at the start or written by a step before (`Recipe.unwritten`)
+    #: the fields of ``run.memory`` that ``do`` and ``undo`` read, and those that they write (and may read); tests check this.
+    #: A field that is read was given at the start or written by an earlier step (`Recipe.unwritten`)
     reads: ClassVar[frozenset[str]] = frozenset()
     writes: ClassVar[frozenset[str]] = frozenset()
-    #: fields that they read whether or not a step before has written them: their defaults say that there is nothing
+    #: fields that they read even if no earlier step has written them: the default means that there is nothing
     reads_if_any: ClassVar[frozenset[str]] = frozenset()
-    #: kinds of things that ``do`` makes outside of the journal; before the pivot ``undo`` deletes them. Held to it by tests
+    #: kinds of things that ``do`` makes outside of the journal; before the pivot ``undo`` deletes them. Tests check this
     makes: ClassVar[frozenset[str]] = frozenset()
-    #: the pivot takes effect with the step's beginning, in one transaction
+    #: the beginning of the step is the pivot, in one transaction
     pivots: ClassVar[bool] = False
-    #: it transfers in rounds, and begins with this one
+    #: the number of its first round, if it transfers in rounds
     first_round: ClassVar[int | None] = None
 
     def where(self, run: R) -> str | None:  # noqa: ARG002
@@ -41,54 +41,55 @@ class Step(ABC, Generic[R]):
         return None
 
     def with_start(self, run: R) -> Write | None:  # noqa: ARG002
-        """What is written in the transaction in which the step begins; None: nothing more."""
+        """What else to write in the transaction that begins the step; None for nothing."""
         return None
 
     def patience(self, run: R) -> Patience:
-        """How long the step is retried that fails for a passing reason."""
+        """How long the step is retried if it fails for a passing reason."""
         options = run.environment.options
         return Patience(options.patience, options.stuck_retry_interval)
 
     @abstractmethod
     def do(self, run: R) -> None:
-        """Takes the step. What it learns goes into ``run.memory``."""
+        """Does the step. Writes what later steps need into ``run.memory``."""
 
     def undo(self, run: R) -> None:
-        """Undoes whatever ``do`` did, as far as it came. Steps behind the pivot are never undone."""
+        """Undoes what ``do`` did, complete or not. Steps behind the pivot are never undone."""
 
 
 @dataclass(frozen=True)
 class Recipe(Generic[R]):
-    """An ordered list of steps. Before ``pivot`` has taken effect a failure undoes, after it the saga only goes forward."""
+    """An ordered list of steps. Before ``pivot`` has taken effect a failure undoes them; after it the saga only goes forward."""
 
     name: str
     steps: tuple[Step[R], ...]
     pivot: str
-    #: called when everything has been undone, with the error that made it necessary: restores what the request changed
+    #: called when everything was undone, with the error that caused this: restores what the request changed
     rolled_back: Callable[[R, CausewayError], None]
-    #: has the whole tried once more after it was rolled back, and returns True; False: `rolled_back` is called
+    #: called before `rolled_back`: has the whole tried once more and returns True, or returns False
     try_again: Callable[[R, CausewayError], bool] | None = None
-    #: undoes what a run did too late whose saga was taken over and has ended since (see `causeway.sagas.late`)
+    #: undoes what a run did after its saga was taken over, once that has ended (see `causeway.sagas.late`)
     undo_late: Callable[[R], None] | None = None
-    #: who asks waits for the end: one that is taken over before its pivot is undone, because they got the answer that it failed
+    #: the requester waits for the end. If the saga is taken over before its pivot it is undone: the requester was told that it
+    #: failed
     attended: bool = False
-    #: 1 more with each change of ``steps``; a saga keeps the version by which it was begun
+    #: rises by 1 with each change of ``steps``; a saga keeps the version with which it began
     version: int = 1
     #: the older versions that these steps can continue from anywhere
     continues: frozenset[int] = frozenset()
-    #: what the saga remembers: a dataclass
+    #: the saga's memory: a dataclass
     memory: type[Any] = dict
-    #: how the memory is to be read: the version that is written, and the oldest that can be read
+    #: the format of the memory: the version that is written, and the oldest one that can be read
     memory_version: int = 1
     oldest_memory_version: int = 1
-    #: the recipe of the finished saga with whose memory this one begins
+    #: the recipe of the finished saga whose memory this one begins with
     after: Recipe[R] | None = None
 
     def index(self, step_name: str) -> int:
         return next(place for place, step in enumerate(self.steps) if step.name == step_name)
 
     def unwritten(self) -> list[str]:
-        """``STEP reads FIELD``, of fields that nobody has written when the step begins: the order of the steps is wrong."""
+        """``STEP reads FIELD``, for each field that no earlier step has written: the order of the steps is wrong."""
         written = set(known_at_start(self.memory))
         if self.after is not None:
             written.update(*(step.writes for step in self.after.steps))

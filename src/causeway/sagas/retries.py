@@ -1,8 +1,8 @@
 """Whether a step that failed before the pivot is retried, and when.
 
-What was refused is undone at once. What failed for a passing reason (`CausewayError.passing`) is retried with growing pauses,
-until the step's `Patience` is over, counted from its first failure. What failed in a way that nobody foresaw is retried a few
-times (``attempts``).
+A step that was refused is undone at once. A step that failed for a passing reason (`CausewayError.passing`) is retried with
+growing pauses, until its `Patience` is over, counted from its first failure. A step that failed in an unforeseen way is retried
+a few times (``attempts``).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from causeway import errors
 from causeway.model.sagas import StepRecord
 from causeway.sagas.environment import Options
 
-# Seconds: for a longer pause no worker waits. The saga is released until then.
+# Seconds: in a longer pause the saga is released, and holds no worker.
 HELD = 3.0
-# Seconds: the shortest pause for what is not back soon, longer than `HELD`.
+# Seconds: the shortest pause for a failure that will not pass soon, longer than `HELD`.
 WHILE_DOWN = 5.0
 
 
@@ -33,7 +33,7 @@ class Patience:
         )
 
 
-# For what somebody waits for.
+# For steps whose end a requester waits for.
 NONE = Patience(0.0, 0.0)
 
 
@@ -56,7 +56,7 @@ def pause_after(
 
 
 def pause_when_stuck(failure: errors.CausewayError, *, attempt: int, options: Options) -> float:
-    """Seconds that a saga is left alone which can go neither forward nor back; fewer while its cause may be gone soon."""
+    """Seconds until a stuck saga is tried again; fewer while the cause may pass soon."""
     is_soon = failure.takes_long and attempt < options.attempts
     return min(WHILE_DOWN, options.stuck_retry_interval) if is_soon else options.stuck_retry_interval
 
@@ -64,5 +64,5 @@ def pause_when_stuck(failure: errors.CausewayError, *, attempt: int, options: Op
 def is_hopeless(
     record: StepRecord, *, patience: Patience, failing_since: datetime | None, now: datetime, options: Options
 ) -> bool:
-    """Whether a step in doubt was interrupted too often: it may be what ends the processes that take it."""
+    """Whether a step in doubt was interrupted too often: the step itself may kill the processes that run it."""
     return record.attempt >= 2 * options.attempts and patience.is_over(failing_since, now)

@@ -1,4 +1,4 @@
-"""A saga while it is being worked on: what its steps see."""
+"""A running saga, as its steps see it."""
 
 from __future__ import annotations
 
@@ -22,31 +22,34 @@ LOG = logging.getLogger(__name__)
 M = TypeVar("M")
 T = TypeVar("T")
 
-# Characters of a traceback that are kept.
+# The last characters of a traceback, which are kept.
 LONGEST_TRACEBACK = 8000
 
-# Seconds between two looks whether the journal's database is back: at first, doubled each time, and at most.
+# Seconds between two looks whether the journal's database is back: the first pause, which doubles each time, and the longest.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 
 class Run(Generic[S, M]):
-    """One saga that one process owns. ``memory`` is written with each step: whoever takes the saga over begins with it."""
+    """One saga that this process owns.
+
+    ``memory`` is written with each step; a process that takes the saga over begins with it.
+    """
 
     def __init__(self, environment: Environment[S], context: Any, saga: S, memory: M, *, asked_at: float) -> None:
-        """``asked_at``: the clock's `boot` time when the saga was asked for, before the journal gave it."""
+        """``asked_at``: the clock's `boot` time just before the saga was acquired."""
         self.environment = environment
         self.context = context
         self.saga = saga
         self.memory = memory
-        #: it was taken over and has ended; what was done too late is undone, and there is no lease to look at
+        #: the saga was taken over and has ended; this run only undoes what came too late, and has no lease
         self.is_over = False
-        #: not in the journal yet: it is written with the beginning of its first step
+        #: not in the journal yet: the beginning of its first step writes it
         self.is_new = False
-        #: nobody has worked on it before: what is there is of this run
+        #: nobody has worked on it before: everything that exists was made by this run
         self.is_first = False
-        #: nobody's yet: with the first write it becomes ours, or was somebody else's
+        #: without an owner yet: the first write makes this process the owner, or finds another one
         self.is_untaken = False
-        #: what was done so far; the last one is at hand
+        #: the steps so far; the last one is the present one
         self.steps: list[StepRecord] = []
         self.step: StepRecord | None = None
         self._lease = Lease(environment.options.lease, environment.clock, asked_at)
@@ -55,14 +58,14 @@ class Run(Generic[S, M]):
         self._pivot: Write | None = None
 
     def refresh(self) -> None:
-        """Called before each attempt of a step: what was read before may have changed."""
+        """Called before each attempt of a step: discards what was read before, which may have changed."""
 
     # the lease
 
     def check_lease(self) -> None:
-        """Raises TakenOver if another process owns the saga by now; asks the journal only if that may be.
+        """Raises TakenOver if another process owns the saga by now. Asks the journal only if that is possible.
 
-        A process that was stopped for a while comes to this before it touches anything.
+        A process that was suspended reaches this check before it changes anything.
         """
         if self.is_over or self._lease.is_certain:
             return
@@ -72,7 +75,7 @@ class Run(Generic[S, M]):
         self._lease.renewed(asked_at)
 
     def check_wanted(self) -> None:
-        """Raises Cancelled, StateChanged or TakenOver if nobody wants the saga any more (see `Journal.check_wanted`)."""
+        """Raises Cancelled, StateChanged or TakenOver if the saga is no longer wanted (see `Journal.check_wanted`)."""
         self._patiently(lambda _attempt: self.environment.journal.check_wanted(self.saga))
 
     def _renewed_epoch(self, _attempt: int) -> int:
@@ -84,7 +87,7 @@ class Run(Generic[S, M]):
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the present step was tried before: something of it may be there."""
+        """Whether the present step was tried before, so that parts of it may be there."""
         return self.step is not None and self.step.attempt > 1
 
     @property
@@ -93,12 +96,12 @@ class Run(Generic[S, M]):
         return self.step is not None and self.step.phase is StepPhase.UNDO
 
     def transferred(self, size: int | None) -> None:
-        """The present step has moved ``size`` bytes, and that was all of them; None: it is not known, or there were none."""
+        """Notes that the present step has moved ``size`` bytes, which are all of them; None if unknown or none."""
         if self.step is not None and size is not None:
             self.step.bytes_done = self.step.bytes_total = size
 
     def in_round(self, number: int | None) -> None:
-        """The present step transfers from now on in this round (None: in none); its bytes count anew."""
+        """Notes that the present step begins this round (None: no round). Its bytes count from 0."""
         if self.step is not None:
             clock = self.environment.clock
             self.step.round, self.step.bytes_since = number, clock.now() + clock.skipped()
@@ -106,7 +109,7 @@ class Run(Generic[S, M]):
 
     @contextmanager
     def event(self, name: str, host: str | None = None) -> Iterator[None]:
-        """A named part of the present step, with its times and its result. One that is repeated is counted, not added."""
+        """Records a named part of the present step with its times and result. If it is repeated, it is counted, not added."""
         event = self._event(name, host or self.environment.life.host)
         try:
             yield
@@ -135,16 +138,16 @@ class Run(Generic[S, M]):
     # the journal
 
     def with_next_save(self, write: Write) -> None:
-        """Has something written in the transaction that writes the end of this step; for what nobody acts on before."""
+        """Adds a write to the transaction that ends this step. Nothing may depend on it before."""
         self._to_write.append(write)
 
     def pivot_with_end(self, also: Write) -> None:
-        """`pivot`, in the transaction that writes the end of this step: for a step that does nothing behind its pivot."""
+        """`pivot` in the transaction that ends this step: for a step that does nothing behind its pivot."""
         if not self.saga.pivoted:
             self._pivot = also
 
     def withhold_pivot(self) -> None:
-        """The step failed in spite of all: it does not pivot."""
+        """Cancels `pivot_with_end`: the step failed after all."""
         self._pivot = None
 
     @property
@@ -161,9 +164,9 @@ class Run(Generic[S, M]):
         pause: float = 0.0,
         also: Write | None = None,
     ) -> None:
-        """Writes the saga with its memory; raises TakenOver if another process owns it.
+        """Writes the saga with its memory. Raises TakenOver if another process owns it.
 
-        ``pause``: seconds that a saga which was released is left alone.
+        ``pause``: seconds until a released saga may be acquired.
         """
         saga, journal = self.saga, self.environment.journal
         saga.data = msgspec.to_builtins(self.memory)
@@ -178,7 +181,7 @@ class Run(Generic[S, M]):
         asked_at = self.environment.clock.boot()
 
         def record(attempt: int) -> None:
-            # The attempt before may have been carried out, and only its answer lost.
+            # The last attempt may have taken effect, and only its answer was lost.
             if attempt and journal.is_recorded(saga, ended=ended, started=started):
                 return
             also = write_all if writes else None
@@ -207,7 +210,7 @@ class Run(Generic[S, M]):
         self._lease.renewed(asked_at)
 
     def pivot(self, also: Write | None = None) -> None:
-        """From here on the saga only goes forward; one transaction with what ``also`` writes. Pivoted before: nothing."""
+        """Makes this the pivot, in one transaction with what ``also`` writes. Does nothing if the saga has pivoted already."""
         if self.saga.pivoted:
             return
         self.saga.pivoted = True
@@ -218,10 +221,10 @@ class Run(Generic[S, M]):
             raise
 
     def _patiently(self, work: Callable[[int], T]) -> T:
-        """``work`` with the journal, given the number of the attempt; retried while its database is unavailable.
+        """Calls ``work`` with the number of the attempt, and again while the journal's database is unavailable.
 
-        Nothing can be decided without the journal: neither to continue nor to roll back. Raises DatabaseFailed when patience is
-        over, or the process stops; the saga is resumed from what the journal says.
+        Without the journal the saga can neither continue nor roll back. Raises DatabaseFailed when the patience is over or the
+        process stops; then the saga is resumed from the journal later.
         """
         clock, pause = self.environment.clock, FIRST_PAUSE
         end = clock.boot() + self._journal_patience

@@ -1,9 +1,9 @@
 """Which sagas this release can run.
 
-A saga is begun by one release and may be continued by another: processes are upgraded one after the other. So each recipe has
-a version and says which older ones it can continue, and so has its memory. What a release does not know it does not touch: it
-notes why, and under which knowledge it did (`Knowledge.digest`), and looks at the saga again only when that is another one.
-Processes of other releases are free to run it.
+Processes are upgraded one after the other, so one release may continue a saga that another one began. Therefore each recipe has a
+version and says which older ones it can continue, and so has its memory. A release does not touch a saga that it does not know.
+It notes why, with its own knowledge (`Knowledge.digest`), and looks at the saga again only when its knowledge has changed.
+Processes of other releases may run the saga.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Knowledge:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Another string for each set of recipes and memories that a release knows."""
+        """A string that differs for each set of recipes and memories that a release knows."""
         known = sorted(
             (each.name, each.version, sorted(each.continues), each.oldest_memory_version, each.memory_version)
             for each in self.recipes.values()

@@ -1,7 +1,7 @@
-"""Checks the copy of a server that stays, before the other one is destroyed.
+"""Checks the copy of a server that stays, before the other copy is destroyed.
 
-The first steps of confirm and revert. If the copy is not whole the move ends before its pivot: nothing was destroyed, the server
-waits for confirm or revert as before, and its user may choose the other way at once.
+These are the first steps of confirm and revert. If the copy is not whole, the move ends before its pivot: nothing was
+destroyed, the server waits for confirm or revert as before, and its user may choose the other way at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CheckTarget(Step):
         return run.memory.dest_host
 
     def do(self, run: Run) -> None:
-        # It may come after the pivot: in a move that an earlier release began, which had no such step.
+        # This may come after the pivot, in a move that an earlier release began without this step.
         if run.move.pivoted or is_deleting(run):
             return
         _require_up_or_fenced(at_source(run), "The host that the server came from is down.", "confirm")
@@ -67,7 +67,7 @@ class CheckSource(Step):
     def do(self, run: Run) -> None:
         if run.move.pivoted:
             return
-        # Their hosts' lives are read with them.
+        # Reading the records also reads their hosts' lives.
         run.target_instance(), run.source_instance()
         if not run.memory.is_same_host:
             life = recent_life(run, run.memory.dest_host, at_target)
@@ -78,7 +78,7 @@ class CheckSource(Step):
 
 
 def is_deleting(run: Run) -> bool:
-    """Whether the server is being deleted: then its last copy may be destroyed, too."""
+    """Whether the server is being deleted: then its last copy may be destroyed too."""
     return run.target_instance().task_state is TaskState.DELETING
 
 
@@ -132,7 +132,7 @@ def show_target_again(run: Run, *, stashed: bool = True) -> None:
         facts = _inspect(run, run.source_computes, life)
         if facts.has_stashed_disks if stashed else facts.has_disks:
             raise
-        LOG.warning("Move %s continues: its source has nothing of the server any more", run.move.id)
+        LOG.warning("Move %s continues: its source no longer has anything of the server", run.move.id)
 
 
 def show_source_again(run: Run) -> None:
@@ -146,7 +146,7 @@ def show_source_again(run: Run) -> None:
         facts = _inspect(run, run.target_computes, life)
         if facts.has_disks or facts.power_state is not None:
             raise
-        LOG.warning("Move %s continues: its target has nothing of the server any more", run.move.id)
+        LOG.warning("Move %s continues: its target no longer has anything of the server", run.move.id)
 
 
 def _inspect(run: Run, computes: ComputeClient, life: HostLife) -> GuestFacts:

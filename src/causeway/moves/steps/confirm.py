@@ -1,4 +1,4 @@
-"""Confirm: deletes all of the server at its source. Only goes forward, from its first step on."""
+"""Confirm: deletes everything of the server at its source."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ConfirmResizeAtSource(Step):
 
     def do(self, run: Run) -> None:
         if (run.is_repeated or not self.pivots) and not is_deleting(run):
-            # Time has passed since `CheckTarget`.
+            # Time has passed since `CheckTarget`: look again.
             self._look_again(run)
         memory = run.memory
         self._notify_start(run)
@@ -83,7 +83,7 @@ class DeleteSourceRecords(Step):
 
 
 class FinishConfirm(Step):
-    """The server is ACTIVE or SHUTOFF, as its guest really is, or in ERROR as before; the migration is confirmed."""
+    """Sets the server to ACTIVE or SHUTOFF, as its guest is, or leaves it in ERROR; sets the migration to confirmed."""
 
     name = "FinishConfirm"
     reads = frozenset({"events", "old_vm_state", "runs_in_error", "selection", "source_cell", "source_host"})
@@ -92,7 +92,7 @@ class FinishConfirm(Step):
         power_state = self._power_state(run, run.target_instance())
         by_guest = VmState.ACTIVE if power_state is PowerState.RUNNING else VmState.STOPPED
         vm_state = run.memory.kept_state or by_guest
-        # The migration first: whoever sees ACTIVE may start the next move.
+        # The migration first: a client that sees ACTIVE may start the next move.
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.CONFIRMED)
         with run.target_database.write() as connection:
             run.write_history(connection)
@@ -106,7 +106,7 @@ class FinishConfirm(Step):
                     **NOT_MOVED,
                 )
             except errors.StateChanged:
-                # This was done before, and the server may have another request's states by now.
+                # This was done before. Another request may have changed the server's states since.
                 instances.update_in(connection, run.uuid, **NOT_MOVED)
         if run.services.notifier.is_enabled:
             confirmed = instances.get(run.target_database, run.uuid)
@@ -127,5 +127,5 @@ class FinishConfirm(Step):
 
 
 def confirming_host(run: Run) -> str:
-    """The publisher that the field names: the conductor across cells, the source host inside one."""
+    """The publisher that the field uses: the conductor across cells, the source host inside one."""
     return run.services.host if run.memory.is_cross_cell else run.memory.source_host

@@ -1,8 +1,8 @@
 """Rolls a server back to a source that an operator has fenced.
 
-Its disks are there, kept aside, and nobody can start its guest. It becomes a server of a dead host like any other, in ERROR:
-its user may have it evacuated or deleted, or wait. When the host comes back it puts the disks into their place; then a hard
-reboot starts the guest.
+Its disks are stashed there, and its guest can't be started. So it becomes a server of a dead host, in ERROR: it may be
+evacuated or deleted, or its user may wait. When the host comes back it puts the disks into their place; then a hard reboot
+starts the guest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from causeway.store.cell import actions, block_devices, instances
 
 
 def restore_records_only(run: Run) -> None:
-    """Restores the records, and what services around hold, as if the guest were back; there is no guest. May be repeated."""
+    """Restores the records and what other services have, as if the guest were back. There is no guest. May be repeated."""
     memory = run.memory
     memory.source_is_dead = True
     note_source(run, Missed.RESTORE_DISKS)
@@ -37,6 +37,6 @@ def restore_records_only(run: Run) -> None:
 
 
 def add_fault_in(connection: sa.Connection, run: Run, details: str = "") -> None:
-    """Why the server is in ERROR, for its user."""
+    """Adds a fault that says why the server is in ERROR."""
     fault = InstanceFault(code=500, message=IS_DEAD, details=details, host=run.memory.source_host)
     actions.add_fault_in(connection, run.uuid, fault)

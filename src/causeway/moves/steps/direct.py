@@ -1,4 +1,4 @@
-"""Sends the last changes directly from host to host, as the rounds before, once the guest is off; no image is made."""
+"""Sends the last changes directly from host to host once the guest is off, as the rounds before, without an image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from causeway.virt.driver import ROOT_DISK
 
 LOG = logging.getLogger(__name__)
 
-# Recipes and the versions since which every conductor that continues them knows of this.
+# Recipes, and their first versions in which every conductor that continues them can do this.
 _KNOWN_SINCE = {"cross_cell_resize": CROSS_CELL_VERSION, operations.NEAR_LIVE_MIGRATION: NEAR_LIVE_VERSION}
 
 
@@ -32,7 +32,7 @@ def send_offered(run: Run, step: str, failure: errors.CausewayError) -> None:
     """Has the source send its offer through the image service, because the target can't fetch it."""
     LOG.info("The last changes of move %s go through the image service: %s", run.move.id, failure.details)
     memory = run.memory
-    # First of all: if this is broken off, the target may fetch it in the next attempt, and nobody looks for images any more.
+    # Do this first: if this attempt is interrupted, the target may fetch the offer in the next one, which looks for no images.
     note_images(run)
     run.save()
     make_images(run)

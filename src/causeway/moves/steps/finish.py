@@ -23,7 +23,7 @@ from causeway.moves.steps.records import target_devices
 
 
 class FinishResizeAtDest(Step):
-    """The target takes over ports and volumes and makes the guest with the new flavor, from the snapshot."""
+    """Has the target take over ports and volumes, and make the guest with the new flavor from the snapshot."""
 
     name = "FinishResizeAtDest"
     reads = frozenset(
@@ -48,7 +48,7 @@ class FinishResizeAtDest(Step):
     makes = frozenset({Thing.DISKS, Thing.GUEST, Thing.IMAGE})
     event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
     notice: ClassVar[str] = "resize_finish"
-    #: the server's task meanwhile, and its states then, for notifications
+    #: the server's task during the step and its states afterwards, for notifications
     coming: ClassVar[TaskState] = TaskState.RESIZE_FINISH
     becomes: ClassVar[dict[str, Any]] = {"vm_state": VmState.RESIZED, "task_state": None}
     #: the order that is noted for the target if it is dead
@@ -96,7 +96,7 @@ class FinishResizeAtDest(Step):
         run.transferred(memory.guest.bytes_done)
 
     def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
-        """Has the target make the guest from what it fetches, or downloads."""
+        """Has the target make the guest from disks that it fetches or downloads."""
         try:
             return self._make_guest(run, instance)
         except errors.DiskTransferBroken as failure:
@@ -130,7 +130,7 @@ class FinishResizeAtDest(Step):
     def undo(self, run: Run) -> None:
         memory = run.memory
         require_way_back(run)
-        # The source may restore its guest only when there is none at the target.
+        # The source may restore its guest only when the target has none.
         devices = target_devices(run, run.source_devices())
         dead_hosts.clean_target(run, self.missed, run.source_instance(), devices, lambda: self._destroy_at_target(run))
         for _device, volume_id in volumes(run.source_devices()):

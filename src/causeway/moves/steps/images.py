@@ -1,4 +1,4 @@
-"""The temporary images of a move: one for each local disk that goes through the image service, and for memory that is kept."""
+"""The temporary images of a move: one for each local disk that goes through the image service, and one for saved memory."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
 from causeway.virt.driver import KEPT_STATE, MEMORY
 
-# The server's system metadata: the copies of its disks that a move kept, because their host is dead. They go with the server.
+# A key of the server's system metadata: copies of its disks that a move kept because their host is dead. They are deleted with
+# the server.
 KEPT = "kept_copies"
 
-# The states of an image that takes data, or has it already.
+# States of an image that takes data, or has it already.
 _USABLE = ("queued", "active")
-# Those of one that is no copy of a disk, and will be none if the host that sends the disk is dead.
+# States of an image that has no whole disk, and will never have it if the sending host is dead.
 _INCOMPLETE = ("queued", "saving")
 
 
 def image_id_of(run: Run, disk: str | None = None, image_round: int = 0) -> str:
-    """A temporary image's id follows from the move's: it is found again without having been written down.
+    """The id of a temporary image. It is computed from the move's id, so it need not be recorded.
 
-    ``disk``: the name of another disk, or of the guest's memory; None: the root disk.
+    ``disk``: the name of another disk, or of the guest's memory; None for the root disk.
     """
     words = ["resize-temp", *([disk] if disk is not None else []), *([str(image_round)] if image_round else [])]
     return str(uuids.uuid5(uuids.UUID(run.move.id), " ".join(words)))
 
 
 def image_ids_of(run: Run) -> list[str]:
-    """Every temporary image that the move may have made, those of an unrecorded round among them."""
+    """Every temporary image that the move may have made, including those of an unrecorded round."""
     return [
         image_id_of(run, disk, image_round)
         for image_round in range(run.memory.image_round + 2)
@@ -38,15 +39,15 @@ def image_ids_of(run: Run) -> list[str]:
 
 
 def parts_of(run: Run) -> list[str]:
-    """The images of what was copied beside the guest that may still be there."""
+    """The images of rounds that may still be there."""
     return run.memory.warm.image_ids if run.memory.warm is not None else []
 
 
 def make_images(run: Run) -> None:
     """Makes the records of the images and notes them: root disk (if it is local) and ephemeral disks.
 
-    An image service that died in the middle of an upload leaves an image that takes no data any more. Then makes all anew,
-    under other ids; the former ones are deleted with them, for an upload into them may still be under way.
+    If the image service died during an upload, its image takes no more data. Then makes all images anew under other ids. The
+    former ones are deleted together with these, since an upload into them may still be under way.
     """
     memory = run.memory
     while not _make_round(run):
@@ -54,7 +55,7 @@ def make_images(run: Run) -> None:
 
 
 def note_images(run: Run) -> None:
-    """Notes which ones `make_images` makes."""
+    """Notes the images that `make_images` makes."""
     memory = run.memory
     if not memory.volume_backed:
         memory.image_id = image_id_of(run, None, memory.image_round)
@@ -78,14 +79,14 @@ def delete_images(run: Run) -> None:
     """Deletes the images after the move has used them."""
     memory = run.memory
     used = [image_id for image_id in (memory.image_id, *memory.disk_image_ids.values()) if image_id is not None]
-    # The target fetched the offer after all, though some images had been made by then.
+    # The target fetched the offer after all, though some images were made.
     is_unsure = bool(used) and memory.offer is not None
     for image_id in image_ids_of(run) if memory.image_round or is_unsure else used:
         run.services.images.delete(run.context, image_id)
 
 
 def delete_incomplete_images(run: Run) -> list[str]:
-    """Deletes those that are no copy of a disk; returns the complete ones, which may be the only copies."""
+    """Deletes images without a whole disk. Returns the complete ones, which may be the only copies."""
     images, complete = run.services.images, []
     for image_id in image_ids_of(run):
         with suppress(errors.ImageNotFound):
@@ -97,7 +98,7 @@ def delete_incomplete_images(run: Run) -> list[str]:
 
 
 def disks_beside_root(run: Run) -> list[str]:
-    """The names of the other local disks that travel. Swap is made anew, unless the guest does not boot."""
+    """The names of the other local disks that travel. Swap travels only if the guest keeps its memory; else it is made anew."""
     memory = run.memory
     return [
         name for name, device in local_disk_names(memory.local_devices) if device.is_ephemeral or memory.keeps_memory
@@ -105,7 +106,7 @@ def disks_beside_root(run: Run) -> list[str]:
 
 
 def _names(run: Run) -> list[str]:
-    """The names of all that travels beside the root disk, the state of firmware and TPM and a guest's memory among it."""
+    """The names of everything that travels beside the root disk, including firmware and TPM state and the guest's memory."""
     memory = run.memory
     firmware = [KEPT_STATE] if memory.carries_firmware else []
     return [*disks_beside_root(run), *firmware, *([MEMORY] if memory.keeps_memory else [])]

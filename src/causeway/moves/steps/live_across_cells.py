@@ -1,8 +1,8 @@
-"""Live migration to another cell: hypervisors that reach one another hand the guest over, which never stops.
+"""Live migration to another cell: hypervisors that reach one another hand over the guest, which never stops.
 
 Up to the pivot it is a live migration (`causeway.parts.live_transfer`): whether the guest has arrived is what both hosts show.
-Only then are the server's records switched to the target's cell, so that step is behind the pivot, and is repeated until it
-succeeds. There is no VERIFY_RESIZE.
+The server's records are switched to the target's cell only afterwards. So that step is behind the pivot, and is repeated until
+it succeeds. There is no VERIFY_RESIZE.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class PrepareOtherHostLive(PrepareOtherHost):
         return nullcontext()
 
     def _reserve_volumes(self, run: Run) -> None:
-        """Nothing: no volume may be connected to the target before it is chosen."""
+        """Does nothing: no volume may be connected to the target before it is chosen."""
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
         memory = run.memory
@@ -89,14 +89,14 @@ class PrepareOtherHostLive(PrepareOtherHost):
         return checked.context
 
     def _require_reached(self, run: Run, host: str) -> None:
-        """Checks an alternate: only the first choice was tried before."""
+        """Checks that an alternate can be reached. Only the first choice was checked before."""
         why = reach.why_move_near_live(run, host)
         if why is not None:
             raise errors.HostUnreachable(why.message, details=why.details)
 
 
 class PrepareTarget(Step):
-    """Makes attachments at the target, and has it make room for the guest and listen."""
+    """Makes attachments at the target, and has it prepare for the guest and listen."""
 
     name = "PrepareTarget"
     reads = _OF_THE_TARGET | {"connector", "live_source"}
@@ -152,7 +152,10 @@ class PrepareTarget(Step):
             delete_orphaned_attachments(run, run.source_devices())
 
     def _clear(self, run: Run) -> None:
-        """A target that is down may have the guest's copy, which nobody resumes: it is deleted when the host is back."""
+        """Clears the target.
+
+        If it is down it may have a copy of the guest, which nothing resumes: it is deleted when the host is back.
+        """
         host, token, instance, devices = run.memory.dest_host, run.token(self.name), _there(run), _devices_there(run)
 
         def clear() -> None:
@@ -184,7 +187,7 @@ class MigrateGuest(GuestGoes[Run]):
 class SwitchBehindPivot(SwitchInstanceMapping):
     """Switches the server to the target cell, where its guest is already."""
 
-    # No disk goes by itself: the hypervisors copy them.
+    # The hypervisors copy the disks with the guest.
     reads_if_any = frozenset({"disks", "offer", "snapshot"})
     reads = SwitchInstanceMapping.reads - reads_if_any
     writes = frozenset({"is_switched"})
@@ -193,7 +196,7 @@ class SwitchBehindPivot(SwitchInstanceMapping):
         return mappings.get(run.services.api, run.uuid).cell_uuid == run.memory.target_cell
 
     def _commit(self, run: Run, switch: Write) -> None:
-        # If an answer is lost, only a value that differs shows whether it was written.
+        # If the answer is lost, only a changed value shows whether this was written.
         run.memory.is_switched = True
         try:
             run.save(also=switch)
@@ -242,7 +245,7 @@ class ArriveAtTarget(Step):
 
 
 class LeaveSourceCellLive(ConfirmResizeAtSource):
-    """Deletes all of the server at its source. If the source is down, the order is noted and sent when it is up again."""
+    """Deletes everything of the server at its source. If the source is down, the order is noted and sent when it is up again."""
 
     name = "LeaveSourceCell"
     pivots = False
@@ -250,7 +253,7 @@ class LeaveSourceCellLive(ConfirmResizeAtSource):
     missed = Missed.DELETE_LIVE_SOURCE
 
     def _notify_start(self, run: Run) -> None:
-        """Nothing to send: listeners were notified when the guest arrived."""
+        """Sends nothing: listeners were notified when the guest arrived."""
 
     def _look_again(self, run: Run) -> None:
         show_target_again(run, stashed=False)
@@ -272,7 +275,7 @@ class LeaveSourceCellLive(ConfirmResizeAtSource):
 
 
 class EndLiveMigration(EndNearLiveMigration):
-    """Sets the server's state to its guest's and ends its task; the next live migration may leave the source."""
+    """Sets the server's state to its guest's and ends its task. The next live migration may leave the source."""
 
     name = "EndLiveMigration"
     reads = EndNearLiveMigration.reads | {"source_host"}
@@ -285,8 +288,10 @@ class EndLiveMigration(EndNearLiveMigration):
 
 
 def near_live_instead(run: Run, cause: errors.CausewayError) -> bool:
-    """Makes the migration near-live if a live one can't succeed: no host that takes the server is reached, or the image
-    of its disk is deleted. Its guest then stands still for a while. Returns whether it did.
+    """Continues near-live if a live migration can't succeed, and returns whether it does.
+
+    That is so if no host that takes the server can be reached, or the image of its disk is deleted. The guest then stands still
+    for a while.
     """
     if not isinstance(cause, errors.HostUnreachable | errors.ImageNotFound):
         return False
@@ -315,7 +320,7 @@ def _target(run: Run) -> Side:
 
 
 def _there(run: Run) -> Instance:
-    """The server as it is to be at the target."""
+    """The server as it will be at the target."""
     instance, destination = run.source_instance(), run.memory.destination
     return dataclasses.replace(
         instance,

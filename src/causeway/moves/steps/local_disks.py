@@ -15,14 +15,14 @@ from causeway.parts.run import ServerRun
 
 
 def check_no_shrink(run: Run) -> None:
-    """`refuse_smaller_disks`; the block devices are only read if it could be."""
+    """`refuse_smaller_disks` for this move. Reads the block devices only if a disk may become smaller."""
     old, new = run.memory.old_flavor, run.memory.new_flavor
     if new.root_gb < old.root_gb or new.ephemeral_gb < old.ephemeral_gb:
         refuse_smaller_disks(old, new, run.source_devices())
 
 
 def refuse_smaller_disks(old: Flavor, new: Flavor, devices: list[BlockDevice]) -> None:
-    """Raises OperationFailed, in the field's words, if a disk would have to become smaller; swap may.
+    """Raises OperationFailed, in the field's words, if a disk would have to become smaller. Swap may.
 
     The root disk counts only if it is local (bug 1825020).
     """
@@ -36,14 +36,14 @@ def refuse_smaller_disks(old: Flavor, new: Flavor, devices: list[BlockDevice]) -
 
 
 def for_new_flavor(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """`for_flavor`, of the flavor that a move changes to."""
+    """`for_flavor` with the flavor that a move changes to."""
     return for_flavor(run, run.memory.old_flavor, run.memory.new_flavor, devices)
 
 
 def for_flavor(run: ServerRun[Any], old: Flavor, new: Flavor, devices: list[BlockDevice]) -> list[BlockDevice]:
     """The block devices as the new flavor has them: swap resized, added or removed (bug 1552777), more ephemeral space.
 
-    A single ephemeral disk that had all that the flavor gives has so again. Who divided it keeps the parts.
+    A single ephemeral disk of the old flavor's full size gets the new flavor's full size. A divided one keeps its parts.
     """
     found = list(devices)
     if new.ephemeral_gb > old.ephemeral_gb:
@@ -71,7 +71,7 @@ def for_old_flavor(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
         return devices
     for device in before:
         if any(device.device_name == other.device_name for other in found):
-            # A volume was attached meanwhile that took its name.
+            # A volume that was attached meanwhile has its name.
             device = dataclasses.replace(device, device_name=next_device_name([*found, *before]))
         found.append(device)
     return found

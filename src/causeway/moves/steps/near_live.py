@@ -1,10 +1,10 @@
 """Near-live migration: a server goes to another cell, and its guest does not boot.
 
-Its disks are copied while it runs; then it stands still while its memory and the last changes travel. At the target it is woken,
-still standing, before the pivot, and resumes behind it: so it never runs at two places, and undoing loses nothing. There is no
-VERIFY_RESIZE. The source's copy is deleted when the target has shown the guest.
+Its disks are copied while it runs; then it stands still while its memory and the last changes travel. Before the pivot the
+target loads the guest, which still stands; behind the pivot it resumes. So it never runs at two places, and undoing loses
+nothing. There is no VERIFY_RESIZE. The source's copy is deleted after the target has shown that it has the guest.
 
-A guest that is suspended stays so: what was saved when it was suspended travels with its disks, and its next resume wakes it.
+A suspended guest stays suspended: its saved memory travels with its disks, and its next resume wakes it.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ class SelectOtherCell(SelectDestination):
             raise errors.NoValidHost(f"Server {run.uuid} has PCI devices, whose state can't go to another host.")
 
     def _becomes(self, run: Run) -> str:
-        """The recipe to continue with. Whether the guest can go live is tried, not configured."""
+        """The recipe to continue with. Whether the guest can go live is found by trying."""
         if not run.memory.may_go_live:
             return operations.NEAR_LIVE_MIGRATION
         why = reach.why_move_near_live(run, run.memory.dest_host)
         if why is None:
             return operations.LIVE_ACROSS_CELLS
         if isinstance(why, errors.RpcTimeout) and not run.is_repeated:
-            # Perhaps only the answer was lost.
+            # An earlier claim may exist, if only its answer was lost.
             raise why
         LOG.info("Server %s goes to another cell near-live: %s %s", run.uuid, why.message, why.details)
         return operations.NEAR_LIVE_MIGRATION
 
 
 class PrepareOtherHost(PrepResizeAtDest):
-    """Makes inactive port bindings and empty volume attachments for the target, and has both hosts say that they can do it."""
+    """Makes inactive port bindings and empty volume attachments for the target, and checks that both hosts can do the move."""
 
     name = "PrepareOtherHost"
     writes = PrepResizeAtDest.writes | {"live_source"}
@@ -96,9 +96,9 @@ class PrepareOtherHost(PrepResizeAtDest):
 
 
 class SaveGuest(PrepResizeAtSource):
-    """Pauses the guest; its memory and the last changes of its disks go into temporary images, or are offered.
+    """Pauses the guest. Its memory and the last changes of its disks go into temporary images, or are offered.
 
-    Undone, it resumes at its source, from the same memory and disks.
+    Undo resumes it at its source, from the same memory and disks.
     """
 
     name = "SaveGuest"
@@ -139,7 +139,7 @@ class SaveGuest(PrepResizeAtSource):
 
 
 class WakeGuest(FinishResizeAtDest):
-    """Has the target take over ports and volumes and make the guest with its memory. It stands still until `LetGuestGoOn`."""
+    """Has the target take over ports and volumes, and load the guest with its memory. It stands still until `LetGuestGoOn`."""
 
     name = "WakeGuest"
     event = "compute_wake_guest_at_destination"
@@ -163,7 +163,7 @@ class WakeGuest(FinishResizeAtDest):
 
 
 class ShowAtTarget(ShowTarget):
-    """Sets the copies' hidden flags after the switch, and nothing more: the guest waits for this."""
+    """Sets the copies' hidden flags after the switch. Does nothing more, because the guest waits for this step."""
 
     name = "ShowAtTarget"
     reads = frozenset({"selection", "source_cell"})
@@ -174,7 +174,7 @@ class ShowAtTarget(ShowTarget):
 
 
 class LetGuestGoOn(Step):
-    """Resumes the guest at its target; a guest that its user has suspended is only looked at."""
+    """Resumes the guest at its target. A guest that its user has suspended is only checked."""
 
     name = "LetGuestGoOn"
     reads = frozenset(
@@ -226,7 +226,7 @@ class LeaveSourceCell(ConfirmResizeAtSource):
     missed = Missed.CONFIRM_CROSS_CELL
 
     def _notify_start(self, run: Run) -> None:
-        """Nothing to send: listeners were notified when the guest left."""
+        """Sends nothing: listeners were notified when the guest left."""
 
 
 class EndNearLiveMigration(Step):
@@ -236,7 +236,7 @@ class EndNearLiveMigration(Step):
     reads = frozenset({"events", "guest", "keeps_memory", "old_vm_state", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
-        # The migration first: whoever sees the server without a task may start the next move.
+        # The migration first: a client that sees the server without a task may start the next move.
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.COMPLETED)
         guest = run.memory.guest
         by_guest = _STATES.get(guest.power_state, VmState.STOPPED) if guest is not None else VmState.STOPPED
@@ -247,5 +247,5 @@ class EndNearLiveMigration(Step):
                 connection, run.uuid, run.memory.tasks, vm_state=vm_state, progress=0, **NOT_MOVED
             )
             if not ended:
-                # It was done before, or an administrator gave the server other states.
+                # This was done before, or an administrator has set other states.
                 instances.update_in(connection, run.uuid, **NOT_MOVED)

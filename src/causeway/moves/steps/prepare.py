@@ -1,4 +1,4 @@
-"""Prepares the target while the guest runs, then has the source hand the server over."""
+"""Prepares the target while the guest runs, then has the source hand over the server."""
 
 from __future__ import annotations
 
@@ -102,11 +102,11 @@ class PrepResizeAtDest(Step):
         instances.update(run.source_database, run.uuid, expected_task=memory.tasks, **written)
         run.keep_records(memory.source_cell, **written)
         if memory.is_cross_cell and (memory.bound_hosts or hardware.promises(context)):
-            # The target's cell reports to its hosts what they hold for the server, and counts what it uses of them.
+            # The target's cell tracks which of its hosts hold something for the server, and how much.
             instances.change_copy(run.target_database, run.uuid, run.move.id, migration_context=context)
 
     def _ask_source(self, run: Run) -> None:
-        """Nothing: every source can hand over a server that boots at its target."""
+        """Does nothing: every source can hand over a server that boots at its target."""
 
     def _prepare_one(self, run: Run) -> MigrationContext:
         """Prepares the chosen target, or the first alternate that succeeds."""
@@ -125,10 +125,10 @@ class PrepResizeAtDest(Step):
                     self._bind_with_devices(run, context)
                     return context
             except errors.StateChanged:
-                # The move was taken over, or is not wanted any more.
+                # The move was taken over, or is no longer wanted.
                 raise
             except Exception as failure:
-                # The services around failed, which no other host changes.
+                # A service failed, so another host would not help.
                 unforeseen = not isinstance(failure, errors.CausewayError)
                 host_alone = asked or unforeseen or isinstance(failure, errors.ClaimRefused | errors.ServiceRefused)
                 if not host_alone or not self._turn_to_next(run, failure):
@@ -140,7 +140,7 @@ class PrepResizeAtDest(Step):
         return _notified_of_preparing(run)
 
     def _find_what_is_there(self, run: Run) -> None:
-        """Finds what an earlier attempt made, whose end is unknown."""
+        """Finds what an earlier attempt made, if its end is unknown."""
         memory = run.memory
         for host in memory.bound_hosts:
             self._delete_bindings(run, host)
@@ -149,7 +149,7 @@ class PrepResizeAtDest(Step):
 
     def _make_reservations(self, run: Run, target: Selection) -> None:
         memory = run.memory
-        # On the host where the server is, its ports are bound already.
+        # On the server's own host, its ports are bound already.
         for vif in run.source_instance().network_info if not memory.is_same_host else ():
             if not needs_device(vif.vnic_type):
                 self._bind(run, vif, target, profile_at(memory, vif, target))
@@ -186,7 +186,7 @@ class PrepResizeAtDest(Step):
         )
 
     def _turn_to_next(self, run: Run, cause: Exception) -> bool:
-        """Turns to the next alternate that Placement accepts; False if there is none."""
+        """Turns to the next alternate that Placement accepts. Returns False if there is none."""
         memory, former = run.memory, run.memory.dest_host
         while memory.alternates:
             alternate, memory.alternates = memory.alternates[0], memory.alternates[1:]
@@ -199,7 +199,7 @@ class PrepResizeAtDest(Step):
             memory.bound_hosts.append(former)
             run.save(also=lambda connection: note_destination(connection, run))
             self._delete_bindings(run, former)
-            # What failed there may have been done, and only its answer lost.
+            # The failed call may have taken effect, and only its answer was lost.
             hardware.release_claim_if_there(run, former, self.name)
             return True
         return False
@@ -217,7 +217,7 @@ class PrepResizeAtDest(Step):
             run.services.network.delete_binding(run.context, vif.id, host)
 
     def undo(self, run: Run) -> None:
-        # Nothing was written down before the bindings were made: they can only be for the present choice, or former ones.
+        # Bindings may exist that were not recorded. They can only be for the present choice or former ones.
         for host in dict.fromkeys([run.memory.dest_host, *run.memory.bound_hosts]):
             self._delete_bindings(run, host)
             hardware.release_claim(run, host, self.name)
@@ -240,7 +240,7 @@ def _notified_of_preparing(run: Run) -> Iterator[None]:
 
 
 def clear_stash(run: Run) -> None:
-    """Clears the move from the source's record; events go to its own host only, as before."""
+    """Clears the move from the source's record. Events go only to the server's own host again."""
     instances.update(
         run.source_database,
         run.uuid,
@@ -273,11 +273,11 @@ def with_new_flavor(run: Run) -> Instance:
 
 
 class PrepResizeAtSource(Step):
-    """Powers the guest off, sends its local disks into temporary images, and removes it from its host but for its disks.
+    """Powers the guest off, sends its local disks into temporary images, and removes it from its host, except for its disks.
 
-    If they were copied directly while it ran, the source offers the last changes to the target, which fetches them.
+    If the disks were copied directly while it ran, the source offers the last changes to the target, which fetches them.
 
-    Undone, the guest comes back up from those disks, with its ports and volumes.
+    Undo starts the guest from those disks, with its ports and volumes.
     """
 
     name = "PrepResizeAtSource"
@@ -302,7 +302,7 @@ class PrepResizeAtSource(Step):
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_source"
     undo_event: ClassVar[str] = "compute_restore_at_source"
     notice: ClassVar[str] = "resize"
-    #: the server's task before and after it was handed over
+    #: the server's task before and after it is handed over
     leaving: ClassVar[TaskState] = TaskState.RESIZE_MIGRATING
     left: ClassVar[TaskState] = TaskState.RESIZE_MIGRATED
     migration_status = MigrationStatus.MIGRATING
@@ -351,12 +351,12 @@ class PrepResizeAtSource(Step):
         return PowerState.SHUTDOWN
 
     def _make_room(self, run: Run) -> None:
-        """For what the source sends; what it offers stays there until the target fetches it."""
+        """Makes images for what the source sends. What it offers stays there until the target fetches it."""
         if not is_direct(run):
             make_images(run)
 
     def _send_all(self, run: Run) -> None:
-        """Sends all disks again: what changed since the last round is unknown, because the hypervisor was killed."""
+        """Sends all disks again, because the hypervisor was killed and what changed since the last round is unknown."""
         if run.memory.warm is not None:
             run.memory.warm.received = None
         run.memory.image_round += 1
@@ -364,7 +364,7 @@ class PrepResizeAtSource(Step):
         run.save()
 
     def _hand_over(self, run: Run) -> SourceOutcome:
-        """Has the source shut the guest off and send its disks. Raises WarmCopyImpossible if it must be all of them."""
+        """Has the source shut the guest down and send its disks. Raises WarmCopyImpossible if the whole disks must be sent."""
         direct = is_direct(run)
         return run.source_computes.prep_snapshot_based_resize_at_source(
             run.context,
@@ -392,12 +392,13 @@ class PrepResizeAtSource(Step):
         for device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.source is not None and device.attachment_id != pair.source:
-                # It was reserved anew and the record does not have it yet; only one of the two may be connected.
+                # The volume was reserved anew, but the record does not have that yet. Only one of the two attachments may be
+                # connected.
                 if device.attachment_id is not None:
                     run.services.volumes.delete_attachment(run.context, device.attachment_id)
                 device.attachment_id, device.connection_info = pair.source, None
         if at_source(run).is_fenced:
-            # What was sent of its disks stays in the temporary images: it may be the only copy.
+            # The temporary images stay: they may be the only copy of its disks.
             self._note_copies(run, self._complete_copies(run))
             restore_records_only(run)
             return
@@ -427,7 +428,7 @@ class PrepResizeAtSource(Step):
         )
 
     def _complete_copies(self, run: Run) -> list[str]:
-        """Returns the images that have all of a disk; deletes the others."""
+        """Returns the images that have a whole disk, and deletes the others."""
         return delete_incomplete_images(run)
 
     def _note_copies(self, run: Run, image_ids: list[str]) -> None:
@@ -445,6 +446,6 @@ class PrepResizeAtSource(Step):
 
 
 def place_after_handing_over(run: Run) -> dict[str, Any]:
-    """Where notifications say that the server is between its hosts: inside a cell at the target, else still at the source."""
+    """The server's host in notifications while it is between its hosts: inside a cell the target, else still the source."""
     memory = run.memory
     return {} if memory.is_cross_cell else {"host": memory.dest_host, "node": memory.destination.hypervisor_hostname}

@@ -56,7 +56,10 @@ def require_authority(run: ServerRun[Any], cell_uuid: str) -> None:
 
 @contextmanager
 def last_read(run: ServerRun[Any], database: Database) -> Iterator[copies.Bundle]:
-    """All records of the server in the cell that it leaves, closed to others from here on; opened again if the block fails."""
+    """Reads all records of the server in the cell that it leaves, and closes them to others.
+
+    If the block fails they are opened again.
+    """
     bundle = copies.close_and_read(database, run.uuid, run.saga.id)
     try:
         yield bundle
@@ -67,7 +70,7 @@ def last_read(run: ServerRun[Any], database: Database) -> Iterator[copies.Bundle
 
 
 def task_after(present: TaskState | None, following: TaskState | None) -> TaskState | None:
-    """The server's next task; one that is to be deleted stays so."""
+    """The server's next task. A server that is being deleted keeps its task."""
     return present if present in DELETING else following
 
 
@@ -97,7 +100,7 @@ def as_moved(run: Run, instance: Instance) -> Instance:
 
 
 def target_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """The block devices as the new flavor has them, with their attachments at the target, connected if the guest is there."""
+    """The block devices for the new flavor, with their attachments at the target, connected if the guest is there."""
     connected = {device.volume_id: device for device in (run.memory.guest.block_devices if run.memory.guest else [])}
     found = []
     for device in for_new_flavor(run, devices):
@@ -144,7 +147,7 @@ class TargetDBSetup(Step):
             hidden=True,
             old_flavor=memory.old_flavor,
             new_flavor=memory.new_flavor,
-            # Which hosts it uses; what the target claims is known later.
+            # The context says which hosts the move uses. What the target claims is known later.
             migration_context=MigrationContext(
                 run.move.migration_uuid,
                 source_host=memory.source_host,
@@ -165,8 +168,8 @@ class TargetDBSetup(Step):
 class SwitchInstanceMapping(Step):
     """The pivot: switches the server to the target cell, where it waits for confirm or revert.
 
-    The target's records are brought up to date first, with what the user changed meanwhile and what happened on the way. From
-    that last read on the source's are closed: a change that comes now waits until the server lives in the target cell.
+    First it updates the target's records with what the user changed meanwhile, and with the move's history. Before that last
+    read it closes the source's records: later changes wait until the server lives in the target cell.
     """
 
     name = "SwitchInstanceMapping"
@@ -178,7 +181,7 @@ class SwitchInstanceMapping(Step):
                 bundle.instance = dataclasses.replace(as_moved(run, bundle.instance), hidden=True)
                 bundle.block_devices = target_devices(run, bundle.block_devices)
                 if run.memory.is_confirmed_later:
-                    # Else the history of the action is written when all of it has ended.
+                    # Else the history of the action is written when the whole move has ended.
                     copies.add_events(bundle, run.context.request_id, run.history())
                 copies.write(run.target_database, bundle, closed_by=run.move.id)
             self._commit(run, lambda connection: self._switch(connection, run))
@@ -198,7 +201,7 @@ class SwitchInstanceMapping(Step):
 
 
 def finish_migration(connection: sa.Connection, run: Run) -> None:
-    """Sets the migration to wait for confirm or revert, if there is one; later moves start from the new flavor."""
+    """Sets the migration to wait for confirm or revert, if it has one. Later moves start from the new flavor."""
     memory = run.memory
     size, of_memory = memory.bytes_of_disks, memory.bytes_of_memory
     changes: dict[str, Any] = {}
@@ -210,7 +213,7 @@ def finish_migration(connection: sa.Connection, run: Run) -> None:
         changes |= {"memory_total_bytes": of_memory, "memory_processed_bytes": of_memory, "memory_remaining_bytes": 0}
     migrations.update_in(connection, run.move.migration_uuid, **changes)
     if run.memory.group is not None:
-        # The server's record names both of its hosts by now.
+        # By now the server's record names both hosts.
         group_claims.release_in(connection, run.uuid)
     stored = mappings.get_spec_in(connection, run.uuid)
     spec = RequestSpec.from_persisted(stored)
@@ -256,7 +259,7 @@ def change_in_place(
     after: Instance,
     devices: Callable[[Run, list[BlockDevice]], list[BlockDevice]],
 ) -> None:
-    """Inside a cell: writes only what the move changes of the server's record; users' changes meanwhile stay.
+    """Inside a cell: writes only the parts of the server's record that the move changes. Users' changes stay.
 
     ``before`` was read in this transaction.
     """
@@ -266,7 +269,7 @@ def change_in_place(
 
 
 class MoveRecord(Step):
-    """The pivot of a move inside a cell: the server's record names its new host, waiting for confirm or revert."""
+    """The pivot of a move inside a cell: sets the server's new host. The server waits for confirm or revert."""
 
     name = "MoveRecord"
     reads = OF_A_MOVED_SERVER

@@ -1,7 +1,7 @@
 """Finds reservations of volumes that were not recorded.
 
-The volume service chooses an attachment's id. If a conductor dies, or the answer is lost, between making one and writing it
-to the journal, the move knows nothing of it; it is found by asking what is really there.
+The volume service chooses the id of an attachment. If a conductor dies, or an answer is lost, before the id is in the journal,
+the move does not know the attachment. It is found by asking the service which ones exist.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from causeway.moves.run import Run
 
 
 def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
-    """Returns the id of an unconnected attachment of a volume to the server: one that is not ``known``, or a new one."""
+    """Returns an unconnected attachment of a volume to the server: an existing one that is not ``known``, or a new one."""
     for found in orphaned_attachments(run, known):
         if found.volume_id == volume_id:
             return found.id
@@ -21,7 +21,7 @@ def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
 
 
 def reserve_once(run: Run, volume_id: str, devices: list[BlockDevice]) -> str:
-    """`reserve` for a step that may be repeated; the first attempt does not look for an attachment that is there."""
+    """`reserve` for a step that may be repeated. The first attempt does not look for existing attachments."""
     if not run.is_repeated:
         return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
     pairs = run.memory.attachments
@@ -34,7 +34,7 @@ def delete_orphaned_attachments(
 ) -> None:
     """Deletes every attachment of the server that is not ``known``. Connected ones are in use and stay.
 
-    ``of_volumes``: of these volumes only. ``connected_too``: the move connects what it makes at once.
+    ``of_volumes``: only of these volumes. ``connected_too``: connected ones too, because the move connects at once what it makes.
     """
     for found in orphaned_attachments(run, known, connected_too=connected_too):
         if of_volumes is None or found.volume_id in of_volumes:
@@ -42,7 +42,7 @@ def delete_orphaned_attachments(
 
 
 def orphaned_attachments(run: Run, known: set[str | None], *, connected_too: bool = False) -> list[Attachment]:
-    # As the service itself: a token shows only what is in its own project, and an administrator moves other projects' too.
+    # With the service's own credentials: a token shows only its own project, and administrators move servers of other projects.
     ours = admin_context(request_id=run.context.request_id)
     found = run.unguarded.volumes.list_attachments(ours, instance_uuid=run.uuid)
     return [each for each in found if each.id not in known and (connected_too or not each.is_connected)]

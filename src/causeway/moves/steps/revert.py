@@ -37,7 +37,7 @@ from causeway.store.cell import block_devices, copies, instances
 
 
 def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
-    """The source's record during a revert: the place is the source's, what users may have changed is the target's."""
+    """The source's record during a revert: the place is the source's; everything that users may have changed is the target's."""
     memory = run.memory
     return dataclasses.replace(
         target,
@@ -62,7 +62,7 @@ def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
 
 
 def source_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """The target's volumes with their attachments at the source, not connected yet, and the local disks of before."""
+    """The target's volumes with their unconnected attachments at the source, and the local disks as before the resize."""
     return [
         dataclasses.replace(device, attachment_id=run.memory.pair(volume).source, connection_info=None)
         if (volume := device.volume_id) is not None
@@ -72,11 +72,11 @@ def source_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
 
 
 def reserve_volumes(run: Run, devices: list[BlockDevice]) -> None:
-    """Reserves the server's present volumes at the source, and deletes the attachments of volumes that it has no more."""
+    """Reserves the server's present volumes at the source, and deletes attachments of volumes that it no longer has."""
     present = {volume_id for _device, volume_id in volumes(devices)}
     for pair in list(run.memory.attachments):
         if pair.volume_id not in present and pair.source is not None:
-            # It was detached in the meantime.
+            # The volume was detached meanwhile.
             run.services.volumes.delete_attachment(run.context, pair.source)
             run.memory.attachments.remove(pair)
     for device, volume_id in volumes(devices):
@@ -89,7 +89,7 @@ def reserve_volumes(run: Run, devices: list[BlockDevice]) -> None:
 
 
 def release_volumes(run: Run, devices: list[BlockDevice]) -> None:
-    """Undoes `reserve_volumes`: the source keeps what the resize reserved for it, and nothing else."""
+    """Undoes `reserve_volumes`: the source keeps only what the resize reserved for it."""
     resize = msgspec.convert(journal.resize_of(run.services.api, run.move.migration_uuid).data, MoveMemory)
     before = {pair.source for pair in resize.attachments}
     for pair in run.memory.attachments:
@@ -101,15 +101,15 @@ def release_volumes(run: Run, devices: list[BlockDevice]) -> None:
 
 
 def _known(run: Run, devices: list[BlockDevice]) -> set[str | None]:
-    """The attachments that records or memory have."""
+    """The attachments that the records or the memory have."""
     pairs = run.memory.attachments
     return {device.attachment_id for device in devices} | {id for pair in pairs for id in (pair.source, pair.target)}
 
 
 class ReturnRecords(Step):
-    """Brings the source cell's records up to date: what was attached, detached, renamed, done since the resize.
+    """Updates the source cell's records with everything since the resize: attaches, detaches, renames, actions.
 
-    From this last read on the target's are closed: a change that comes now waits until the server lives in the source cell.
+    Before this last read it closes the target's records: later changes wait until the server lives in the source cell.
     """
 
     name = "ReturnRecords"
@@ -129,13 +129,13 @@ class ReturnRecords(Step):
         run.keep_records(run.memory.target_cell)
 
     def undo(self, run: Run) -> None:
-        """Nothing: the source's copy is hidden and may stay as it is."""
+        """Does nothing: the source's copy is hidden and may stay as it is."""
         instances.reopen(run.target_database, run.uuid, run.move.id)
         release_volumes(run, run.target_devices())
 
 
 class SwitchInstanceMappingBack(Step):
-    """The pivot: switches the server to the source cell; its status is REVERT_RESIZE until its guest runs."""
+    """The pivot: switches the server to the source cell. Its status is REVERT_RESIZE until its guest runs."""
 
     name = "SwitchInstanceMappingBack"
     reads = frozenset({"old_flavor", "old_vm_state", "runs_in_error", "selection", "source_cell"})
@@ -155,7 +155,7 @@ class SwitchInstanceMappingBack(Step):
 
 
 def restore_spec(connection: sa.Connection, run: Run) -> None:
-    """Later moves start from the old flavor again."""
+    """Restores the old flavor in the request spec, for later moves."""
     spec = RequestSpec.from_persisted(mappings.get_spec_in(connection, run.uuid))
     spec.flavor = run.memory.old_flavor
     mappings.save_spec_in(connection, run.uuid, spec.to_persist())
@@ -201,13 +201,13 @@ class RevertResizeAtDest(Step):
         return run.memory.dest_host
 
     def do(self, run: Run) -> None:
-        # The target's records have what is connected there. If they are deleted already, so is everything else.
+        # The target's records say what is connected there. If they are deleted already, so is everything else.
         try:
             instance, devices = run.target_instance(), run.target_devices()
         except errors.ServerNotFound:
             return
         if run.step is not None and run.step.attempt > 1:
-            # Time has passed since `CheckSource`.
+            # Time has passed since `CheckSource`: look again.
             self._show_again(run)
         if run.services.notifier.is_enabled:
             self._notify_start(run, instances.get(run.target_database, run.uuid))
@@ -222,7 +222,7 @@ class RevertResizeAtDest(Step):
             show_source_again(run)
 
     def _notify_start(self, run: Run, instance: Instance) -> None:
-        """Across cells the conductor sends the start, inside one the target."""
+        """Sends the start, as the conductor across cells and as the target inside one."""
         notifier = run.services.notifier
         notifier.instance_action(run.context, instance, "resize_revert", "start", host=run.services.host)
         notifier.instance_exists(run.context, instance, host=run.memory.dest_host)
@@ -285,7 +285,7 @@ class ReturnRecord(Step):
 
 
 def _with_old_devices(vifs: list[Vif], instance: Instance) -> list[Vif]:
-    """The ports with what their bindings say of the source's devices."""
+    """The ports with the source's devices, as their bindings name them."""
     old = {device.request_id: device for device in with_old(instance).pci_devices}
     return [
         dataclasses.replace(vif, profile=with_device(vif.profile, old[vif.id])) if vif.id in old else vif
@@ -315,7 +315,7 @@ class FinishRevertResizeAtSource(Step):
             return
         with run.event(self.event, memory.source_host), answering(run, at_source):
             memory.guest = self._restore_guest(run)
-        # It may have been fenced when this was tried before.
+        # The source may have been fenced in an earlier attempt.
         memory.source_is_dead = False
         with run.source_database.write() as connection:
             for device in memory.guest.block_devices:
@@ -335,7 +335,7 @@ class FinishRevertResizeAtSource(Step):
 
 
 class ReturnAllocations(Step):
-    """Returns what the migration held at the source to the server, and releases the target's allocations."""
+    """Returns the migration's allocations at the source to the server, and releases the target's allocations."""
 
     name = "ReturnAllocations"
     reads = frozenset({"old_vm_state", "runs_in_error", "source_node"})
@@ -362,7 +362,7 @@ class FinishRevert(Step):
             "source_is_dead",
         }
     )
-    # Before the server's own state: whoever sees ACTIVE may start the next move.
+    # Before the server's own state: a client that sees ACTIVE may start the next move.
     migration_status = MigrationStatus.REVERTED
 
     def do(self, run: Run) -> None:
@@ -379,7 +379,7 @@ class FinishRevert(Step):
                 if memory.source_is_dead:
                     add_fault_in(connection, run)
             else:
-                # This was done before, and the server may have another request's states by now.
+                # This was done before. Another request may have changed the server's states since.
                 instances.update_in(connection, run.uuid, **NOT_MOVED)
         if run.services.notifier.is_enabled:
             publisher = run.services.host if memory.is_cross_cell else memory.source_host

@@ -1,4 +1,4 @@
-"""The steps of moves inside a cell: as between cells, but the records stay where they are, and disks go from host to host."""
+"""The steps of moves inside a cell. They differ from moves between cells: the records stay, and disks go from host to host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from causeway.moves.steps.revert import FinishRevertResizeAtSource, RevertResize
 class PrepResize(PrepResizeAtDest):
     """Makes inactive port bindings and empty volume attachments for the target, and has the target check and claim.
 
-    If the target refuses, the next alternate host is tried. The target may be the source: its bindings are as they should be.
+    If the target refuses, tries the next alternate host. The target may be the source, whose bindings exist already.
     """
 
     name = "PrepResize"
@@ -35,9 +35,9 @@ class PrepResize(PrepResizeAtDest):
 
 
 class ResizeInstance(PrepResizeAtSource):
-    """Powers the guest off, offers its local disks to the target, and removes it from its host but for its disks.
+    """Powers the guest off, offers its local disks to the target, and removes it from its host, except for its disks.
 
-    Undone, the guest comes back up from those disks, with its ports and volumes.
+    Undo starts the guest from those disks, with its ports and volumes.
     """
 
     name = "ResizeInstance"
@@ -45,7 +45,7 @@ class ResizeInstance(PrepResizeAtSource):
     undo_event = "compute_finish_revert_resize"
 
     def _make_room(self, run: Run) -> None:
-        """Nothing: the disks stay at the source until the target fetches them."""
+        """Does nothing: the disks stay at the source until the target fetches them."""
 
     def _hand_over(self, run: Run) -> SourceOutcome:
         return run.source_computes.resize_instance(
@@ -70,7 +70,7 @@ class ResizeInstance(PrepResizeAtSource):
 
 
 class FinishResize(FinishResizeAtDest):
-    """The target takes over ports and volumes, fetches the disks, and makes the guest with the new flavor."""
+    """Has the target take over ports and volumes, fetch the disks, and make the guest with the new flavor."""
 
     name = "FinishResize"
     event = "compute_finish_resize"

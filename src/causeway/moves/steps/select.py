@@ -19,7 +19,7 @@ from causeway.store.api import migrations
 
 
 class SelectDestination(Step):
-    """Chooses a host and claims it: the source's allocations go to the migration, the target's to the server."""
+    """Chooses a host and claims it. The migration gets the source's allocations, and the server the target's."""
 
     name = "SelectDestination"
     reads = frozenset(
@@ -50,7 +50,7 @@ class SelectDestination(Step):
         with run.event(self.event):
             self._check(run)
             if run.is_repeated:
-                # A claim by a call whose answer was lost would prevent the same choice.
+                # Releases the claim of a call whose answer was lost: it would prevent the same choice.
                 self.undo(run)
             spec = request_spec(
                 run.services.api,
@@ -72,7 +72,7 @@ class SelectDestination(Step):
             )
         result = results[0]
         memory.selection, memory.alternates = result.selected, result.alternates
-        # A scheduler of the release before reports every host.
+        # A scheduler of the previous release explains every host.
         run.move.explanation = msgspec.to_builtins(result.explanation.in_short())
         run.move.recipe = self._becomes(run)
         run.with_next_save(lambda connection: note_destination(connection, run))

@@ -1,7 +1,7 @@
-"""Copies the disks of a guest while it runs, so that little has to travel when it is off, however large they are.
+"""Copies the disks of a guest while it runs, so that little must travel when it is off, however large they are.
 
-The guest notices nothing. If that is impossible (the guest does not run, a driver or version can't do it), the disks travel when
-the guest is off.
+The guest notices nothing. If this is impossible (the guest does not run, or a driver or version can't do it), the disks travel
+while the guest is off.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# How often a connection to a host of another cell may break, or lead nowhere.
+# How often a connection to a host of another cell may break or fail.
 _DIRECT_TRIES = 3
 
 
 class CopyWhileRunning(Step):
-    """Sends the disks of the running guest to the target: all of them, then what changed meanwhile, until that is little.
+    """Sends the disks of the running guest to the target: first the whole disks, then their changes, until these are few.
 
-    Undo stops counting changes at the source, and deletes what the target has.
+    Undo stops counting changes at the source, and deletes the copies at the target.
     """
 
     name = "CopyWhileRunning"
@@ -69,17 +69,17 @@ class CopyWhileRunning(Step):
 
     def do(self, run: Run) -> None:
         if (run.saga.error or {}).get("code") == errors.Held.code:
-            # A move that is released has not failed.
+            # A released move has not failed.
             run.saga.failing_since = None
         self._copy_what_can_be(run)
         run.keep_records(run.memory.source_cell)
         if self._held_for(run) > 0:
             raise errors.Held(
-                f"The guest is left alone until {run.memory.held_until:%Y-%m-%d %H:%M} UTC; what can be copied before is copied."
+                f"The guest stays at its source until {run.memory.held_until:%Y-%m-%d %H:%M} UTC; its disks are copied before."
             )
 
     def _held_for(self, run: Run) -> float:
-        """Seconds. Whoever takes over a held move continues with its next round."""
+        """Seconds until the next round of a held move. A conductor that takes it over continues with that round."""
         until = run.memory.held_until
         return (until - utcnow()).total_seconds() if until is not None else 0.0
 
@@ -95,7 +95,7 @@ class CopyWhileRunning(Step):
         try:
             self._copy(run, warm)
         except errors.WarmCopyImpossible as failure:
-            # Perhaps its user shut the guest down: what changed since the last round is known all the same.
+            # The user may have shut the guest down. What changed since the last round is known all the same.
             self._copy_rest_while_off(run, warm, failure)
         except (errors.GuestFailed, errors.DiskTransferFailed) as failure:
             if failure.passing and not failure.few_tries:
@@ -126,7 +126,7 @@ class CopyWhileRunning(Step):
                 )
             warm.rounds += 1
             if not copied.size:
-                # The guest writes nothing: what it writes from now on comes with the last changes.
+                # The guest writes nothing now. What it writes later travels with the last changes.
                 return
             warm.sent += self._transfer(run, warm, copied)
             warm.received = copied.number
@@ -137,7 +137,7 @@ class CopyWhileRunning(Step):
             run.save(started=run.step)
 
     def _transfer(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
-        """Bytes that travelled."""
+        """Transfers a round. Returns the bytes that travelled."""
         may_be_direct = self.always_direct or run.services.conf.moves.direct == "auto"
         if may_be_direct and not warm.through_images:
             try:
@@ -156,7 +156,7 @@ class CopyWhileRunning(Step):
                     raise errors.WarmCopyImpossible(failure.message, details=failure.details) from failure
                 LOG.info("Move %s goes through the image service: %s", run.move.id, failure.details)
             except errors.DiskTransferBroken as failure:
-                # In another cell the source's address may be that of another host, which knows nothing of it.
+                # In another cell the source's address may belong to another host, which does not have the offer.
                 if self.always_direct or run.step is None or run.step.attempt < _DIRECT_TRIES:
                     raise
                 LOG.info("Move %s goes through the image service: %s", run.move.id, failure.details)
@@ -164,7 +164,7 @@ class CopyWhileRunning(Step):
         return self._through_images(run, warm, copied)
 
     def _through_images(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
-        """Sends each part as an image. The next one is sent while one is received."""
+        """Sends each part as an image. The next one is sent while the target receives one."""
         attempt = run.step.attempt if run.step is not None else 1
         parts = [
             (disk, part, _image_id(run, copied, disk, part, attempt))
@@ -219,11 +219,11 @@ class CopyWhileRunning(Step):
             return
         _delete_images(run, warm)
         if at_source(run).is_fenced:
-            # What the target has may be the last copy of the disks: it stays, and the audit reports it.
+            # The target may have the last copy of the disks. It stays, and the audit reports it.
             LOG.warning("Host %s keeps what it has of the disks of server %s", memory.dest_host, run.uuid)
             memory.warm = None
             return
-        # A host that is too old for this call has made nothing.
+        # A host that is too old for this call has made no copies.
         with answering(run, at_source), suppress(errors.WarmCopyImpossible):
             run.source_computes.end_rounds(
                 run.context, memory.source_host, token=run.token(self.name), instance=run.source_instance()
@@ -245,7 +245,7 @@ class CopyInsideCell(CopyWhileRunning):
 
 
 def why_while_off(conf: cfg.ConfigOpts, *, runs: bool, host_can: bool = True) -> str | None:
-    """Why the local disks of a server travel while its guest is off; None: they are copied while it runs."""
+    """Why the local disks of a server travel while its guest is off; None if they are copied while it runs."""
     if not runs:
         return "the server does not run"
     if conf.moves.warm == "never":
