@@ -1,15 +1,15 @@
 """What a host does: guests, disks, ports and volumes of one compute host.
 
-A compute has no database. It acts when a conductor calls it (`rpc.compute`), and returns what is to be written down; on its
-own it reports to its cell's conductor (`upkeep.report`). Everything may be called again after a crash in its middle.
+A compute has no database. It acts when a conductor calls it (`rpc.compute`), and returns what the conductor should record. It
+also reports to its cell's conductor by itself (`upkeep.report`). Every call may be repeated after a crash.
 
-- `service`: puts it together, starts and stops it. Endpoints of RPC are listed there.
-- `upkeep`: reports, inventory for the audit, claims that no guest ends, orders missed while the host was down.
-- `handover`: a guest goes to another host: moves inside a cell and between cells, the data path of its disks.
+- `service`: assembles, starts and stops a compute. It lists the RPC endpoints.
+- `upkeep`: reports, the inventory for the audit, claims that no guest ends, orders missed while the host was down.
+- `handover`: moves of a guest to another host, inside a cell and between cells, and the data path of its disks.
 - `guests`: the guest of one server here: build, rebuild, power, devices, images; orders of operations.
-- `host`: the `Host` that all of these get: the driver, the services around, locks; its claims, and whose orders it follows.
-- `disks`: base images, disks that are offered to other hosts.
+- `host`: the `Host` that all of these share: driver, clients of services, locks; its claims, and whose orders it follows.
+- `disks`: base images, and disks that are offered to other hosts.
 
-Nothing imports from above. A new operation on a guest that stays where it is goes to `guests`; what needs two hosts, to
-`handover`.
+A package imports only from those below it. A new operation on a guest that stays on its host belongs to `guests`; one that
+needs two hosts, to `handover`.
 """

@@ -60,7 +60,7 @@ from causeway.virt.driver import Driver
 
 
 class ComputeService:
-    """One compute host. It knows its cell's message queue and the services around, and no database."""
+    """One compute host. It reaches its cell's message queue and other services, and no database."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class ComputeService:
         self._reporter = Reporter(self.host, placement, state_dir)
 
     def start(self) -> None:
-        """Starts everything; when it returns the host is known to Placement and to its cell, and takes orders."""
+        """Starts everything. When this returns, Placement and the cell know the host, and it takes orders."""
         self.host.driver.start()
         self._load_claims()
         catch_up(self.host, self._missed)
@@ -173,7 +173,7 @@ class ComputeService:
         self.host.claims.load(topology if topology.cells else None, devices)
 
     def stop(self) -> None:
-        """Finishes what is under way; guests keep running."""
+        """Finishes what is under way. Guests continue to run."""
         self.host.stopping.set()
         self._reporter.stop()
         self._server.stop()

@@ -1,1 +1,1 @@
-"""The conductor: drives all work on servers, and writes down what computes report."""
+"""The conductor: drives all work on servers, and records what computes report."""

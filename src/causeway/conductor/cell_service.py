@@ -1,7 +1,7 @@
-"""The conductor service of one cell: takes the reports of its computes. It knows the cell's queue and database, and nothing else.
+"""The conductor service of one cell: takes the reports of its computes. It reaches only the cell's queue and database.
 
-What only the API database has is handed up over the cell's queue (`causeway.rpc.super_conductor`). Without super conductors
-hosts still report; transfers of disks continue, unseen.
+What belongs into the API database goes to a super conductor over the cell's queue (`causeway.rpc.super_conductor`). Without
+super conductors hosts still report, and transfers of disks continue but are not shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from causeway.store.database import Database
 
 
 class CellConductorService:
-    """Listens on the cell's queue. Any number of them may: they share the reports."""
+    """Listens on the cell's queue. Any number of these services share the reports of a cell."""
 
     def __init__(self, host: str, conf: cfg.ConfigOpts, database: Database, transport: Transport) -> None:
         self._host = host
@@ -41,11 +41,11 @@ class CellConductorService:
         self._life.start()
 
     def show_life(self) -> None:
-        """As in the field, the conductors of a cell have their service records there."""
+        """Updates this conductor's service record, which is in the cell, as in the field."""
         hosts.report_service(self._database, self._host, BINARY, TOPIC, SERVICE_VERSION)
 
     def stop(self) -> None:
-        """Takes nothing new, and finishes what it has begun."""
+        """Takes no new calls, and finishes those that have begun."""
         self._stopping.set()
         self._life.stop()
         self._server.stop()

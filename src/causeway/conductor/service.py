@@ -42,7 +42,7 @@ LOG = logging.getLogger(__name__)
 class ConductorService:
     """Listens on the cloud's queue as super conductor, and on the queues of cells as their conductor.
 
-    ``cells``: names or uuids; None: all cells, also those that are made later.
+    ``cells``: names or uuids; None for all cells, including those that are made later.
     """
 
     def __init__(self, services: ConductorServices, transport: Transport, cells: Collection[str] | None = None) -> None:
@@ -105,10 +105,9 @@ class ConductorService:
         self._cells.start()
 
     def recover(self, *, alone: bool = False) -> None:
-        """Resumes the moves that an earlier process left, and from now on with any that is abandoned.
+        """Resumes the moves that an earlier process left, and from now on every abandoned one.
 
-        Call it when the hosts can be reached. ``alone``: nobody else works on servers, so whatever task is under way was
-        left behind.
+        Call it when the hosts can be reached. ``alone``: no other conductor works on servers, so every task was abandoned.
         """
         if alone:
             recovery.settle(self._services, self._conductor)
@@ -117,8 +116,8 @@ class ConductorService:
         try:
             self._recovery.show_life()
         except errors.DatabaseFailed as failure:
-            # cell0's: until it is back this conductor counts as down, and works all the same.
-            LOG.warning("This conductor can't show that it lives: %s %s", failure.message, failure.details)
+            # cell0's database failed. Until it is back this conductor counts as down, but works all the same.
+            LOG.warning("This conductor can't update its service record: %s %s", failure.message, failure.details)
         for periodic in self._periodic:
             periodic.start()
 
@@ -127,7 +126,7 @@ class ConductorService:
         return set().union(*(server.resources() for server in self._servers))
 
     def drain(self) -> None:
-        """Releases all moves when their present steps are done; the hosts are still needed for that."""
+        """Releases all moves when their present steps have ended, for which the hosts are still needed."""
         self._services.stopping.set()
         for periodic in self._periodic:
             periodic.stop()
@@ -135,7 +134,7 @@ class ConductorService:
         self._keeper.stop()
 
     def stop(self) -> None:
-        """Takes nothing new and waits for the steps that are under way; their moves are handed over."""
+        """Takes no new work, waits for the steps under way, and hands over their moves."""
         self.drain()
         # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they look up.
         with ThreadPoolExecutor(1 + len(self._servers), thread_name_prefix="conductor-stop") as pool:

@@ -70,8 +70,7 @@ class Recipe(Generic[R]):
     try_again: Callable[[R, CausewayError], bool] | None = None
     #: undoes what a run did after its saga was taken over, once that has ended (see `causeway.sagas.late`)
     undo_late: Callable[[R], None] | None = None
-    #: the requester waits for the end. If the saga is taken over before its pivot it is undone: the requester was told that it
-    #: failed
+    #: the requester waits for the end. If the saga is taken over before its pivot it is undone, since the requester saw it fail
     attended: bool = False
     #: rises by 1 with each change of ``steps``; a saga keeps the version with which it began
     version: int = 1

@@ -1,1 +1,1 @@
-"""Orders for the guest of one server on the host where it is. `guest` is what all share; else a file per concern."""
+"""Orders for the guest of one server on its host. `guest` has what all files share."""

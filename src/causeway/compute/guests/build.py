@@ -67,7 +67,7 @@ class BuildEndpoint:
             self._host.offers.end_all(instance.uuid)
             self._host.rounds.discard_all(instance.uuid)
             self._host.copies.discard_all(instance.uuid)
-            # A download of an image that the host's death interrupted.
+            # Deletes the file of an image download that was interrupted when the host died.
             self._host.image_cache.discard_received(instance.uuid)
 
     def inspect_instance(self, context: RequestContext, *, instance_uuid: str) -> GuestFacts:  # noqa: ARG002

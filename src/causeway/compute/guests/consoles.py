@@ -9,7 +9,7 @@ from causeway.model.console import ConsoleAddress, ConsoleType
 
 
 class ConsolesEndpoint:
-    """RPC: consoles. Nothing is changed: it is asked when a console is wanted, and again when it is opened."""
+    """RPC: consoles. Changes nothing. It is called when a console is requested, and again when it is opened."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

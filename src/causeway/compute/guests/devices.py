@@ -26,14 +26,14 @@ class DevicesEndpoint:
             guest.connected_volumes(host, context, [block_device]) as (connected,),
         ):
             host.driver.attach_volume(instance.uuid, connected)
-            # Whoever asked deletes the attachment if the volume service does not hear that the guest has it.
+            # If this fails, the caller deletes the attachment.
             undo.callback(host.driver.detach_volume, instance.uuid, connected)
         return connected
 
     def detach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> None:
-        """Succeeds also if the guest does not have the volume, or there is no guest."""
+        """Detaches a volume. Also succeeds if the guest does not have the volume, or there is no guest."""
         with self._host.lock(instance.uuid):
-            # Only the volume service knows how an interrupted attach has connected it.
+            # Only the volume service knows how an interrupted attach has connected the volume.
             (connected,) = guest.with_connections(self._host, context, [block_device])
             self._host.driver.detach_volume(instance.uuid, connected)
 

@@ -19,12 +19,12 @@ LOG = logging.getLogger(__name__)
 def upload(
     host: Host, context: RequestContext, instance: Instance, image_id: str, progress: Progress = no_progress
 ) -> int:
-    """Uploads the root disk as it is at one instant, with everything in it, into an image that is there. A guest runs on.
+    """Uploads the whole root disk as it is at one instant into an existing image. The guest continues to run.
 
-    Returns how many bytes the image has. Uploaded before: nothing is sent again.
+    Returns the size of the image in bytes. If it was uploaded before, sends nothing.
 
-    The guest is locked only while its disk is copied. The copy is a file of its own, with all of the disk in it: it is uploaded
-    whatever is done to the guest meanwhile, even if the guest and its disks are destroyed.
+    The guest is locked only while its disk is copied. The copy is a separate file with the whole disk. It is uploaded whatever
+    happens to the guest meanwhile, even if the guest and its disks are destroyed.
     """
     with ExitStack() as copied:
         with host.lock(instance.uuid):
@@ -32,7 +32,7 @@ def upload(
         try:
             host.images.upload(context, image_id, disk.path, disk.size, progress)
         except errors.ServiceRefused:
-            # Uploaded by an earlier attempt whose answer was lost.
+            # An earlier attempt, whose answer was lost, has uploaded it.
             image = host.images.show(context, image_id)
             if image.status != "active":
                 raise
@@ -41,9 +41,9 @@ def upload(
 
 
 def store(host: Host, context: RequestContext, instance: Instance, image_id: str, progress: Progress) -> int:
-    """`upload` of a guest that is powered off for it: most of it goes up before that, if the host can do so.
+    """Powers the guest off and uploads its disk like `upload`. If the host can, it uploads most of the disk before.
 
-    What goes up while the guest runs is read from the guest's own disk, so the guest stays locked until all of that is sent.
+    The part that is uploaded while the guest runs is read from the guest's own disk, so the guest stays locked meanwhile.
     """
     driver, uuid = host.driver, instance.uuid
     with host.lock(uuid):
@@ -54,7 +54,7 @@ def store(host: Host, context: RequestContext, instance: Instance, image_id: str
             except (errors.WarmCopyImpossible, errors.GuestFailed) as failure:
                 LOG.info("The disk of server %s is uploaded when its guest is off: %s", uuid, failure.message)
         elif driver.supports_warm_copy:
-            # The file of an attempt whose process died.
+            # Deletes the file of an attempt whose process died.
             driver.end_rounds(uuid)
         driver.power_off(uuid, host.shutdown_timeout(instance))
     return upload(host, context, instance, image_id, progress)
@@ -64,7 +64,7 @@ def _root_disk(driver: Driver, instance: Instance) -> AbstractContextManager[Dis
     uuid = instance.uuid
     state = driver.inspect(uuid).power_state
     if state is PowerState.PAUSED and instance.vm_state is VmState.ACTIVE:
-        # By the former release, for a copy that was broken off: what its user paused is PAUSED in the record.
+        # The previous release paused it for a copy that broke off. A server that its user paused is PAUSED in the record.
         driver.unpause(uuid)
         state = PowerState.RUNNING
     if state is PowerState.RUNNING:

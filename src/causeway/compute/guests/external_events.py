@@ -1,4 +1,4 @@
-"""Events of the services around us that concern servers of this host."""
+"""Events of other services that concern servers of this host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 
 class EventsEndpoint:
-    """RPC: delivers external events to whoever waits for them."""
+    """RPC: delivers external events to threads that wait for them."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

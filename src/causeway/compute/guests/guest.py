@@ -39,7 +39,7 @@ def spec_of(
     power_on: bool = True,
     rescue: Rescue | None = None,
 ) -> GuestSpec:
-    """The guest of a server with these ports, (connected) volumes, and the local disks of ``block_devices``."""
+    """Describes the guest of a server with these ports, connected ``volumes``, and the local disks of ``block_devices``."""
     root_only = rescue is not None and not rescue.image.is_stable
     return GuestSpec(
         instance=instance,
@@ -56,7 +56,7 @@ def spec_of(
 def outcome_of(
     instance: Instance, power_state: PowerState, vifs: list[Vif], volumes: list[BlockDevice]
 ) -> GuestOutcome:
-    """The outcome for a guest that was started on its host: it holds what it held."""
+    """The outcome for a guest that was started on its own host. Its claim is unchanged."""
     return GuestOutcome(
         power_state, vifs, volumes, numa_topology=instance.numa_topology, pci_devices=instance.pci_devices
     )
@@ -90,8 +90,8 @@ def connected_volumes(
 ) -> Iterator[list[BlockDevice]]:
     """The volumes with connection info for this host.
 
-    Attachments without connection info are updated with this host first, and completed when the block ends well: then the
-    guest has opened them. A data volume that does not exist any more is left out: no attempt would ever find it.
+    First updates attachments without connection info with this host, and completes them when the block succeeds: then the
+    guest has opened them. Leaves out a data volume that no longer exists: no attempt would ever find it.
     """
     connected: list[BlockDevice] = []
     fresh: list[str] = []
@@ -101,7 +101,7 @@ def connected_volumes(
             try:
                 info = _connect(host, context, device.attachment_id, connector, device.device_name)
             except errors.VolumeNotFound:
-                # Only the attachment may be gone, because another request works on it: the guest must not start without the disk.
+                # If only the attachment was deleted, another request works on the volume: the guest must not start without it.
                 if device.is_root or device.volume_id is None or not host.volumes.is_gone(context, device.volume_id):
                     raise
                 LOG.warning("Volume %s of a server is gone: the guest starts without it", device.volume_id)
@@ -118,11 +118,11 @@ def connected_volumes(
 def _connect(
     host: Host, context: RequestContext, attachment_id: str, connector: Mapping[str, Any], device_name: str | None
 ) -> dict[str, Any]:
-    """The connection info of an attachment of this host; raises VolumeNotFound, ServiceRefused."""
+    """The connection info of an attachment of this host. Raises VolumeNotFound, ServiceRefused."""
     try:
         return host.volumes.update_attachment(context, attachment_id, connector, device_name)
     except errors.ServiceRefused:
-        # An attempt before may have connected it: a volume with two attachments is not connected a second time.
+        # An earlier attempt may have connected it. A volume with two attachments can't be connected a second time.
         present = host.volumes.get_attachment(context, attachment_id)
         if not present.is_connected:
             raise
@@ -130,7 +130,7 @@ def _connect(
 
 
 def with_connections(host: Host, context: RequestContext, block_devices: list[BlockDevice]) -> list[BlockDevice]:
-    """The devices with the connection info that the volume service has of attachments of this host, where it is missing."""
+    """The devices, with missing connection info filled from the volume service's attachments of this host."""
     found = []
     for device in block_devices:
         if device.is_volume and device.connection_info is None and device.attachment_id is not None:
@@ -142,7 +142,7 @@ def with_connections(host: Host, context: RequestContext, block_devices: list[Bl
 
 
 def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], AbstractContextManager[None]]:
-    """Makes the context in which the driver waits for ports that the network service has not plugged yet."""
+    """Returns a function that makes the context in which the driver waits for ports that are not plugged yet."""
     waiting = [vif.id for vif in vifs if not vif.active]
 
     def context() -> AbstractContextManager[None]:
@@ -158,9 +158,9 @@ def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], Abstract
 
 
 def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:
-    """Makes this host's bindings the active ones; returns the ports as they are then. Open a watch before.
+    """Makes this host's bindings the active ones. Returns the ports as they are then. The caller must open a watch before.
 
-    Ports that are gone are left out. The owner of the others names the zone that the server is in from now on.
+    Leaves out deleted ports. The owner of the others names the server's new zone.
     """
     if not instance.network_info:
         return []
@@ -176,13 +176,13 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
     ports = host.network.ports_of_server(context, instance.uuid)
     wanted = {vif.id: _of_this_host(instance, vif) for vif in instance.network_info}
     for number, port in enumerate(ports):
-        # The agent looks at the port again when it is updated.
+        # Updating a port makes the agent look at it again.
         again = port.get("device_owner") != owner or port["id"] in alone
         changes: dict[str, Any] = {"device_owner": owner} if again else {}
         profile = port.get("binding:profile") or {}
         here = wanted.get(port["id"], {})
         if any(profile.get(name) != value for name, value in here.items()):
-            # A move within the host keeps the binding, and may take from another provider of it, or another device.
+            # A move within the host keeps the binding, but the provider or the device may have changed.
             kept = port_devices.with_device(profile, None) if "pci_slot" in here else profile
             changes["binding:profile"] = {**kept, **here}
         if changes:
@@ -191,7 +191,7 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
 
 
 def _of_this_host(instance: Instance, vif: Vif) -> dict[str, Any]:
-    """What the binding profile of a port says of this host."""
+    """The part of a port's binding profile that depends on this host."""
     here = {ALLOCATION: vif.profile[ALLOCATION]} if vif.profile.get(ALLOCATION) else {}
     device = port_devices.device_of(instance, vif.id)
     return here if device is None else here | port_devices.profile_of(device)
@@ -203,14 +203,14 @@ def owner_of(instance: Instance) -> str:
 
 
 def bind_port(host: Host, context: RequestContext, instance: Instance, vif: Vif) -> None:
-    """Binds a port to this host; the network service gets what serves the port's requests: providers, a device."""
+    """Binds a port to this host, with the providers and the device that serve the port's requests."""
     here = _of_this_host(instance, vif)
     profile = {**port_devices.with_device(vif.profile, None), **here} if here else None
     host.network.bind_port(context, vif.id, host.name, instance.uuid, owner_of(instance), profile)
 
 
 def _bind_anew(host: Host, context: RequestContext, instance: Instance, vif: Vif) -> None:
-    """For a port whose binding somebody removed; one that is not the server's any more is left alone."""
+    """Binds a port whose binding was deleted. Does nothing if the port no longer belongs to the server."""
     try:
         if host.network.show_port(context, vif.id).get("device_id") == instance.uuid:
             bind_port(host, context, instance, vif)

@@ -30,7 +30,7 @@ class GuestStatesEndpoint:
     def suspend_instance(self, context: RequestContext, *, instance: Instance) -> PowerState:  # noqa: ARG002
         with self._host.lock(instance.uuid):
             self._host.driver.suspend(instance.uuid)
-        # As hypervisors show it: the guest does not run, its memory is in a file.
+        # Hypervisors show a suspended guest like this: it does not run, and its memory is in a file.
         return PowerState.SHUTDOWN
 
     def resume_instance(

@@ -18,7 +18,7 @@ class ImageCachingEndpoint:
         self._host = host
 
     def cache_images(self, context: RequestContext, *, image_ids: list[str]) -> dict[str, str]:
-        """image -> "cached" now, "existing" from before, or "error": then the others are fetched all the same."""
+        """image -> "cached" (now), "existing" (before), or "error". After an error the other images are still fetched."""
         return {image_id: self._cache(context, image_id) for image_id in image_ids}
 
     def _cache(self, context: RequestContext, image_id: str) -> str:

@@ -1,6 +1,6 @@
-"""Orders of operations other than moves: each order is carried out once for its operation.
+"""Orders of operations other than moves. Each order is carried out once for its operation.
 
-An order that is repeated after its answer was lost finds the outcome that was recorded; one that comes too late is refused.
+An order that is repeated after its answer was lost gets the recorded outcome. An order that comes too late is refused.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class OrdersEndpoint:
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
         if self._host.driver.supports_warm_copy:
-            # The file of an upload whose process died.
+            # Deletes the file of an upload whose process died.
             with self._host.lock(instance.uuid):
                 self._host.driver.end_rounds(instance.uuid)
         return self._power.power_on_instance(context, instance=instance, block_devices=block_devices)
@@ -128,14 +128,17 @@ class OrdersEndpoint:
     ) -> None:
         self._power.power_off_instance(context, instance=instance)
         if image_id is not None:
-            # Conductors of the former release send this.
+            # Conductors of the previous release send this.
             disk_images.upload(self._host, context, instance, image_id, self._progress(context, token))
 
     @fenced
     def upload_disk(
         self, context: RequestContext, *, token: MoveToken, instance: Instance, image_id: str, power_off: bool
     ) -> UploadedDisk:
-        """``power_off``: the image is of the disk as it is when the guest was powered off, which it is afterwards."""
+        """Uploads the root disk.
+
+        ``power_off``: powers the guest off for it, so that the image has the final state of the disk.
+        """
         copy = disk_images.store if power_off else disk_images.upload
         return UploadedDisk(copy(self._host, context, instance, image_id, self._progress(context, token)))
 

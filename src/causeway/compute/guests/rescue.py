@@ -1,7 +1,7 @@
-"""Rescue: a guest boots a disk of an image, and has its own disks beside it.
+"""Rescue: a guest boots a disk made from an image, with its own disks beside it.
 
-The server's own disks are only ever given to the guest or not: nothing here writes or deletes them. What a guest boots is decided
-by the order, or by the server's record when it is started otherwise (`of_record`), never by what lies on the host.
+Nothing here writes or deletes the server's own disks; the guest only has them or not. The order decides what a guest boots, or
+the server's record if the guest is started in another way (`of_record`). The files on the host never decide it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class RescueEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
-        """The rescue disk stays, for `undo_unrescue`."""
+        """Starts the guest from its own disk. The rescue disk stays, for `undo_unrescue`."""
         with self._host.lock(instance.uuid):
             return self._start_from_own_disk(context, instance, block_devices, power_on=True)
 
@@ -119,7 +119,10 @@ class RescueEndpoint:
     def _start_from_own_disk(
         self, context: RequestContext, instance: Instance, block_devices: list[BlockDevice], *, power_on: bool
     ) -> GuestOutcome:
-        """``power_on`` False: the guest is defined so, and off. One that runs from its own disk already runs on."""
+        """Starts the guest from its own disk, unless it runs from it already.
+
+        ``power_on`` False: defines it, and leaves it off.
+        """
         host = self._host
         if host.driver.is_rescued(instance.uuid):
             self._power_off(instance)
@@ -135,13 +138,13 @@ class RescueEndpoint:
 
 
 def of_record(instance: Instance) -> Rescue | None:
-    """The disk that the guest boots according to its record, if the server is rescued; None: its own disk."""
+    """The rescue disk that the guest boots according to its record; None if it boots its own disk."""
     image = records.of_record(instance.system_metadata)
     return Rescue(image) if instance.vm_state is VmState.RESCUED and image is not None else None
 
 
 def discard_stale(host: Host, instance: Instance) -> None:
-    """Deletes the rescue disk of a server that has come up from its own: its state was reset while it was rescued."""
+    """Deletes the rescue disk of a server that has booted from its own, because its state was reset while it was rescued."""
     driver = host.driver
     if of_record(instance) is not None or not driver.has_rescue_disk(instance.uuid):
         return

@@ -1,6 +1,6 @@
-"""The root disk of a guest that is to be shut down becomes an image, most of which is uploaded while the guest still runs.
+"""Uploads the root disk of a guest that is being shut down as an image. Most of it is uploaded while the guest still runs.
 
-One upload has it all: the disk as it is at one instant, then, when the guest is off, what changed since (`virt.qcow2`).
+One upload has everything: the disk as it is at one instant, then, when the guest is off, what changed since (`virt.qcow2`).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from causeway.virt.driver import ROOT_DISK, Progress
 from causeway.virt.warm import DiskReader
 
 _ROUND = 1
-# Image services and proxies abandon a client that sends nothing, and a guest may need long to shut down:
-# so many bytes are held back, and sent bit by bit meanwhile.
+# Image services and proxies abandon a client that sends nothing, and a guest may need long to shut down. So this many bytes are
+# held back, and sent in small pieces meanwhile.
 _KEPT_BYTES, _BIT = 4 << 20, 32 << 10
 _SECONDS_BETWEEN_BITS = 1.0
-# Seconds in which an image service must have noticed that an upload was broken off, and between two looks.
+# Seconds for which an image service may need to notice that an upload broke off, and seconds between two looks.
 _NOTICED_SECONDS, _LOOK_EVERY = 20.0, 0.2
 
 
 def upload_and_shut_down(
     host: Host, context: RequestContext, instance: Instance, image_id: str, progress: Progress
 ) -> int:
-    """Shuts the guest down and uploads the root disk as it is then; returns how many bytes the image has.
+    """Shuts the guest down and uploads the root disk as it is then. Returns the size of the image in bytes.
 
-    Raises WarmCopyImpossible or GuestFailed if that can't be done beside the guest, which may be off by then: the image can
-    be made in another way. Whoever calls has the guest's lock.
+    Raises WarmCopyImpossible or GuestFailed if the disk can't be uploaded while the guest runs. The guest may be off by then, and
+    the image can be made in another way. The caller must hold the guest's lock.
     """
     stream = _Stream(host, instance, progress)
     opened: list[Generator[bytes, None, None]] = []
@@ -44,7 +44,7 @@ def upload_and_shut_down(
             opened.pop().close()
 
     def parts() -> Iterator[bytes]:
-        # It may be a second attempt, if the user's token was not accepted.
+        # This may be a second attempt, if the user's token was not accepted.
         close_all()
         opened.append(stream.parts())
         return opened[-1]
@@ -52,7 +52,7 @@ def upload_and_shut_down(
     try:
         host.images.stream(context, image_id, parts)
         if not stream.is_complete:
-            # It answered before it had all, with no refusal.
+            # The service answered without an error before it had everything.
             raise _cut_short(image_id)
     except (errors.WarmCopyImpossible, errors.GuestFailed):
         _await_broken_off(host, context, image_id)
@@ -64,7 +64,10 @@ def upload_and_shut_down(
 
 
 def _await_broken_off(host: Host, context: RequestContext, image_id: str) -> None:
-    """Waits until the image takes data again. Raises DiskTransferBroken if it does not, DiskTransferFailed if it has a part."""
+    """Waits until the image takes data again.
+
+    Raises DiskTransferBroken if it does not, DiskTransferFailed if it accepted a part.
+    """
     end = time.monotonic() + _NOTICED_SECONDS
     while (status := host.images.show(context, image_id).status) == "saving":
         if time.monotonic() >= end or host.stopping.wait(_LOOK_EVERY):
@@ -77,12 +80,13 @@ def _await_broken_off(host: Host, context: RequestContext, image_id: str) -> Non
 
 def _cut_short(image_id: str) -> errors.DiskTransferFailed:
     return errors.DiskTransferFailed(
-        "The image service took a part of the server's disk for all of it. Try again.", details=f"image {image_id}"
+        "The image service accepted a part of the server's disk as the whole disk. Try again.",
+        details=f"image {image_id}",
     )
 
 
 class _Stream:
-    """What is uploaded. ``sent``: bytes so far; ``is_complete``: these are all."""
+    """The uploaded data. ``sent``: bytes so far; ``is_complete``: everything was sent."""
 
     def __init__(self, host: Host, instance: Instance, progress: Progress) -> None:
         self._host, self._instance, self._progress = host, instance, progress
@@ -103,14 +107,14 @@ class _Stream:
                 while len(kept) > _KEPT_BYTES // _BIT:
                     yield from self._counted([kept.popleft()], image)
         driver.end_round(instance, _ROUND)
-        # Raises if the upload is not wanted any more.
+        # Raises if the upload is no longer wanted.
         self._progress(self.sent, image.known_bytes)
         yield from self._counted(self._while_it_shuts_down(kept), image)
         injector.reach("disk.stream.off")
         with driver.open_changes(instance, ROOT_DISK, _ROUND) as reader_of_changes:
             if reader_of_changes is None:
                 raise errors.WarmCopyImpossible(
-                    "What changed of the server's disk while it was uploaded is not known.", details=instance.uuid
+                    "It is unknown what changed on the server's disk while it was uploaded.", details=instance.uuid
                 )
             changed = reader_of_changes.extents()
             yield from self._counted(image.tables(changed), image)
@@ -134,6 +138,6 @@ class _Stream:
 
 
 def _read(reader: DiskReader, extents: qcow2.Extents, size: int) -> Iterator[bytes]:
-    """The clusters that extents touch, whole ones, a few at a time."""
+    """Yields the whole clusters that the extents touch, a few at a time."""
     for offset, length in qcow2.pieces_of(extents):
         yield reader.read(offset, min(length, size - offset)).ljust(length, b"\0")

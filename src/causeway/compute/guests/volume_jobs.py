@@ -62,7 +62,7 @@ class VolumeJobsEndpoint:
         keep_new: bool,
     ) -> None:
         with self._host.lock(instance.uuid):
-            # Of a copy whose order was lost, only the volume service knows how the new volume was connected.
+            # If the copy's answer was lost, only the volume service knows how the new volume was connected.
             (connected,) = guest.with_connections(self._host, context, [new])
             self._host.driver.end_volume_swap(instance.uuid, old, connected, keep_new=keep_new)
 

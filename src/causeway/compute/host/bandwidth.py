@@ -8,7 +8,7 @@ from causeway.clock import Clock
 
 
 class Bandwidth:
-    """``rate``: bytes per second; 0: as fast as it goes. ``longest``: seconds that a caller waits at most at a time."""
+    """``rate``: bytes per second; 0 for no limit. ``longest``: the most seconds that a call waits."""
 
     def __init__(
         self, rate: float, stopping: threading.Event, clock: Clock, longest: float = threading.TIMEOUT_MAX
@@ -21,7 +21,10 @@ class Bandwidth:
         self._free_at = clock.monotonic()
 
     def become(self, rate: float, since: float, taken: int) -> None:
-        """Sets the ``rate``. If there was none before, it also counts for the bytes ``taken`` ``since`` a time of the clock."""
+        """Sets the ``rate``.
+
+        If there was no limit before, it also applies to the bytes ``taken`` ``since`` a time of the clock.
+        """
         with self._lock:
             if rate > 0 and self._rate <= 0:
                 self._free_at = since + taken / rate

@@ -1,9 +1,9 @@
-"""What servers hold of a host's dedicated CPUs, NUMA memory and PCI devices.
+"""The claims of servers on a host's dedicated CPUs, NUMA memory and PCI devices.
 
-A claim belongs to a server and to the migration that brought it here (none: it was built here). A server that is being
-moved has one on either host, or two on one host; each ends by itself: the source's with confirm, the target's with revert,
-both with the server. The claims of a server are one file, written before anybody learns of them: a repeated request after a
-crash gets the same answer. Servers that ask for nothing of the kind have none.
+A claim belongs to a server and to the migration that brought it here (none if it was built here). A moving server has a claim
+on each of its hosts, or two on one host. Each ends separately: the source's with confirm, the target's with revert, both with the
+server. The claims of a server are one file, which is written before anyone learns of them, so a repeated request after a
+crash gets the same answer. Servers that ask for none of these resources have no claims.
 
 A claim is made under the host's lock, which decides between two servers that race for the last CPU.
 """
@@ -60,7 +60,7 @@ class Claims:
         self._limits = limits
         self._lock = threading.Lock()
         self._claims: dict[str, list[Claim]] = {}
-        # servers whose claims could not be read
+        # servers whose claims can't be read
         self._torn: set[str] = set()
         self._topology: NUMATopology | None = None
         self._devices: list[PciDevice] = []
@@ -68,11 +68,11 @@ class Claims:
         self.on_change: Callable[[], None] = lambda: None
 
     def load(self, topology: NUMATopology | None, devices: list[PciDevice]) -> None:
-        """Sets what the host has, and reads the claims of earlier processes."""
+        """Sets the host's resources, and reads the claims of earlier processes."""
         self._topology, self._devices = topology, devices
         durable.make_folder(self._directory)
         durable.discard_unfinished(self._directory)
-        # A torn file that no start has repaired yet is still missing.
+        # A torn file that was not restored since an earlier start still counts.
         self._torn = {path.name.partition(".")[0] for path in self._directory.glob("*.torn*")}
         for path in self._directory.glob("*.json"):
             try:
@@ -84,9 +84,9 @@ class Claims:
             self._claims[path.stem] = found.claims if found is not None else []
 
     def claim(self, instance: Instance, migration_uuid: str | None) -> Claim | None:
-        """Claims what the server asks for; None if that is nothing. Claimed before: returns the same.
+        """Claims what the server asks for. Returns the claim, an existing one if there is one; None if it asks for nothing.
 
-        Raises ClaimRefused if it does not fit, and nothing is held then.
+        Raises ClaimRefused, and claims nothing, if it does not fit.
         """
         if instance.numa_topology is None and not instance.pci_requests:
             return None
@@ -101,34 +101,35 @@ class Claims:
         return claim
 
     def check(self, instance: Instance) -> None:
-        """Raises ClaimRefused if what the server asks for could not be claimed now."""
+        """Raises ClaimRefused if the server's request does not fit now."""
         if instance.numa_topology is not None or instance.pci_requests:
             with self._lock:
                 self._try(instance, None)
 
     def torn(self) -> list[str]:
-        """The servers whose claims are unknown: until they are restored, no other claim is made."""
+        """The servers whose claims are unknown. Until they are restored, no claim can be made."""
         with self._lock:
             return sorted(self._torn)
 
     def restore(self, instance_uuid: str, recorded: list[tuple[Instance, str | None]]) -> None:
-        """Restores the claims of a torn file from the records of its server (with the migration that brought it; none: nothing).
+        """Restores the claims of a torn file from the records of its server, each with the migration that brought it.
 
-        Raises ClaimRefused if others hold it.
+        ``recorded``: empty if the server holds nothing here. Raises ClaimRefused if others hold the resources.
         """
         for instance, migration_uuid in recorded:
             self.adopt(instance, migration_uuid)
         with self._lock:
             self._torn.discard(instance_uuid)
             if instance_uuid not in self._claims:
-                # Nothing to write: else the file that is written shows the next start that this was done.
+                # There is nothing to write, so the torn file is deleted; else the new file would show the next start that this
+                # was done.
                 self._delete_torn(instance_uuid)
         LOG.warning("What server %s holds on host %s is claimed again, as its record says", instance_uuid, self._host)
 
     def _try(self, instance: Instance, migration_uuid: str | None) -> Claim:
         if self._torn:
             raise errors.ClaimRefused(
-                "The chosen host does not know now what its servers hold of its CPUs and devices.",
+                "The chosen host does not know at present which CPUs and devices its servers hold.",
                 details=f"host {self._host}: torn records in {self._directory}",
             )
         try:
@@ -162,7 +163,7 @@ class Claims:
             return instance_uuid in self._claims
 
     def use(self, instance: Instance, migration_uuid: str | None) -> Instance:
-        """Returns the server with its claim, as its guest is made here; the claim is in use from now on.
+        """Returns the server with its claim, to make its guest. The claim is in use from now on.
 
         Raises ClaimsUnknown while the claim is unknown, ClaimRefused if others hold what the server was promised.
         """
@@ -171,7 +172,7 @@ class Claims:
                 raise self._unknown(instance.uuid)
             claim = self._held(instance.uuid, migration_uuid) or self._as_promised(instance, migration_uuid)
             if claim is None:
-                # A server that moves here may have held something where it was.
+                # A server that moves here may have held something on its source.
                 return dataclasses.replace(instance, numa_topology=None, pci_requests=[], pci_devices=[])
             first_use = not claim.in_use
             if first_use:
@@ -190,7 +191,7 @@ class Claims:
 
     def _unknown(self, instance_uuid: str) -> errors.ClaimsUnknown:
         return errors.ClaimsUnknown(
-            f"The host does not know now what server {instance_uuid} holds of its CPUs and devices.",
+            f"The host does not know at present which CPUs and devices server {instance_uuid} holds.",
             details=f"host {self._host}: torn record in {self._directory}",
         )
 
@@ -198,9 +199,9 @@ class Claims:
         return _of_migration(self._claims.get(instance_uuid, []), migration_uuid)
 
     def _as_promised(self, instance: Instance, migration_uuid: str | None) -> Claim | None:
-        """The claim of a move, made again from what its server's record says was promised here; None if that is nothing.
+        """Makes the claim of a move again, from what its server's record says was promised here; None if that is nothing.
 
-        It was lost: its file was torn or deleted before anybody else knew of the promise.
+        The claim was lost: its file was torn or deleted.
         """
         promise = instance.migration_context
         if promise is None or (promise.migration_uuid, promise.dest_host) != (migration_uuid, self._host):
@@ -217,9 +218,9 @@ class Claims:
         return claim
 
     def add_device(self, instance: Instance, request: InstancePCIRequest) -> PciDevice:
-        """Claims one more device for a server that is here: of a port that is attached. Claimed before: the same again.
+        """Claims the device of a port that is being attached. If it was claimed before, returns the same device.
 
-        Raises ClaimRefused if there is none, ClaimsUnknown while the server's claim is unknown.
+        Raises ClaimRefused if no device is free, ClaimsUnknown while the server's claim is unknown.
         """
         with self._lock:
             if instance.uuid in self._torn:
@@ -252,7 +253,7 @@ class Claims:
         return device
 
     def release_device(self, instance_uuid: str, request_id: str) -> None:
-        """Releases the device that `add_device`, or the claim of the server, got for one port, if there is one."""
+        """Releases the device that `add_device` or the server's claim got for a port, if there is one."""
         with self._lock:
             held = self._claims.get(instance_uuid, [])
             if not any(request.request_id == request_id for claim in held for request in claim.pci_requests):
@@ -271,7 +272,7 @@ class Claims:
         self._keep(instance_uuid, lambda claim: claim.migration_uuid != migration_uuid)
 
     def release_others(self, instance_uuid: str, migration_uuid: str) -> None:
-        """Releases the server's claims but for this migration's: it has left, or stays with the new one."""
+        """Releases the server's claims, except this migration's."""
         self._keep(instance_uuid, lambda claim: claim.migration_uuid == migration_uuid)
 
     def release_all(self, instance_uuid: str) -> None:
@@ -287,7 +288,7 @@ class Claims:
         self.on_change()
 
     def adopt(self, instance: Instance, migration_uuid: str | None) -> None:
-        """Claims exactly what the server's record says that it holds here. Raises ClaimRefused if others hold it."""
+        """Claims exactly what the server holds here according to its record. Raises ClaimRefused if others hold it."""
         with self._lock:
             if any(claim.migration_uuid == migration_uuid for claim in self._claims.get(instance.uuid, [])):
                 return
@@ -296,7 +297,7 @@ class Claims:
             self.on_change()
 
     def _adopt(self, instance: Instance, migration_uuid: str | None) -> Claim | None:
-        """None: it holds nothing, and has no claim."""
+        """Returns None if the server holds nothing here, and so has no claim."""
         if instance.numa_topology is None and not instance.pci_devices:
             return None
         cells = self._topology_now().cells if self._topology is not None else []
@@ -308,13 +309,13 @@ class Claims:
                 f"What server {instance.uuid} should hold is held by others, or does not exist.",
                 details=f"host {self._host}",
             )
-        # The claim of a guest that is not made yet becomes its own when it is.
+        # The claim is not in use before its guest is made.
         in_use = all(device.status == PciDeviceStatus.ALLOCATED for device in instance.pci_devices)
         claim = Claim(migration_uuid, instance.numa_topology, instance.pci_requests, instance.pci_devices, in_use)
         self._write(instance.uuid, [*self._claims.get(instance.uuid, []), claim])
         return claim
 
-    # what others are shown
+    # views for others
 
     def listed(self) -> list[HostClaim]:
         with self._lock:
@@ -325,12 +326,12 @@ class Claims:
             ]
 
     def topology(self) -> NUMATopology | None:
-        """The host's, with what is held."""
+        """The host's NUMA topology, with what is held."""
         with self._lock:
             return None if self._topology is None else self._topology_now()
 
     def devices(self) -> list[PciDevice]:
-        """The host's, with who holds them."""
+        """The host's PCI devices, with the servers that hold them."""
         with self._lock:
             return self._devices_now()
 
@@ -362,7 +363,10 @@ class Claims:
             self._claims.pop(instance_uuid, None)
 
     def _delete_torn(self, instance_uuid: str) -> None:
-        """Else the next start would miss a claim that was torn, restored and released since."""
+        """Deletes the copy of a torn file.
+
+        Else the next start would still report a claim that was restored and released since.
+        """
         for kept in self._directory.glob(f"{instance_uuid}.json.torn*"):
             durable.delete(kept)
 
@@ -371,14 +375,14 @@ NO_CELLS = InstanceNUMATopology()
 
 
 def _of_migration(held: list[Claim], migration_uuid: str | None) -> Claim | None:
-    """Without a migration: any claim of the server here."""
+    """The claim of this migration; without a migration, any claim of the server here."""
     if migration_uuid is None:
         return held[0] if held else None
     return next((claim for claim in held if claim.migration_uuid == migration_uuid), None)
 
 
 def claim_for_move(claims: Claims, instance: Instance, migration_uuid: str, host: str) -> MigrationContext:
-    """Claims and promises, in every preparation of a target. ``instance`` asks for what its new flavor needs."""
+    """Claims at the target of a move. Returns what it promises. ``instance`` has the requests of its new flavor."""
     claim = claims.claim(instance, migration_uuid)
     context = MigrationContext(migration_uuid=migration_uuid, dest_host=host)
     if claim is not None:

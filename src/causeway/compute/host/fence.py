@@ -1,17 +1,18 @@
 """Decides whose orders a compute follows.
 
-For each move the highest epoch seen is kept, with the orders that were carried out. An order of an older epoch comes from a
-conductor that lost the move, and is refused. An order that is being carried out already is joined; one that was carried out
-is answered with the outcome that was recorded. So no step takes effect twice, however often it is asked for.
+For each move it records the highest epoch seen, and the orders that were carried out. An order of an older epoch comes from a
+conductor that lost the move, and is refused. An order that is already being carried out is joined; one that was carried out is
+answered with its recorded outcome. So no step takes effect twice, however often it is ordered.
 
-An order can also come too late: it was sent, its sender stopped waiting, had its effects undone, and then it arrives, of the
-same epoch. No move does again what it has undone on a host, so what `UNDONE_BY` names is refused for good after that.
+An order can also arrive too late: its sender stopped waiting and undid its effects, and then the order arrives, with the same
+epoch. No move does again what it has undone on a host, so `UNDONE_BY` names orders that are refused for good after others.
 
-Except what `DONE_ANEW` names: there a conductor that takes over begins anew, on the same host too. What was done and undone in
-an earlier epoch does not count then; orders of that epoch are refused all the same.
+`DONE_ANEW` names exceptions: orders that a conductor which takes over gives anew, on the same host too. For these, what was
+done and undone in an earlier epoch does not count. Orders of that epoch are still refused.
 
-The records are files: they outlive the process. They are small, and deleted when their move is long past. If one can't be read,
-the journal is asked whether the order is wanted now: of the present epoch, and forward only while the move goes forward.
+The records are small files, which outlive the process, and are deleted long after their move. If a record can't be read, the
+journal decides whether the order is wanted now: it must be of the present epoch, and a forward order needs a move that goes
+forward.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from causeway.model.outcomes import MoveToken
 
 T = TypeVar("T")
 
-# method -> what ends it for its move on this host
+# method -> the order after which it is refused for its move on this host
 UNDONE_BY = {
     "prep_snapshot_based_resize_at_dest": ("drop_move_claim", "drop_move_at_dest"),
     "prep_snapshot_based_resize_at_source": ("restore_at_source",),
@@ -64,15 +65,15 @@ UNDONE_BY = {
     "save_guest_at_source": ("wake_guest_at_source",),
     "wake_guest_at_dest": ("drop_move_claim", "drop_move_at_dest"),
 }
-# What a new epoch does once more, though it was done: the guest may be another one by now, or be gone, or have its devices
-# again since it was made anew by a hard reboot.
+# Orders that a new epoch carries out again, though they were done: the guest may be another one by now, or be destroyed, or have
+# its devices again because a hard reboot made it anew.
 DONE_ANEW = frozenset({"build_guest", "undo_build", "disconnect_volume", "unplug_port"})
 
 LOG = logging.getLogger(__name__)
 
 # Seconds after which a move's record is deleted.
 KEPT_FOR = 7 * 24 * 3600
-# Seconds between two looks for those.
+# Seconds between two looks for old records.
 LOOK_EVERY = 24 * 3600
 
 
@@ -88,7 +89,8 @@ class _Record:
 
 _DECODER = msgspec.json.Decoder(_Record)
 
-# Asks the journal about an order (its token, and whether it leads forward); raises what `once` is to raise if it is late.
+# Asks the journal about an order, given its token and whether it leads forward. If the order is late, raises what `once` must
+# raise.
 Ask = Callable[[MoveToken, bool], None]
 
 
@@ -100,7 +102,7 @@ class Fence:
     """The records of one host."""
 
     def __init__(self, directory: Path, host: str, ask: Ask = _nobody_to_ask) -> None:
-        """``ask``: finds whether an order is late if the record of its move is torn."""
+        """``ask``: is called to find whether an order is late, if the record of its move is torn."""
         self.host = host
         self._directory = directory
         self._ask = ask
@@ -109,13 +111,13 @@ class Fence:
         self._delete_old()
 
     def once(self, token: MoveToken, method: str, outcome: type[T], work: Callable[[], T]) -> T:
-        """Does ``work`` unless it was done for this move, and returns its outcome. What fails is not recorded.
+        """Does ``work`` unless it was done for this move, and returns its outcome. A failure is not recorded.
 
         Raises TakenOver if the token is older than one that was seen, ClaimRefused if the work was undone already.
         """
         if time.monotonic() >= self._looks_at:
             self._delete_old()
-        # The same order may arrive twice: the second one waits, and finds the outcome of the first.
+        # The same order may arrive twice. The second one waits, and finds the outcome of the first.
         with lockutils.lock(f"{self._directory}-{token.move_id}"):
             path = self._directory / f"{token.move_id}.json"
             record = self._read(path)
@@ -131,8 +133,8 @@ class Fence:
             if method in record.outcomes:
                 return msgspec.convert(record.outcomes[method], outcome)
             if record.torn:
-                # Whether it was done, or undone, was in the record. The journal knows whether it is wanted now, and
-                # done again it finds what is there.
+                # The record is lost that said whether this was done or undone. The journal knows whether it is wanted now. If it
+                # is done again, it finds what is there.
                 self._ask(token, method in UNDONE_BY)
             LOG.info("Move %s: %s", token.move_id, method)
             result = work()
@@ -141,7 +143,7 @@ class Fence:
             return result
 
     def each_time(self, token: MoveToken, method: str, work: Callable[[], T]) -> T:
-        """Does ``work`` with every order, one at a time for a move; ``work`` itself finds what it did before.
+        """Does ``work`` at every order, one at a time for a move. ``work`` itself must find what it did before.
 
         Raises TakenOver if the token is older than one that was seen, ClaimRefused if the work was undone already.
         """
@@ -159,7 +161,7 @@ class Fence:
             return work()
 
     def _delete_old(self) -> None:
-        """Deletes the records of moves that are long past: every build, attach and detach has one."""
+        """Deletes old records: every build, attach and detach makes one."""
         self._looks_at = time.monotonic() + LOOK_EVERY
         for path in self._directory.glob("*.json"):
             with suppress(FileNotFoundError):
@@ -167,7 +169,7 @@ class Fence:
                     path.unlink()
 
     def refuse_after(self, token: MoveToken, method: str) -> None:
-        """Raises ClaimRefused if ``method`` was carried out for this move: then this order comes late."""
+        """Raises ClaimRefused if ``method`` was carried out for this move, so that this order comes too late."""
         path = self._directory / f"{token.move_id}.json"
         record = self._read(path)
         if method in record.outcomes:
@@ -179,7 +181,7 @@ class Fence:
         try:
             return durable.read(path, _DECODER.decode) or _Record()
         except durable.Torn:
-            # For as long as there is a record of this move, late orders are recognised by asking.
+            # As long as this record exists, late orders are found by asking.
             record = _Record(torn=True)
             self._write(path, record)
             return record
@@ -188,7 +190,7 @@ class Fence:
         return errors.ClaimRefused(f"Move {token.move_id} has abandoned host {self.host} already.")
 
     def _write(self, path: Path, record: _Record) -> None:
-        # Outcomes say how volumes are connected, and with which secrets.
+        # Outcomes contain the secrets with which volumes are connected.
         durable.write(path, msgspec.json.encode(record), mode=0o600)
 
 
@@ -206,12 +208,12 @@ def _outcome_of(method: Callable[..., T]) -> type[T]:
 
 
 def fenced(method: Callable[..., T]) -> Callable[..., T]:
-    """A method of an endpoint with a ``fence``: carried out once for each move, under its ``token``."""
+    """Decorates a method of an endpoint with a ``fence``: it is carried out once for each move, under its ``token``."""
     return _fenced(method, None)
 
 
 def fenced_each_time(method: Callable[..., T]) -> Callable[..., T]:
-    """A method of an endpoint with a ``fence``: carried out with every order whose ``token`` is valid."""
+    """Decorates a method of an endpoint with a ``fence``: it is carried out at every order whose ``token`` is valid."""
 
     @functools.wraps(method)
     def ordered(endpoint: Any, context: Any, *, token: MoveToken, **arguments: Any) -> T:
@@ -230,9 +232,9 @@ def fenced_each_time(method: Callable[..., T]) -> Callable[..., T]:
 
 
 def fenced_and_then(then: Callable[..., None]) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """`fenced`; ``then`` is called with the method's arguments when its outcome was recorded.
+    """`fenced`, and calls ``then`` with the method's arguments after its outcome was recorded.
 
-    For what must not be missing when the method is carried out again; it is not called again for an order that is repeated.
+    ``then`` may delete what the method would need if it were carried out again. It is not called for a repeated order.
     """
     return lambda method: _fenced(method, then)
 

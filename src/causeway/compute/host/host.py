@@ -1,4 +1,4 @@
-"""What all concerns of a compute host share."""
+"""What all parts of a compute host share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from causeway.virt.driver import Driver
 
 @dataclass
 class Host:
-    """One compute host: its hypervisor and its ways to the services around."""
+    """One compute host: its hypervisor, and its clients of other services."""
 
     name: str
     conf: cfg.ConfigOpts
@@ -47,7 +47,7 @@ class Host:
     copies: Copies
     disk_server: DiskServer
     vif_events: VifEvents = field(default_factory=VifEvents)
-    #: set when the service ends: all waits end
+    #: set when the service ends; ends all waits
     stopping: threading.Event = field(default_factory=threading.Event)
     #: the clock of transfers
     clock: Clock = field(default_factory=Clock)
@@ -58,6 +58,6 @@ class Host:
         return held
 
     def shutdown_timeout(self, instance: Instance) -> float:
-        """Seconds a guest has to shut down; the image may ask for more or less than the host's option."""
+        """Seconds that a guest has to shut down. The image may ask for more or less than the host's option."""
         wanted = instance.image_meta.properties.get("os_shutdown_timeout") if instance.image_meta else None
         return float(wanted if wanted is not None else self.conf.shutdown_timeout)

@@ -1,6 +1,6 @@
 """Reports the progress of a transfer of a disk or an image to the cell's conductor.
 
-The answer may say how fast it may go from now on: a drain's rate is divided anew among its moves with each report.
+The answer may limit the rate from now on: each report divides a drain's rate anew among its moves.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from causeway.model.outcomes import MoveToken
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two reports of how far a transfer has come.
+# Seconds between two reports of progress.
 REPORT_INTERVAL = 2.0
-# Seconds after a report that failed. Waiting for its answer held the transfer up, which must not happen often.
+# Seconds after a failed report until the next one. Waiting for the answer delays the transfer, which must not happen often.
 PAUSE_AFTER_FAILURE = 60.0
-# Seconds that a transfer is held up at a time, whatever is due: else the sender would take the receiver for dead.
+# The longest pause of a transfer, in seconds: in a longer one the sender would believe that the receiver is dead.
 _LONGEST_PAUSE = 10.0
 
 
 class TransferProgress:
-    """A `Progress` that reports bytes done of bytes total for a step, not more often than every `REPORT_INTERVAL` seconds.
+    """A `Progress` that reports bytes done of bytes total for a step, at most every `REPORT_INTERVAL` seconds.
 
-    A report that fails does not fail the transfer, and delays it little. A transfer that is not wanted any more ends with what
-    this raises: Cancelled, StateChanged (its server is to be deleted), TakenOver unless ``is_joined``.
+    A report that fails does not fail the transfer, and delays it little. If the transfer is no longer wanted, this ends it by
+    raising Cancelled, StateChanged (its server is being deleted), or TakenOver unless ``is_joined``.
 
-    ``at_once``: the first report is made with the first bytes, for what is one of many.
+    ``at_once``: makes the first report with the first bytes, for one of many short transfers.
 
-    ``is_shown`` False: it is only asked whether the transfer is wanted; another host of the move shows how far it has come.
+    ``is_shown`` False: only asks whether the transfer is wanted; another host of the move reports the progress.
 
-    ``is_joined``: whoever takes the operation over joins the transfer, which continues without reports.
+    ``is_joined``: a conductor that takes the operation over joins the transfer, which continues without reports.
 
-    ``heeds_rate`` False: it goes as fast as it can, because a guest waits for it.
+    ``heeds_rate`` False: ignores rates, because a guest waits for the transfer.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TransferProgress:
     ) -> None:
         self._host = host
         self._context = context
-        # What is reported of no step of the move is not written.
+        # A report without a step of the move is not written.
         self._token = dataclasses.replace(
             token, step=token.step if is_shown else "", heeds_rate=heeds_rate and is_shown
         )
@@ -64,7 +64,7 @@ class TransferProgress:
 
     @property
     def bytes_done(self) -> int | None:
-        """Returns how many bytes were transferred; None if nothing was, because all of it was there already."""
+        """Returns the bytes that were transferred; None if everything was there already."""
         return self._bytes_done
 
     def __call__(self, done: int, total: int) -> None:
@@ -86,7 +86,7 @@ class TransferProgress:
         except (errors.Cancelled, errors.StateChanged):
             raise
         except errors.CausewayError as failure:
-            # A transfer does not fail because its progress can't be shown.
+            # A transfer must not fail because its progress can't be shown.
             LOG.warning("Progress of operation %s was not reported: %s", self._token.migration_uuid, failure.message)
         finally:
             self._next_report = self._host.clock.monotonic() + pause

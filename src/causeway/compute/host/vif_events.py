@@ -1,8 +1,8 @@
 """Waits for ``network-vif-plugged``.
 
-The network service plugs a port, and says so, as soon as its binding is active; often before a guest is there, and never
-twice. So whoever binds ports opens a watch *first*, and the watch keeps events that come early. Events sent while the API, a
-queue or a database was unavailable are lost: a waiter asks the network service after a while.
+The network service plugs a port and sends the event as soon as the binding is active. That is often before the guest exists, and
+happens only once. So a caller opens a watch *before* it binds ports, and the watch keeps early events. Events that were sent
+while the API, a queue or a database was unavailable are lost, so a waiter asks the network service after a while.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from causeway.model.events import ExternalEvent
 LOG = logging.getLogger(__name__)
 
 PLUGGED = "network-vif-plugged"
-# Seconds without an event after which whoever waits asks the network service.
+# Seconds without an event after which a waiter asks the network service.
 LOOK_EVERY = 10.0
 
 
@@ -48,10 +48,10 @@ class Watch:
     def plugged(
         self, ports: Iterable[str], timeout: float, *, fatal: bool, look: Callable[[], set[str]] | None = None
     ) -> Iterator[None]:
-        """A context whose end waits until every port was plugged.
+        """A context that, at its end, waits until every port was plugged.
 
-        ``timeout`` in seconds, 0 waits for nothing. ``look`` says which ports are plugged now. Raises VifPluggingFailed if a
-        port was not plugged in time, or could not be; if that is not ``fatal``, the guest continues without it.
+        ``timeout`` in seconds; 0 does not wait. ``look`` returns the ports that are plugged now. Raises VifPluggingFailed if a
+        port was not plugged in time, or could not be. If not ``fatal``, the guest continues without the port.
         """
         yield
         wanted = set(ports)
@@ -117,7 +117,7 @@ class VifEvents:
                     del self._watches[instance_uuid]
 
     def close(self) -> None:
-        """Ends all waiting: the host is being stopped."""
+        """Ends all waits, because the host is being stopped."""
         with self._lock:
             for watch in (watch for watches in self._watches.values() for watch in watches):
                 watch.close()

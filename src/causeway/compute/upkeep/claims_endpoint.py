@@ -1,4 +1,4 @@
-"""What conductors do about claims that no guest ends."""
+"""Lets conductors release and restore claims that no guest ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from causeway.model.outcomes import MoveToken
 
 
 class ClaimsEndpoint:
-    """RPC: ends claims, and makes them again."""
+    """RPC: releases claims, and restores them."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -18,7 +18,7 @@ class ClaimsEndpoint:
 
     @fenced
     def drop_move_claim(self, context: RequestContext, *, token: MoveToken, instance_uuid: str) -> None:  # noqa: ARG002
-        """Ends what a move claimed here. An order to claim that comes later than this is refused."""
+        """Releases what a move claimed here. A later order to claim is refused."""
         with self._host.lock(instance_uuid):
             self._host.claims.release(instance_uuid, token.migration_uuid)
 
@@ -29,7 +29,7 @@ class ClaimsEndpoint:
         instance_uuid: str,
         migration_uuid: str | None,
     ) -> None:
-        """Ends a claim that nobody needs; the caller has made sure of that."""
+        """Releases a claim. The caller has checked that nothing needs it."""
         with self._host.lock(instance_uuid):
             self._host.claims.release(instance_uuid, migration_uuid)
 
@@ -40,6 +40,6 @@ class ClaimsEndpoint:
         instance: Instance,
         migration_uuid: str | None,
     ) -> None:
-        """Claims what the server's record says that it holds here; ClaimRefused if others hold it."""
+        """Claims what the server holds here according to its record. Raises ClaimRefused if others hold it."""
         with self._host.lock(instance.uuid):
             self._host.claims.adopt(instance, migration_uuid)

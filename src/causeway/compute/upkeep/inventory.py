@@ -1,4 +1,4 @@
-"""What is on a host, for whoever compares it with the records (`causeway.audit`); and the end of what nobody needs."""
+"""Lists what is on a host, so that the audit can compare it with the records (`causeway.audit`). Deletes what is orphaned."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.audit import HostContents, OrphanedFile
 
-# A snapshot that a move received, or a download that is not complete: never an image in use.
+# Names of snapshots that a move received, and of incomplete downloads, which are never images in use.
 ORPHANED = re.compile(r"^(\.[^/]+\.partial|[0-9a-f-]{36}\.part-of-[0-9a-f-]{36})$")
 
-# The disks of a server that are offered to other hosts, are read while its guest runs, or are put together here; its rescue disk.
+# Names of a server's disks that are offered to other hosts, read while its guest runs, or assembled here; and of its rescue disk.
 OF_SERVERS = re.compile(r"^(offers|rounds|copies|rescue)\.part-of-([0-9a-f-]{36})$")
 
 
 class InventoryEndpoint:
-    """RPC: lists what is there; deletes what is orphaned."""
+    """RPC: lists what is on the host, and deletes what is orphaned."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -29,11 +29,11 @@ class InventoryEndpoint:
         for uuid, is_stashed in driver.list_disks().items():
             if is_stashed:
                 contents.stashed.append(uuid)
-            # A server with both kinds shows as stashed only.
+            # A server with both kinds is shown as stashed only.
             if not is_stashed or driver.inspect(uuid).has_disks:
                 contents.disks.append(uuid)
         contents.rescue_disks = [uuid for uuid in contents.disks if driver.has_rescue_disk(uuid)]
-        # While the disks themselves are kept for a move, so may be what is offered of them.
+        # As long as a move keeps the disks themselves, it may need the offers of them too.
         for uuid in self._host.offers.servers() - set(contents.stashed):
             contents.leftover_files.append(OrphanedFile(f"offers.part-of-{uuid}", 0.0))
         for kind, servers in (("rounds", self._host.rounds.servers()), ("copies", self._host.copies.servers())):
@@ -44,12 +44,12 @@ class InventoryEndpoint:
                 try:
                     contents.leftover_files.append(OrphanedFile(path.name, max(0.0, now - path.stat().st_mtime)))
                 except FileNotFoundError:
-                    # Somebody ended his work with it this very moment.
+                    # An operation deleted the file just now.
                     continue
         return contents
 
     def remove_leftover_file(self, context: RequestContext, *, name: str) -> None:  # noqa: ARG002
-        """Deletes one of ``leftover_files``, or a rescue disk that no guest has; it need not be there.
+        """Deletes one of ``leftover_files``, or a rescue disk that no guest has, if it exists.
 
         Raises BadRequest for any other file, GuestFailed if a guest has the rescue disk.
         """
@@ -70,7 +70,7 @@ class InventoryEndpoint:
         self._host.image_cache.path(name).unlink(missing_ok=True)
 
     def remove_leftover_disks(self, context: RequestContext, *, instance_uuid: str, stashed: bool) -> None:  # noqa: ARG002
-        """Deletes disks (or stashed disks) of a server that has no guest here; raises InvalidState if it has one."""
+        """Deletes disks (or stashed disks) of a server that has no guest here. Raises InvalidState if it has one."""
         driver = self._host.driver
         with self._host.lock(instance_uuid):
             if driver.inspect(instance_uuid).power_state is not None:

@@ -1,8 +1,8 @@
-"""What this host missed while it was dead: it is carried out before the host takes orders, or anything is started on it.
+"""Carries out the orders that this host missed while it was dead, before it takes other orders or starts guests.
 
-Servers that were here may run elsewhere by now. Their guests that still run here are destroyed, and what was kept
-for moves that have ended goes. The conductors know what is to be done (`causeway.parts.cleanups`) and have looked where
-the servers live.
+Servers that were here may run elsewhere by now. Their guests that still run here are destroyed, and so is what the host kept
+for moves that have ended. The conductors know these orders (`causeway.parts.cleanups`) and have checked where the servers
+live.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from causeway.model.states import PowerState
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two questions while no conductor answers.
+# Seconds between two attempts to ask, while no conductor answers.
 PAUSE = 5.0
 
 
@@ -43,7 +43,7 @@ class MissedOrdersEndpoint:
         self._warm = WarmEndpoint(host)
 
     def carry_out_missed(self, context: RequestContext, *, orders: list[MissedOrder]) -> list[str]:
-        """Returns the ids of those that succeeded; one that fails keeps nobody from the others."""
+        """Returns the ids of the orders that succeeded. An order that fails does not stop the others."""
         done = []
         for order in orders:
             what = "the end of the guest" if order.stop_only else order.what
@@ -56,7 +56,7 @@ class MissedOrdersEndpoint:
                 )
                 continue
             except Exception:
-                # Drivers let errors of the file system through. Whatever it is, it is this server's alone.
+                # Drivers raise errors of the file system too. Whatever the error is, it concerns only this server.
                 LOG.exception("What is left of server %s stays", order.instance.uuid)
                 continue
             done.append(order.id)
@@ -68,13 +68,13 @@ class MissedOrdersEndpoint:
             self._stop(instance.uuid)
             return
         if what is Missed.DESTROY:
-            # Its ports may be in use elsewhere.
+            # The server's ports may be in use elsewhere.
             gone = dataclasses.replace(instance, network_info=[])
             connected = [device for device in devices if device.connection_info is not None]
             if token is None:
                 self._build.destroy_instance(context, instance=gone, block_devices=connected)
             else:
-                # The order to make it may come later still.
+                # The order to make the guest may still arrive later.
                 self._orders.undo_build(context, token=token, instance=gone, block_devices=connected)
             return
         if what is Missed.RESTORE_DISKS:
@@ -104,7 +104,10 @@ class MissedOrdersEndpoint:
             self._claims.drop_move_claim(context, token=token, instance_uuid=instance.uuid)
 
     def _stop(self, uuid: str) -> None:
-        """At once, since it may run elsewhere too. It is left for whoever knows where the server lives."""
+        """Stops a guest at once, since it may run elsewhere too.
+
+        A conductor that knows where the server lives decides about the rest.
+        """
         driver = self._host.driver
         with self._host.lock(uuid):
             if driver.inspect(uuid).power_state in (PowerState.RUNNING, PowerState.PAUSED):
@@ -120,7 +123,10 @@ class MissedOrdersEndpoint:
 
 
 def catch_up(host: Host, endpoint: MissedOrdersEndpoint) -> None:
-    """Asks the cell's conductor what was missed, and does it. Waits for an answer: who does not know must not begin."""
+    """Asks the cell's conductor for the missed orders and carries them out.
+
+    Waits for the answer: the host must not begin without.
+    """
     context = admin_context()
     orders = _missed(host, context)
     if not orders:
@@ -129,9 +135,12 @@ def catch_up(host: Host, endpoint: MissedOrdersEndpoint) -> None:
     try:
         host.conductor.orders_carried_out(context, host=host.name, ids=done)
     except errors.CausewayError as failure:
-        # They stay noted: conductors send them once more, and nothing is found to be done.
+        # The orders stay noted. Conductors send them once more, and there is nothing left to do.
         LOG.warning(
-            "Host %s could not say that it did what it missed: %s %s", host.name, failure.message, failure.details
+            "Host %s could not report that it carried out its missed orders: %s %s",
+            host.name,
+            failure.message,
+            failure.details,
         )
 
 
@@ -141,9 +150,9 @@ def _missed(host: Host, context: RequestContext) -> list[MissedOrder]:
             return host.conductor.missed_orders(context, host=host.name)
         except errors.NoSuchMethod as failure:
             # A conductor of an older version noted nothing.
-            LOG.warning("Host %s can't hear what it missed: %s %s", host.name, failure.message, failure.details)
+            LOG.warning("Host %s can't get its missed orders: %s %s", host.name, failure.message, failure.details)
             return []
         except errors.CausewayError as failure:
-            LOG.warning("Host %s waits to hear what it missed: %s %s", host.name, failure.message, failure.details)
+            LOG.warning("Host %s waits for its missed orders: %s %s", host.name, failure.message, failure.details)
             host.stopping.wait(PAUSE)
     return []

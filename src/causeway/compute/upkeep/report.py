@@ -1,4 +1,4 @@
-"""A host's reports of itself: to Placement what it has, to its cell's conductor that it is alive and what runs on it."""
+"""A host's reports: its resources to Placement, and to its cell's conductor that it is alive and what runs on it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from causeway.model.outcomes import HostReport
 
 LOG = logging.getLogger(__name__)
 
-# What a host lacks for live migrations changes seldom, and finding it out takes seconds.
+# Seconds between two looks at what the host lacks for live migrations: it changes seldom, and a look takes seconds.
 _READINESS_SECONDS = 600.0
-# Raised when a compute learns something that conductors must know of before they rely on it.
-# What a host says of itself, and unsets: others set traits, too.
+# The traits that a host sets and unsets itself. Others set traits too.
 _OF_HYPERVISOR = {
     os_traits.COMPUTE_SAME_HOST_COLD_MIGRATE,
     *(
@@ -43,10 +42,10 @@ def has_lived(state_dir: Path) -> bool:
 
 
 def node_uuid(state_dir: Path, known: Callable[[], str | None], *, lived: bool) -> str:
-    """The host's own identity: made at the first start, kept with its state.
+    """The host's own identity: made at the first start, and kept with its state.
 
-    ``known``: the identity by which others know a host of this name. It is asked for if the file is torn, or missing from the
-    state of a host that has ``lived``. Of a host without any state it may be another one's, which has the same name.
+    ``known``: returns the identity that others have for a host of this name. It is called if the file is torn, or missing
+    though the host has ``lived``. It is not called for a host without any state, since another host may have the same name.
     """
     path = state_dir / "compute_id"
     try:
@@ -66,7 +65,7 @@ def _identity(content: bytes) -> str:
     return str(uuids.UUID(content.decode().strip()))
 
 
-# Seconds that a report under way may take when its host stops.
+# Seconds for which a stopping host waits for a report under way.
 _LAST_REPORT = 10.0
 
 
@@ -82,7 +81,7 @@ class Reporter:
         self._reporting = threading.Lock()
         host.claims.on_change = self._claims_changed
         self._thread = threading.Thread(target=self._run, name=f"report-{host.name}", daemon=True)
-        #: of what live migrations need; None: not known yet
+        #: what the host lacks for live migrations; None if not known yet
         self._lacks: list[str] | None = None
         self._looking = threading.Thread(target=self._look, name=f"readiness-{host.name}", daemon=True)
 
@@ -94,18 +93,18 @@ class Reporter:
         self._try("claim again what servers hold", self.restore_claims)
         self._thread.start()
         if self._host.driver.supports_live_migration:
-            # Nobody waits for its end: the hypervisor that it asks may take its time, or not answer.
+            # Nothing waits for this thread: the hypervisor that it asks may be slow, or not answer.
             self._looking.start()
 
     def stop(self) -> None:
         self._stopping.set()
         if self._thread.is_alive():
-            # A report that nobody answers, of a host whose cell was deleted, holds nobody up.
+            # A report without an answer, because the host's cell was deleted, must not block the end.
             self._thread.join(_LAST_REPORT)
 
     def _run(self) -> None:
         while not self._stopping.wait(self._host.conf.report_interval):
-            # The host is up, whatever else it can't do.
+            # The host must report that it is up, whatever else fails.
             self._try("report", self.report_alive)
             self._try("claim again what servers hold", self.restore_claims)
 
@@ -116,14 +115,14 @@ class Reporter:
                 return
 
     def _find_lacks(self) -> None:
-        """Sent with the next report, and in the log when it is new."""
+        """Finds what the host lacks for live migrations. The next report has it, and the log if it is new."""
         before, self._lacks = self._lacks or [], self._host.driver.live_migration_lacks()
         for lack in self._lacks:
             if lack not in before:
                 LOG.warning("Live migrations of host %s: %s", self._host.name, lack)
 
     def _try(self, what: str, work: Callable[[], None]) -> None:
-        """The boundary of what is done again with the next report: without it the host would be down for ever."""
+        """Logs any error of ``work``, which the next report tries again. Otherwise the host would be down for ever."""
         try:
             work()
         except errors.CausewayError as failure:
@@ -136,7 +135,7 @@ class Reporter:
         return found[0].uuid if found else None
 
     def report_provider(self) -> None:
-        """Reports to Placement what the host has. Traits that others set (disabled, custom ones) are left alone."""
+        """Reports the host's resources to Placement. Traits that others set (disabled, custom ones) stay."""
         conf, facts = self._host.conf, self._host.driver.host_facts()
         self._placement.ensure_provider(self._uuid, facts.hypervisor_hostname)
         self._placement.set_inventory(
@@ -157,7 +156,7 @@ class Reporter:
         self._placement.change_traits(self._uuid, add=traits, remove=_OF_HYPERVISOR - traits)
 
     def _disk_inventory(self, local_gb: int) -> dict[str, Inventory]:
-        """None if the disk is a sharing provider's, which has it in Placement: it would be counted twice."""
+        """The inventory of the disk; empty if a sharing provider reports the disk: it would be counted twice."""
         conf, disk = self._host.conf, os_resource_classes.DISK_GB
         if self._placement.is_shared_with(self._uuid, disk):
             if not self._placement.get_usages(self._uuid).get(disk):
@@ -176,7 +175,7 @@ class Reporter:
         return {disk: own}
 
     def _cpu_inventory(self, vcpus: int) -> dict[str, Inventory]:
-        """VCPU for shared CPUs, PCPU for dedicated ones; a class that the host has nothing of is left out."""
+        """VCPU for shared CPUs, PCPU for dedicated ones, without classes of which the host has nothing."""
         conf, topology = self._host.conf, self._host.claims.topology()
         dedicated = 0
         if conf.compute.cpu_dedicated_set or conf.compute.cpu_shared_set:
@@ -194,11 +193,11 @@ class Reporter:
         return found
 
     def _claims_changed(self) -> None:
-        """The scheduler sees it with the next request; if the conductor can't be reached now, with the next report."""
+        """Reports changed claims, so that the scheduler uses them. If this fails, the next report has them."""
         self._try("report its claims", self.report_alive)
 
     def restore_claims(self) -> None:
-        """Claims again what servers hold here whose files were torn, as their records say."""
+        """Restores the claims of servers whose files were torn, from the servers' records."""
         host = self._host
         torn = host.claims.torn()
         if not torn:
@@ -212,7 +211,7 @@ class Reporter:
                 LOG.error("Host %s can't restore what server %s holds: %s", host.name, uuid, failure)
 
     def report_alive(self) -> None:
-        """Reports to the cell's conductor. One after the other: no report overtakes a newer one."""
+        """Reports to the cell's conductor, one report at a time, so that none overtakes a newer one."""
         with self._reporting:
             self._host.conductor.report_host(admin_context(), report=self._report())
 

@@ -1,4 +1,4 @@
-"""Questions that come at the same time are asked together."""
+"""Combines questions that come at the same time into one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class _Batch(Generic[T]):
 
 
 class Batches(Generic[T]):
-    """One question is under way at a time; who comes meanwhile waits for its end, and all of these ask the next one together.
+    """One question is under way at a time. Callers that come meanwhile wait for its end, then share the next question.
 
-    So nobody is given an answer that is older than their question. ``ask``: keys -> key -> answer.
+    So no caller gets an answer that is older than its question. ``ask``: keys -> key -> answer.
     """
 
     def __init__(self, ask: Callable[[set[str]], Mapping[str, T]]) -> None:
@@ -29,7 +29,7 @@ class Batches(Generic[T]):
         self._next: _Batch[T] = _Batch()
 
     def get(self, key: str) -> T | None:
-        """None if there is no answer. Raises what ``ask`` does."""
+        """The answer for a key; None if there is none. Raises what ``ask`` raises."""
         with self._lock:
             batch = self._next
             batch.keys.add(key)
@@ -40,7 +40,7 @@ class Batches(Generic[T]):
         return batch.answers.get(key)
 
     def _ask_for(self, batch: _Batch[T]) -> None:
-        """Nothing, if another one of the batch has asked."""
+        """Asks for the whole batch, unless another caller of it has asked."""
         with self._lock:
             if self._next is not batch:
                 return
@@ -48,6 +48,6 @@ class Batches(Generic[T]):
         try:
             batch.answers = self._ask(batch.keys)
         except Exception as failure:
-            # Everybody's who is in the batch.
+            # Every caller of the batch gets the error.
             batch.failure = failure
             raise

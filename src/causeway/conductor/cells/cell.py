@@ -1,4 +1,4 @@
-"""The conductor of a cell: takes the reports of its computes and writes them down."""
+"""The conductor of a cell: takes the reports of its computes and records them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LOG = logging.getLogger(__name__)
 class CellEndpoint:
     """RPC, on the cell's queue: reports of hosts and of transfers.
 
-    ``database`` gives the cell's database. ``cell_uuid`` is None where it is not known: hosts' names are unique anyway.
-    ``remind``: seconds after which a host is reported to the cloud again; None if reports always arrive.
+    ``database`` returns the cell's database. ``cell_uuid`` may be None if unknown, since names of hosts are unique.
+    ``remind``: seconds until a host is reported to the cloud again; None if reports always arrive.
     """
 
     def __init__(
@@ -87,8 +87,11 @@ class CellEndpoint:
     def _report_returned_host(
         self, context: RequestContext, report: HostReport, there: set[str], forced_down: bool
     ) -> None:
-        """A host that was unreachable, or forced down, or that has guests of servers that are not there, may hold what was
-        evacuated from it or continued without it. Reports it to the cloud until one report has arrived."""
+        """Reports to the cloud, until one report has arrived, a host that may need cleaning.
+
+        That is a host that was unreachable or forced down, or has guests of servers that are elsewhere. It may still have
+        guests that were evacuated from it, or parts of moves that continued without it.
+        """
         last, now = self._heard.get(report.host), time.monotonic()
         was_unreachable = last is None or now - last > self._conf.service_down_time
         was_forced_down = report.host in self._forced_down and not forced_down
@@ -105,14 +108,17 @@ class CellEndpoint:
             self._forced_down.discard(report.host)
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """What a host that starts is to do first. Raises RpcTimeout or DatabaseFailed if it is unknown and matters."""
+        """The orders that a starting host must carry out first.
+
+        Raises RpcTimeout or DatabaseFailed if they are unknown and matter.
+        """
         service = next(iter(hosts.list_services(self._database(), host=host, binary="nova-compute")), None)
         if service is None:
             return []
         try:
             return self._cloud.missed_orders(context, host=host)
         except (errors.RpcTimeout, errors.DatabaseFailed):
-            # It was unreachable for a moment only, and nobody said that it is dead: nothing continued without it.
+            # The host was unreachable for a moment only, and was not fenced: nothing continued without it.
             if hosts.is_up(service, utcnow(), self._conf.service_down_time):
                 return []
             raise
@@ -121,7 +127,7 @@ class CellEndpoint:
         self._cloud.orders_carried_out(context, host=host, ids=ids)
 
     def _looks_for_running(self, host: str) -> bool:
-        """Whether it is time to look for guests that run though their servers are stopped."""
+        """Whether it is time to look for guests that run although their servers are stopped."""
         interval, last, now = self._conf.sync_power_state_interval, self._looked.get(host), time.monotonic()
         if interval < 0 or (last is not None and now - last < interval):
             return False
@@ -131,9 +137,9 @@ class CellEndpoint:
     def _sync_power(
         self, context: RequestContext, database: Database, instance: Instance, report: HostReport, *, looks: bool
     ) -> None:
-        """A guest that stopped by itself makes its server SHUTOFF; one that runs though its server is SHUTOFF is stopped.
+        """Sets a server to SHUTOFF if its guest stopped by itself, and stops a guest that runs although its server is SHUTOFF.
 
-        Work in progress (moves are), and hidden copies, are left alone.
+        Leaves servers with a task (such as moves), and hidden copies, as they are.
         """
         settled = timedelta(seconds=self._conf.report_interval)
         if instance.task_state is not None or instance.hidden:
@@ -150,7 +156,7 @@ class CellEndpoint:
         ran = instance.vm_state in (VmState.ACTIVE, VmState.PAUSED)
         stopped = ran and power_state in (PowerState.SHUTDOWN, PowerState.CRASHED)
         LOG.info("Guest of server %s on %s is %s now", instance.uuid, report.host, power_state.name)
-        # Whoever works on the server since it was read knows better.
+        # An operation that began since the server was read has priority.
         with suppress(errors.StateChanged, errors.ServerNotFound):
             instances.update(
                 database,
@@ -165,7 +171,7 @@ class CellEndpoint:
         try:
             self._cloud.guest_runs(context, instance_uuid=instance.uuid)
         except errors.CausewayError as failure:
-            # Other servers' reports are not held up by it, and the next look finds it again.
+            # The reports of other servers must not fail because of this. The next look finds it again.
             LOG.warning(
                 "Guest of server %s on %s was not stopped: %s %s", instance.uuid, host, failure.message, failure.details
             )
@@ -180,7 +186,7 @@ class CellEndpoint:
         self, context: RequestContext, *, token: MoveToken, progress: LiveProgress
     ) -> float | None:
         uuid = self._cloud.report_live_progress(context, token=token, progress=progress)
-        # As in the field, of its memory alone.
+        # As in the field, the progress of the memory alone.
         percent = 100 - 100 * progress.memory_remaining // progress.memory_total if progress.memory_total else 0
         with suppress(errors.StateChanged, errors.ServerNotFound):
             instances.update(

@@ -1,8 +1,8 @@
-"""Listens on the queues of cells: of those that are there, and of those that are made meanwhile.
+"""Listens on the queues of cells, including cells that are made later.
 
-On each there are two topics. On ``cell_conductor`` computes report: for cells whose conductor this one is. On
-``super_conductor`` conductors of single cells hand up what the API database is to know, and computes send answers that come
-late: for all cells.
+Each has two topics. On ``cell_conductor``, computes report: this conductor listens there for its own cells. On
+``super_conductor``, conductors of single cells pass on what belongs into the API database, and computes send late answers: this
+conductor listens there for all cells.
 """
 
 from __future__ import annotations
@@ -29,29 +29,32 @@ from causeway.rpc.server import RpcServer
 LOG = logging.getLogger(__name__)
 
 THREADS = 16
-# Seconds that one look waits for the queues and databases of cells; unreachable ones continue alone.
+# Seconds for which one look waits for the queues and databases of cells. The work for unreachable ones continues.
 PATIENCE = 10.0
 
 
 class CellQueues:
-    """Servers for the queue of each cell. ``names``: of the cells whose computes report here, or their uuids; None: all cells."""
+    """Servers for the queue of each cell.
+
+    ``names``: names or uuids of the cells whose computes report here; None for all cells.
+    """
 
     def __init__(self, services: ConductorServices, names: Collection[str] | None, conductor: ConductorClient) -> None:
         self._services = services
         self._conductor = conductor
-        # Of all cells: what bounds the writes is one database.
+        # One for all cells, because it limits the writes to one database.
         self._transfers = Transfers(services.api)
         self._names = None if names is None else frozenset(names)
         self._lock = threading.Lock()
-        # (cell, its queue's URL) -> who listens there, or is about to
+        # (cell, its queue's URL) -> the servers that listen there, or are being started
         self._servers: dict[tuple[str, str], list[RpcServer]] = {}
-        # cells that others are conductors of, and whose hosts were not looked for yet
+        # cells of other conductors whose hosts were not mapped yet
         self._unmapped: set[str] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="conductor-cells", daemon=True)
 
     def start(self) -> None:
-        """Listens, when this returns, to all whose queues answer in time; to others when they do; and looks for new ones."""
+        """Listens to all cells whose queues answer in time, and to others as soon as they answer. Looks for new cells."""
         self.look()
         self._thread.start()
 
@@ -65,14 +68,14 @@ class CellQueues:
         _stop(servers)
 
     def look(self) -> None:
-        """Begins to listen to cells that are new or have another queue, and ends it for those that are gone."""
+        """Begins to listen to cells that are new or have another queue, and stops listening to deleted ones."""
         wanted = {(cell.uuid, cell.transport_url): cell for cell in self._services.cells.mappings(cell0=False)}
         with self._lock:
             gone = [self._servers.pop(key) for key in self._servers.keys() - wanted.keys()]
             new = sorted(wanted.keys() - self._servers.keys())
         for servers in gone:
             threading.Thread(target=_stop, args=(servers,), name="conductor-cell-gone", daemon=True).start()
-        # The URL has a password, which no log line is to show.
+        # The URL has a password, which must not be logged.
         work = {f"{cell}/{crc32(url.encode()):x}": partial(self._listen, wanted[cell, url]) for cell, url in new}
         self._services.by_cell("Listening to the queue").each(work, PATIENCE)
 
@@ -94,7 +97,7 @@ class CellQueues:
         with self._lock:
             is_wanted = self._servers.get(key) is servers
         if not is_wanted:
-            # It took so long that the cell is gone, or the conductor stops.
+            # This took so long that the cell was deleted, or the conductor stops.
             _stop(servers)
 
     def _servers_of(self, cell: CellMapping) -> list[RpcServer]:
@@ -121,12 +124,12 @@ class CellQueues:
             except errors.CausewayError as failure:
                 LOG.warning("Cells can't be looked for: %s %s", failure.message, failure.details)
             except Exception:
-                # The boundary of the thread: without it cells that are made later would have no conductor.
+                # The boundary of the thread: if it ended, cells that are made later would have no conductor.
                 LOG.exception("Cells can't be looked for")
             pause = self._services.cells.max_age
 
     def _map_hosts(self) -> None:
-        """Of cells that are down: later."""
+        """Maps the hosts of cells that others are conductors of. A cell that is down is tried again later."""
         with self._lock:
             work = {cell_uuid: partial(self._map_hosts_of, cell_uuid) for cell_uuid in self._unmapped}
         self._services.by_cell("Looking for the hosts").each(work, PATIENCE)

@@ -1,7 +1,7 @@
-"""What the reports of a cell's computes mean for the API database: where hosts are, how far transfers have come.
+"""Records what a cell's computes report in the API database: where hosts are, and the progress of transfers.
 
-A conductor that does both jobs calls this itself. The conductor of one cell has no API database: it asks a super conductor
-to, over the cell's queue (`causeway.rpc.super_conductor`).
+A conductor of cells that is also super conductor calls this directly. The conductor of one cell has no API database: it calls a
+super conductor over the cell's queue (`causeway.rpc.super_conductor`).
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ LOG = logging.getLogger(__name__)
 
 
 class CloudRecords(Protocol):
-    """What the conductor of a cell needs of the cloud."""
+    """What the conductor of a cell needs from the cloud's records."""
 
     def map_host(self, context: RequestContext, *, host: str) -> None:
-        """Notes in which cell a host is. Raises Conflict, if it can say so at once, if another cell has one of this name."""
+        """Records the cell of a host. Raises Conflict, if known at once, if another cell has a host of this name."""
 
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
-        """A host was unreachable, or has guests of servers that are not there: what continued without it is cleaned up there."""
+        """A host was unreachable, or has guests of servers that are elsewhere: cleans up what continued without it."""
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """What a host is to do before anything else: the orders that it missed while it was dead."""
+        """The orders that a host missed while it was dead. It must carry them out before anything else."""
 
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
-        """They are done."""
+        """Notes that a host has carried out these missed orders."""
 
     def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
-        """A guest runs though its server is stopped: it is stopped, unless somebody has begun something with the server."""
+        """A guest runs although its server is stopped: stops it, unless an operation on the server has begun."""
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
-        """Raises Cancelled, StateChanged or TakenOver if the transfer is not wanted any more."""
+        """Records progress. Raises Cancelled, StateChanged or TakenOver if the transfer is no longer wanted."""
 
     def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> str:
-        """Notes it at the migration, and returns the server's uuid. Raises what `report_progress` does."""
+        """Records progress in the migration. Returns the server's uuid. Raises what `report_progress` raises."""
 
     def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:
-        """Bytes a second that a transfer may have; None: nobody says."""
+        """Bytes a second that a transfer may use; None if there is no limit."""
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move is late."""
 
 
 class CloudEndpoint:
-    """`CloudRecords` of one cell on the API database; RPC, on the cell's queue."""
+    """`CloudRecords` of one cell on the API database; RPC on the cell's queue."""
 
     def __init__(
         self, services: ConductorServices, cell_uuid: str, conductor: ConductorClient, transfers: Transfers
@@ -90,7 +90,7 @@ class CloudEndpoint:
             self._conductor.clean_evacuated(context, host=host)
 
     def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
-        """As in the field: the server's user wanted it stopped, or stopped it; whoever started the guest did not ask us."""
+        """Stops the guest, as in the field: the user wants the server stopped, and the guest was not started through the API."""
         cell, database = self._services.cells.of_server(instance_uuid)
         if cell.uuid != self._cell_uuid:
             return
@@ -138,7 +138,7 @@ class CloudEndpoint:
 
 
 def map_hosts(services: ConductorServices, cell_uuid: str) -> None:
-    """Maps the hosts that came to a cell while no super conductor listened. Raises DatabaseFailed."""
+    """Maps hosts that were added to a cell while no super conductor listened. Raises DatabaseFailed."""
     known = cell_records.hosts(services.api)
     for node in hosts.list_nodes(services.cells.database(cell_uuid)):
         if known.get(node.host) == cell_uuid:

@@ -1,8 +1,8 @@
-"""What hosts report of transfers: answered at once, and written down together.
+"""The progress that hosts report of transfers: answers each report at once, and writes them together.
 
-However many transfers are under way, the API database is written to at most twice a second, `MOST_ROWS` rows in the mean; the
-more there are, the more seldom each is written. What was not written when the process dies is lost: it is only shown, and hosts
-report again. The outcome of a transfer comes with its order, not from here.
+However many transfers are under way, the API database gets at most two writes a second, with `MOST_ROWS` rows a second on
+average; the more transfers there are, the less often each is written. Unwritten progress is lost when the process dies. That does
+no harm: it is only shown, and hosts report again. The outcome of a transfer is in the answer to its order.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
-# Seconds from one write to the next.
+# The least number of seconds from one write to the next.
 LEAST_PAUSE = 0.5
-# Rows written in a second, in the mean.
+# Rows written in a second, on average.
 MOST_ROWS = 200
 
 
@@ -37,7 +37,7 @@ def _later(pause: float, work: Callable[[], None]) -> None:
 
 
 class Transfers:
-    """``now``: a clock in seconds; ``later``: has something done in so many seconds."""
+    """``now``: a clock in seconds; ``later``: calls a function after so many seconds."""
 
     def __init__(
         self,
@@ -58,10 +58,10 @@ class Transfers:
         self._not_before = now()
 
     def report(self, token: MoveToken, done: int, total: int, counters: dict[str, int] | None = None) -> str:
-        """Notes how far the transfer of the step that runs has come; nothing, if it has ended, or is another owner's by now.
+        """Notes the progress of the transfer in the running step, unless the step has ended or has another owner by now.
 
-        Returns the server's uuid. Raises Cancelled, StateChanged (it is to be deleted) or TakenOver if nobody wants the
-        transfer any more; DatabaseFailed if that is unknown.
+        Returns the server's uuid. Raises Cancelled, StateChanged (the server is being deleted) or TakenOver if the transfer is no
+        longer wanted; DatabaseFailed if that is unknown.
         """
         move = ordered_moves.wanted(self._moves.get(token.move_id), token)
         at_hand = ordered_moves.attempt_of(move, token)
@@ -70,7 +70,7 @@ class Transfers:
         return str(move.instance_uuid)
 
     def rate_of(self, token: MoveToken) -> float | None:
-        """Bytes a second that a transfer may have now: its share of what its drain may; None: as fast as it goes."""
+        """Bytes a second that a transfer may use now: its share of its drain's rate; None if there is no limit."""
         return self._rates.get(token.move_id)
 
     def _note(self, report: Report) -> None:
@@ -91,8 +91,8 @@ class Transfers:
         try:
             ordered_moves.write(self._api, reports)
         except (errors.DatabaseFailed, sa.exc.IntegrityError) as failure:
-            # Nobody's transfer fails because it can't be shown how far it has come.
-            LOG.warning("How far %d transfers have come was not written: %s", len(reports), failure)
+            # A transfer must not fail because its progress can't be shown.
+            LOG.warning("The progress of %d transfers was not written: %s", len(reports), failure)
         finally:
             pause = max(LEAST_PAUSE, len(reports) / MOST_ROWS)
             with self._lock:

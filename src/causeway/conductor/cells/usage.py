@@ -1,7 +1,7 @@
-"""What of a host is used, by the records of its cell: as Placement has it, also while servers move.
+"""The usage of a host according to the records of its cell. It agrees with Placement, also while servers move.
 
-A server that moves uses both of its hosts: the source with its old flavor and the target with the new one, from the moment
-the target is prepared until confirm or revert. Each cell's records show what is used of its own hosts.
+A moving server uses both of its hosts, the source with its old flavor and the target with the new one, from the preparation of
+the target until confirm or revert. Each cell's records show the usage of its own hosts.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _MB_PER_GB = 1024
 
 
 def note_usage(node: ComputeNode, records: Iterable[Instance], cell_uuid: str | None) -> None:
-    """Sets the node's used VCPUs, memory and disk. ``records``: the servers on it, and those that move.
+    """Sets the node's used VCPUs, memory and disk. ``records``: the servers on it, and those that move to or from it.
 
-    Without ``cell_uuid`` hosts are distinguished by their names alone, which are unique over all cells.
+    Without ``cell_uuid``, hosts are distinguished only by their names, which are unique across cells.
     """
     node.vcpus_used = node.memory_mb_used = node.local_gb_used = 0
     for record in records:
@@ -31,7 +31,7 @@ def note_usage(node: ComputeNode, records: Iterable[Instance], cell_uuid: str | 
 
 
 def flavors_on(record: Instance, host: str, cell_uuid: str | None) -> list[Flavor]:
-    """The flavors that a server takes of a host of this cell: none, one, or both if it is resized on its host."""
+    """The flavors of a server that count on a host of this cell: none, one, or both if it is resized on its host."""
     context = record.migration_context
     if context is None or (context.source_host is None and context.dest_host is None):
         return [record.flavor] if record.host == host else []

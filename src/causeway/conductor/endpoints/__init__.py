@@ -1,1 +1,1 @@
-"""What the API and others ask of the super conductor, apart from operations, which are in the journal."""
+"""RPC of the super conductor for the API and others, except operations, which are in the journal."""

@@ -1,4 +1,4 @@
-"""The audit, where everything that it asks can be reached."""
+"""Runs the audit here, because the super conductor reaches everything that the audit asks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where a server could be moved to, and why not elsewhere: a dry run of the scheduler and of the hosts' checks.
 
-Nothing is written, claimed, bound or connected. Only hosts that pass the scheduler are asked, the best first, a bounded number
-of them at the same time, each for a bounded time.
+Nothing is written, claimed, bound or connected. Only hosts that pass the scheduler are asked, the best first, a limited number
+at the same time, each for a limited time.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class CandidatesEndpoint:
     def _contents(
         self, context: RequestContext, instance: Instance, devices: list[BlockDevice], cell_uuid: str
     ) -> MoveContents:
-        """What is to be moved; the host is asked how much it is."""
+        """What would be moved. Asks the host how large it is."""
         contents = MoveContents(
             disk_bytes=None,
             disk_gb=instance.flavor.ephemeral_gb + (0 if is_volume_backed(devices) else instance.flavor.root_gb),
@@ -144,7 +144,7 @@ class CandidatesEndpoint:
         found: list[MoveCandidate],
         check_memory: MemoryCheck | None,
     ) -> None:
-        """Asks the best of the fitting hosts what they would say; notes it in them."""
+        """Asks the best of the fitting hosts to check the server, and notes their answers in ``found``."""
         fitting = [candidate for candidate in found if candidate.fits]
         limit: int = self._services.conf.moves.explain_checked_hosts
         for candidate in fitting[limit:]:
@@ -180,8 +180,10 @@ class CandidatesEndpoint:
         cell_uuid: str,
         can: dict[str, Any],
     ) -> MemoryCheck | None:
-        """candidate -> how a live migration would bring the guest there; None: it has no memory to be kept. ``can``: what the
-        hypervisor of its host can do."""
+        """Returns a check of how a live migration would bring the guest to a candidate; None if it has no memory to keep.
+
+        ``can``: capabilities of the hypervisor of its host.
+        """
         if instance.vm_state not in _WITH_MEMORY:
             return None
         services, here = self._services, instance.host or ""
@@ -213,7 +215,7 @@ class CandidatesEndpoint:
         return seconds
 
     def _port_checks(self, context: RequestContext, instance: Instance) -> Callable[[str], PreCheck]:
-        """host -> whether its ports could be bound there; the network service knows for certain only when they are."""
+        """host -> whether the server's ports could be bound there. It is certain only when they are bound."""
         if not instance.network_info:
             return lambda _host: PreCheck("ports", True, "no ports")
         network = self._services.network
@@ -255,7 +257,7 @@ def candidate_of(verdict: HostVerdict, source_cell: str) -> MoveCandidate:
 
 
 def heed_checks(explanation: Explanation, found: list[MoveCandidate]) -> None:
-    """A host whose own check says no does not fit: a move would try the next one. ``found`` are those of ``explanation``."""
+    """Marks hosts whose own check refused as not fitting: a move would try the next one. ``found``: those of ``explanation``."""
     for verdict, candidate in zip(explanation.hosts, found, strict=True):
         failed = [check for check in candidate.checks if check.passed is False]
         if not candidate.fits or not failed:
@@ -290,7 +292,7 @@ def _travel(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
 
 
 def _memory(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
-    """Of a resize or cold migration, and of what would keep it."""
+    """What happens to the guest's memory in a resize or cold migration, and which moves would keep it."""
     if instance.vm_state not in _WITH_MEMORY:
         return ""
     kept = "a live migration keeps it inside the cell, while the server runs"

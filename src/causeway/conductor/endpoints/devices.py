@@ -1,4 +1,4 @@
-"""Attaches, whose end the API waits for: begun and carried out by the conductor that is asked."""
+"""Attaches. The API waits for their end, so the conductor that is called carries them out itself."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DevicesEndpoint:
         return msgspec.convert(done.data["vif"], Vif)
 
     def _carry_out(self, context: RequestContext, recipe: str, instance_uuid: str, memory: Any) -> Operation:
-        """Raises why the server does not get what was asked for. Then it is undone, now or as soon as that can be done."""
+        """Carries out an attach. If it fails, raises the reason; the attach is undone now or as soon as possible."""
         move = operation_of(context, instance_uuid, recipe, memory)
         observer = self._engine.environment.observer
         with observer.working_on(context, move.id):
@@ -66,11 +66,11 @@ class DevicesEndpoint:
         raise (
             errors.from_wire(saga.error)
             if saga.error
-            else errors.Interrupted("The service was stopped while it did this: it is undone.")
+            else errors.Interrupted("The service was stopped while it did this. What it did is undone.")
         )
 
     def _require_server(self, uuid: str) -> None:
-        """Bug 1944787: a server that was deleted meanwhile is not found, whatever failed because of that."""
+        """Raises ServerNotFound if the server was deleted meanwhile, whatever error that caused (bug 1944787)."""
         _cell, database = self._services.cells.of_server(uuid)
         if instances.find(database, uuid, with_tags=False) is None:
             raise errors.ServerNotFound(uuid)

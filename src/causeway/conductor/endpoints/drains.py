@@ -1,4 +1,4 @@
-"""Drains: what would happen, and that something was asked of one."""
+"""Plans drains, and has them looked at after a request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from causeway.parts.services import ConductorServices
 
 
 class DrainsEndpoint:
-    """RPC: plan_drain, look_at_drains. ``look``: has the drains looked at soon, and returns at once."""
+    """RPC: plan_drain, look_at_drains. ``look``: starts a look at the drains soon, and returns at once."""
 
     def __init__(self, services: ConductorServices, look: Callable[[], None]) -> None:
         self._services = services

@@ -1,4 +1,4 @@
-"""External events on their way from the API to hosts; and what a conductor does about them itself."""
+"""Passes external events from the API to hosts, and acts on those that concern the records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class EventsEndpoint:
         self._services = services
 
     def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
-        # First those who wait: for them it is urgent.
+        # First the hosts, where guests may be waiting.
         for each in hosts:
             self._services.computes(each.cell_uuid).external_instance_events(context, each.host, events=each.events)
         for uuid in sorted({event.server_uuid for each in hosts for event in each.events if event.name == CHANGED}):
@@ -31,7 +31,7 @@ class EventsEndpoint:
             shown_ports.refresh(self._services, uuid)
         except errors.CausewayError as failure:
             LOG.warning(
-                "What is shown of the ports of server %s is as old as before: %s %s",
+                "The ports shown for server %s were not updated: %s %s",
                 uuid,
                 failure.message,
                 failure.details,

@@ -1,4 +1,4 @@
-"""Images that hosts of an aggregate are to have before anybody makes a server from them."""
+"""Has the hosts of an aggregate cache images before servers are made from them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SKIPPED, ERROR = "skipped", "error"
 
 
 class ImageCachingEndpoint:
-    """RPC: cache_images. Nothing waits for its end; notifications show how far it is."""
+    """RPC: cache_images. Nothing waits for its end; notifications show the progress."""
 
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
 
     def cache_images(self, context: RequestContext, *, aggregate_id: int, image_ids: list[str]) -> None:
-        """`[image_cache] precache_concurrency` hosts at a time; those that are down are skipped."""
+        """Asks `[image_cache] precache_concurrency` hosts at a time. Skips hosts that are down."""
         services = self._services
         aggregate = aggregates.get(services.api, aggregate_id)
         done = itertools.count(1)
@@ -47,7 +47,7 @@ class ImageCachingEndpoint:
         _log(aggregate, image_ids)
 
     def _on_host(self, context: RequestContext, host: str, image_ids: list[str]) -> dict[str, str]:
-        """image -> what became of it on a host."""
+        """image -> the outcome on a host."""
         services = self._services
         try:
             cell_uuid = cell_records.cell_of_host(services.api, host)

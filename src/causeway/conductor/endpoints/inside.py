@@ -1,4 +1,4 @@
-"""What users want of guests themselves: what is counted of them, their consoles, a dump of memory, another password."""
+"""Requests to guests themselves: diagnostics, consoles, crash dumps, passwords."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from causeway.store.cell import instances
 
 
 class InsideEndpoint:
-    """RPC: diagnostics, consoles, crash dumps, passwords. The API has looked at the server's state."""
+    """RPC: diagnostics, consoles, crash dumps, passwords. The API has checked the server's state."""
 
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
@@ -50,7 +50,7 @@ class InsideEndpoint:
         notify(services, context, instance, action, "end")
 
     def set_admin_password(self, context: RequestContext, *, instance_uuid: str, password: str) -> None:
-        """Whoever asked waits for it; the task is over either way."""
+        """Sets the password while the requester waits. The server's task ends in any case."""
         services, action = self._services, server_actions.CHANGE_PASSWORD
         cell, database = services.cells.of_server(instance_uuid)
         instance = instances.get(database, instance_uuid)

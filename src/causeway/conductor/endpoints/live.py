@@ -1,4 +1,4 @@
-"""Forces or aborts a live migration that is running: orders for its source's hypervisor that can't wait."""
+"""Forces or aborts a running live migration, by urgent orders to its source's hypervisor."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Order = Callable[[ComputeClient, MoveToken, str], None]
 
 
 class LiveEndpoint:
-    """RPC: live_migration_abort, live_migration_force_complete. The API has looked for it, and recorded the action."""
+    """RPC: live_migration_abort, live_migration_force_complete. The API has found the migration, and recorded the action."""
 
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
 
     def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:
-        """That nobody wants it any more is in the journal: this only has its source hear of it soon."""
+        """Informs the source soon. The journal already says that the migration is cancelled."""
 
         def abort(computes: ComputeClient, token: MoveToken, host: str) -> None:
             computes.live_migration_abort(context, host, token=token, instance_uuid=instance_uuid)
@@ -61,7 +61,7 @@ class LiveEndpoint:
                     order(services.computes(migration.source_cell or cell.uuid), token, host)
                 self._notify(context, instance, what, "end", host)
         except errors.CausewayError as failure:
-            # It is in the history. One that is to end learns it from the answer to its next report, too.
+            # The history has the request. An aborted migration also learns of it from the answer to its next report.
             LOG.warning("%s of live migration %s: %s %s", what, migration_uuid, failure.message, failure.details)
 
     def _token(self, migration_uuid: str) -> MoveToken | None:

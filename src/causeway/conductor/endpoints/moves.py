@@ -1,4 +1,4 @@
-"""Moves: asked for by the API, run by the keeper."""
+"""Moves: requested by the API, run by the keeper."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MovesEndpoint:
 
 
 class MoveCallers:
-    """What follows the end of a move, and what becomes of requests that nobody accepted."""
+    """Handles ends of moves, and requests that were never accepted."""
 
     def __init__(self, services: ConductorServices, conductor: ConductorClient) -> None:
         self._services = services
@@ -54,13 +54,13 @@ class MoveCallers:
         self._conductor.take_over_move(context, move_id=saga_id)
 
     def saga_ended(self, context: RequestContext, saga: Operation) -> None:  # noqa: ARG002
-        """Runs what waited for this one's end: a confirm or revert, or the server's delete."""
+        """Runs operations that waited for this one's end: a confirm or revert, or the server's delete."""
         is_deleted = saga.recipe == operations.DELETE and saga.state is SagaState.DONE
         if not is_deleted and saga.recipe not in operations.OF_DEVICES:
             run_waiting(self._services, saga.instance_uuid)
 
     def check_proposed(self, sagas: list[Operation], run: Callable[[Operation], None]) -> None:
-        """What has to be asked in cells is asked on threads of those cells."""
+        """Asks each cell on a thread of its own."""
         proposed: dict[Hashable, list[Operation]] = defaultdict(list)
         for move in sagas:
             proposed[_cells_of(move)].append(move)
@@ -68,27 +68,30 @@ class MoveCallers:
             self._checks.start(cells, partial(self._check, moves, run))
 
     def _check(self, moves: list[Operation], run: Callable[[Operation], None]) -> None:
-        """Removes requests from the journal that their API has not accepted within a lease; runs those that it just has."""
+        """Deletes requests that their API has not accepted within a lease from the journal.
+
+        Runs those that it has just accepted.
+        """
         for move in moves:
             if self._services.stopping.is_set():
                 return
             try:
                 context = context_of(move)
                 discard = partial(discard_prepared, self._services, context, move)
-                # Its API died before it accepted the request, or could not; one that is only slow begins again.
+                # The API died before it accepted the request, or could not. If it is only slow, it begins again.
                 if delete_if_refused(self._services.api, self._services.cells, move, discard):
                     LOG.info("Operation %s was never accepted: server %s is as it was", move.id, move.instance_uuid)
                     self.saga_ended(context, move)
                 else:
                     run(move)
             except errors.DatabaseFailed:
-                # The others' would fail alike, each after its time: they are looked at again.
+                # The rest would fail alike, each after a timeout. Later looks try them again.
                 raise
             except errors.CausewayError as failure:
                 LOG.warning("Operation %s was not resumed: %s %s", move.id, failure.message, failure.details)
 
 
 def _cells_of(move: Operation) -> Hashable:
-    """The cells in which a request may have left something."""
+    """The cells in which a request may have written something."""
     chosen = move.data.get("selection") or {}
     return move.data.get("source_cell"), chosen.get("cell_uuid")

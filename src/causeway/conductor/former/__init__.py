@@ -1,1 +1,1 @@
-"""What APIs and conductors of the former release ask for, or have left: it becomes operations of the journal."""
+"""Turns requests and unfinished work of the previous release into operations of the journal."""

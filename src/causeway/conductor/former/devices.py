@@ -1,6 +1,7 @@
-"""Attaches and detaches that the former release asks for, or has left: they become operations of the journal.
+"""Turns attaches and detaches of the previous release into operations of the journal.
 
-It kept them in a table of their cell. What it left unfinished is undone: an attach by detaching what the server may have of it.
+That release kept them in a table of their cell. An attach that it left unfinished is undone by detaching what the server may
+have.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class FormerDevicesEndpoint:
 
 
 def adopt(services: ConductorServices, requests: RequestServices, database: Database, change: DeviceChange) -> None:
-    """Undoes, or completes, what a conductor of the former release left in the middle."""
+    """Undoes or completes what a conductor of the previous release left unfinished."""
     if not device_changes.is_left(database, change):
         return
     LOG.warning("Server %s was left in %s by an older release: it is settled", change.instance_uuid, change.what)
@@ -114,7 +115,7 @@ def _needed(
         present = block_devices.of_instance(database, uuid)
         mapping = next((each for each in present if each.volume_id == resource_id), None)
         if change.what == operations.ATTACH_VOLUME and mapping is not None and mapping.connection_info is not None:
-            # It was written down that it had ended.
+            # Its end was recorded.
             return []
         return [(operations.DETACH_VOLUME, volumes.DetachMemory(resource_id))]
     if change.what == operations.DETACH_INTERFACE:

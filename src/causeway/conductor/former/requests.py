@@ -1,4 +1,4 @@
-"""Operations that APIs of the previous release ask for: they have set the task, and written nothing to the journal."""
+"""Operations requested by APIs of the previous release, which set the task and write nothing to the journal."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class FormerRequestsEndpoint:
         memory: Any,
         migration: Migration | None = None,
     ) -> None:
-        """Nothing, if the server has another task by now."""
+        """Begins an operation, unless the server has another task by now."""
         services = self._services
         try:
             _cell, database = services.cells.of_server(instance_uuid)

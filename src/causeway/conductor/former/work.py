@@ -1,4 +1,4 @@
-"""Builds and deletes that the previous release began, and wrote to no journal: each becomes an operation."""
+"""Turns builds and deletes that the previous release began without a journal into operations."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from causeway.store.database import Database
 
 
 def build(services: ConductorServices, request: BuildRequest) -> str | None:
-    """The id of the operation that builds a server from here on; None if another conductor was quicker."""
+    """Writes an operation that continues a build. Returns its id; None if another conductor was quicker."""
     kept = Requester(request.requester, request.sealed_token)
     context = requesters.context_of(services.conf, kept, request.instance_uuid)
     if context is None:
-        # A still older version wrote it: its user is known, and has no rights but those that the build needs anyway.
+        # A still older version wrote the request, without its context. The user is known, and gets only the rights that a build
+        # needs.
         instance = request.instance
         context = RequestContext(user_id=instance.user_id, project_id=instance.project_id, overwrite=False)
         kept = Requester(context.without_tokens())
@@ -36,7 +37,7 @@ def build(services: ConductorServices, request: BuildRequest) -> str | None:
 
 
 def delete(services: ConductorServices, context: RequestContext, instance: Instance) -> str | None:
-    """The id of the operation that deletes a server from here on; None if there is one."""
+    """Writes an operation that continues a delete. Returns its id; None if there is one already."""
     asked = of_deletion(services.cells, context, instance.uuid)
     move = operation_of(asked, instance.uuid, operations.DELETE, DeleteMemory())
     if _is_in_journal(services.api, instance.uuid):

@@ -1,1 +1,1 @@
-"""What a conductor does from time to time, and what it takes up that others left."""
+"""The periodic work of a conductor, and the recovery of work that other conductors left."""

@@ -1,6 +1,6 @@
-"""Confirms resizes that nobody confirmed or reverted within ``resize_confirm_window``.
+"""Confirms resizes that no user confirmed or reverted within ``resize_confirm_window``.
 
-By the conductor, so it works across cells without a compute asking for anything.
+The conductor does this, so it works across cells and needs no compute to ask.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ INTERVAL = 60.0
 
 
 def interval(services: ConductorServices) -> float:
-    """0 if resizes wait for their users for ever."""
+    """Seconds between two looks; 0 if resizes wait for their users for ever."""
     return min(INTERVAL, float(services.conf.resize_confirm_window))
 
 
 class AutoConfirm:
-    """Asks for the confirm of every migration that waits for longer than the window.
+    """Requests the confirm of every migration that has waited for longer than the window.
 
-    It waits, and fails nothing, while a host that the confirm needs is down; and an hour after a confirm that failed.
+    It waits while a host that the confirm needs is down, and for an hour after a confirm that failed.
     """
 
     def __init__(self) -> None:
-        #: migrations that wait for their hosts: it was logged why
+        #: migrations that wait, and whose reason was logged
         self._logged: set[str] = set()
 
     def __call__(self, services: ConductorServices, conductor: ConductorClient) -> None:
@@ -61,17 +61,17 @@ class AutoConfirm:
         services.by_cell("Confirming resizes").each(work, services.cells.timeout)
 
     def _of_cell(self, services: ConductorServices, conductor: ConductorClient, waiting: list[Migration]) -> None:
-        """Those of servers of one cell."""
+        """Confirms migrations of servers of one cell."""
         for migration in waiting:
             if services.stopping.is_set():
                 return
             try:
                 self._confirm(services, conductor, migration)
             except errors.DatabaseFailed:
-                # The others' would fail alike, each after its time: they come with the next look.
+                # The rest would fail alike, each after a timeout. The next look tries them.
                 raise
             except errors.CausewayError as failure:
-                LOG.info("Migration %s is not confirmed by itself: %s", migration.uuid, failure.message)
+                LOG.info("Migration %s is not confirmed automatically: %s", migration.uuid, failure.message)
 
     def _confirm(self, services: ConductorServices, conductor: ConductorClient, migration: Migration) -> None:
         _cell, database = services.cells.of_server(migration.instance_uuid)
@@ -84,4 +84,4 @@ class AutoConfirm:
             request_confirm(Requests(services.conf, services.api, services.cells, conductor), admin_context(), instance)
         elif migration.uuid not in self._logged:
             self._logged.add(migration.uuid)
-            LOG.warning("Migration %s waits to be confirmed by itself: %s", migration.uuid, obstacle)
+            LOG.warning("Migration %s waits for its automatic confirm: %s", migration.uuid, obstacle)

@@ -1,4 +1,4 @@
-"""Removes servers from their hosts that were shelved for ``shelved_offload_time`` seconds."""
+"""Offloads servers that have been shelved for ``shelved_offload_time`` seconds."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from causeway.rpc.conductor import ConductorClient
 
 
 def interval(services: ConductorServices) -> float:
-    """0 if servers are offloaded at once, or never."""
+    """Seconds between two looks; 0 if servers are offloaded at once, or never."""
     return float(services.conf.shelved_poll_interval) if services.conf.shelved_offload_time > 0 else 0.0
 
 
 def offload_shelved(services: ConductorServices, conductor: ConductorClient) -> None:
-    """Asks for the offloading of every server that is shelved for longer than that, in every cell that answers."""
+    """Requests the offload of every server that has been shelved for longer, in every cell that answers."""
     asks = Requests(services.conf, services.api, services.cells, conductor)
 
     def offload(instance: Instance, cell_uuid: str) -> None:

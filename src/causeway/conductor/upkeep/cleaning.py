@@ -1,6 +1,6 @@
-"""Hosts that are up, and on which something is left, clean it: what failed there, or could not be done yet, when they came back.
+"""Sends hosts that are up the cleanups that failed, or were not possible, when they came back.
 
-Every conductor looks from time to time. While nothing is left anywhere a look is one statement.
+Every conductor looks from time to time. While there are no cleanups, a look is one statement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from causeway.store.database import utcnow
 
 
 def look(services: ConductorServices) -> None:
-    """Has each of them asked, on a thread of its own: neither a host nor a cell that hangs holds up another."""
+    """Asks each host on a thread of its own, so that no host or cell that hangs delays another."""
     waiting: dict[str, set[str]] = defaultdict(set)
     for host, cell_uuid in cleanups.hosts(services.api, evacuation=EVACUATION, evacuated=MigrationStatus.DONE):
         waiting[cell_uuid].add(host)
@@ -32,7 +32,7 @@ def _look_in(services: ConductorServices, cell_uuid: str, waiting: set[str]) -> 
     """Raises DatabaseFailed."""
     now, down_time = utcnow(), services.conf.service_down_time
     for service in hosts.list_services(services.cells.database(cell_uuid), binary=BINARY):
-        # One that was forced down may not be there, and nobody sends it anything.
+        # A host that was forced down may not exist, so nothing is sent to it.
         if service.host in waiting and hosts.is_up(service, now, down_time):
             clean = partial(EvacuatedEndpoint(services).clean_evacuated, admin_context(), host=service.host)
             services.by_cell("Cleaning hosts").start(f"{cell_uuid}, host {service.host}", clean)

@@ -1,4 +1,4 @@
-"""Cleaning up when a host comes back from which servers were evacuated (`causeway.operations.evacuate`)."""
+"""Cleans a host that comes back after servers were evacuated from it (`causeway.operations.evacuate`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class EvacuatedEndpoint:
         if instance is not None and (instance.host != host or instance.deleted):
             computes = services.computes(migration.source_cell or "")
             if computes.inspect_instance(context, host, instance_uuid=uuid).power_state is PowerState.RUNNING:
-                # Before anything else: it may run at its new host, too.
+                # Before anything else: the guest may run on its new host too.
                 computes.power_off_instance(context, host, instance=instance)
             if instance.host is not None and not instance.deleted:
                 there = computes.inspect_instance(context, instance.host, instance_uuid=uuid)
@@ -53,7 +53,7 @@ class EvacuatedEndpoint:
                         f"Server {uuid} is not where it was evacuated to.", details=f"host {instance.host}: {there}"
                     )
             LOG.warning("Host %s is back: what server %s left there when it was evacuated is removed", host, uuid)
-            # Its ports and volumes are in use elsewhere: nothing but the guest and its disks goes.
+            # Its ports and volumes are in use elsewhere, so only the guest and its disks are destroyed.
             computes.destroy_instance(
                 context, host, instance=dataclasses.replace(instance, network_info=[]), block_devices=[]
             )

@@ -1,4 +1,4 @@
-"""Servers that have been in a state for so long that something is to be done about them."""
+"""Finds servers that have been in a state for too long, and acts on them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def each_overdue(
     since: str,
     seconds: float,
 ) -> None:
-    """Calls ``act`` with each server that is in ``state``, has no task, and came there ``seconds`` ago, and with its cell.
+    """Calls ``act`` with each server that entered ``state`` at least ``seconds`` ago and has no task, and with its cell.
 
-    In every cell that answers. ``since``: in the system metadata, when it came there. What can't be done now is done at the
-    next look.
+    Looks in every cell that answers. ``since``: the key of the system metadata that has the time of the entry. If ``act`` fails,
+    the next look tries again.
     """
     before = utcnow() - timedelta(seconds=seconds)
     table = instances.TABLE
@@ -45,7 +45,7 @@ def each_overdue(
             try:
                 act(instance, cell_uuid)
             except (errors.StateChanged, errors.ServerNotFound):
-                # Its user, or another conductor, was first.
+                # Its user or another conductor was quicker.
                 continue
             except errors.CausewayError as failure:
                 LOG.warning("%s: server %s is left for later: %s", what, instance.uuid, failure.message)

@@ -1,4 +1,4 @@
-"""What a conductor looks for from time to time. Every conductor does: whoever finds something first has it."""
+"""Periodic looks of a conductor. All conductors look, and the first one to find something acts on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Periodic:
-    """Calls ``look`` every ``interval`` seconds on a thread of its own, and when it is woken; never, if the interval is 0."""
+    """Calls ``look`` on its own thread every ``interval`` seconds, and when it is woken; never if the interval is 0."""
 
     def __init__(self, name: str, interval: float, look: Callable[[], None], stopping: threading.Event) -> None:
         self.look = look
@@ -27,7 +27,7 @@ class Periodic:
             self._thread.start()
 
     def wake(self) -> None:
-        """Has it look now."""
+        """Has the thread look now."""
         self._woken.set()
 
     def stop(self) -> None:
@@ -47,5 +47,5 @@ class Periodic:
             except errors.CausewayError as failure:
                 LOG.warning("%s could not look: %s %s", self._name, failure.message, failure.details)
             except Exception:
-                # The boundary of the thread: the next look may go better, and without the thread there would be none.
+                # The boundary of the thread: it must live for the next look, which may succeed.
                 LOG.exception("%s failed unexpectedly", self._name)

@@ -1,4 +1,4 @@
-"""Deletes servers for good that were deleted ``reclaim_instance_interval`` seconds ago."""
+"""Deletes servers for good that were soft-deleted ``reclaim_instance_interval`` seconds ago."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LONGEST = 60.0
 
 
 def interval(services: ConductorServices) -> float:
-    """0 if servers are deleted at once."""
+    """Seconds between two looks; 0 if servers are deleted at once."""
     return min(float(services.conf.reclaim_instance_interval), LONGEST)
 
 
 def reclaim(services: ConductorServices, conductor: ConductorClient) -> None:
-    """Asks for the deletion of every server whose time is over, in every cell that answers."""
+    """Requests the delete of every server whose time is over, in every cell that answers."""
     asks = Requests(services.conf, services.api, services.cells, conductor)
 
     def delete(instance: Instance, cell_uuid: str) -> None:

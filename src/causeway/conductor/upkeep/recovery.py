@@ -1,12 +1,12 @@
-"""What a conductor that died left in the middle, apart from operations (those are in their journal).
+"""Recovers work that a dead conductor left unfinished, except operations, which are in the journal.
 
-Other tasks are ended: the server gets the state that its guest really has. What the former release began becomes
-operations (`causeway.conductor.former`).
+A task is ended: the server gets the state that its guest has. Work that the previous release began becomes operations
+(`causeway.conductor.former`).
 
-Nothing is written down for this while work goes well. Every conductor notes from time to time that it lives; when one finds
-a server whose task has not changed for `recovery_interval`, it asks all that live whether they work on it. If none does,
-and none is silent, it is taken up. Who was only thought to be dead finds that out before it does harm: a task can be ended
-only by its owner.
+Normal work writes nothing for this. Every conductor regularly updates its service record. A conductor that finds a server whose
+task has not changed for `recovery_interval` asks all live conductors whether they work on it. If none does, and all have
+answered, it ends the task. A conductor that was wrongly thought dead notices this before it does harm: only its owner can end a
+task.
 """
 
 from __future__ import annotations
@@ -47,14 +47,17 @@ class WorkEndpoint:
         self._in_hand = in_hand
 
     def work_in_hand(self, context: RequestContext) -> list[str]:  # noqa: ARG002
-        """Raises ServiceRefused if another conductor has the same name: either may be asked, and neither knows of both."""
+        """The servers that this conductor works on.
+
+        Raises ServiceRefused if another conductor has the same host: either one may get the call, and can't answer for the other.
+        """
         if self._life.namesakes():
             raise errors.ServiceRefused(f"Two conductors have the host {self._life.host}: give each its own.")
         return sorted(self._in_hand())
 
 
 class Recovery:
-    """Shows that this conductor lives, and takes up what dead ones left.
+    """Shows that this conductor is alive, and recovers the work of dead ones.
 
     ``in_hand``: the servers that this conductor works on.
     """
@@ -67,7 +70,7 @@ class Recovery:
         self._in_hand = in_hand
 
     def show_life(self) -> None:
-        """As in the field, super conductors have their service records in cell0."""
+        """Updates this conductor's service record, which is in cell0, as in the field."""
         hosts.report_service(self._database, self._services.host, BINARY, TOPIC, SERVICE_VERSION)
 
     @property
@@ -75,14 +78,14 @@ class Recovery:
         return self._services.cells.database(CELL0_UUID)
 
     def look(self) -> None:
-        """Takes up every task that nobody works on."""
+        """Recovers every task that no conductor works on."""
         before = utcnow() - timedelta(seconds=self._services.conf.conductor.recovery_interval)
         found = abandoned(self._services, before)
         if not found:
             return
         if self._services.life.namesakes():
             LOG.warning(
-                "Two conductors have the host %s: nothing that was left is taken up. Give each its own",
+                "Two conductors have the host %s, so abandoned tasks are not recovered. Give each its own",
                 self._services.host,
             )
             return
@@ -104,7 +107,7 @@ class Recovery:
 
 
 class _Build:
-    """A server that has no host yet, and that no operation builds: the previous release did."""
+    """A server without a host that no operation builds: the previous release was building it."""
 
     cell_uuid = ""
 
@@ -117,7 +120,7 @@ class _Build:
         if move_id is None:
             return
         LOG.warning("Server %s was left without a host: it is built again", self.uuid)
-        # Claimed by a choice that nobody knows any more.
+        # Releases the claim of a choice that was not recorded.
         services.placement.delete_allocations(self.uuid)
         conductor.run_move(context_of(journal.get(services.api, move_id)), move_id=move_id)
 
@@ -135,7 +138,7 @@ class _Task:
 
 
 class _Change:
-    """A volume or port that the former release was attaching or detaching."""
+    """A volume or port that the previous release was attaching or detaching."""
 
     def __init__(self, cell_uuid: str, database: Database, change: device_changes.DeviceChange) -> None:
         self.uuid = change.instance_uuid
@@ -147,7 +150,7 @@ class _Change:
 
 
 def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _Task | _Change]:
-    """Builds and tasks that have not changed since then, but for those of operations; in all cells that answer."""
+    """Builds and tasks that have not changed since ``before``, except those of operations; in all cells that answer."""
     asked = build_requests.list_for(services.api, None)
     # In this order: an operation is written together with its build request, and may have ended since.
     moving = {move.instance_uuid for move in journal.unfinished(services.api)}
@@ -169,7 +172,7 @@ def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _T
 
 
 def take_up(services: ConductorServices, conductor: ConductorClient, found: list[_Build | _Task | _Change]) -> None:
-    """Takes work up, that of each cell on a thread of its own. One thing that fails holds up no other."""
+    """Recovers work, on a thread for each cell. A failure does not stop the rest."""
     by_cell: dict[str, list[_Build | _Task | _Change]] = defaultdict(list)
     for work in found:
         by_cell[work.cell_uuid].append(work)
@@ -181,17 +184,17 @@ def take_up(services: ConductorServices, conductor: ConductorClient, found: list
             try:
                 work.take_up(services, conductor)
             except errors.DatabaseFailed:
-                # The others' would fail alike, each after its time: they come with the next look.
+                # The rest would fail alike, each after a timeout. The next look tries them.
                 raise
             except errors.CausewayError as failure:
-                LOG.warning("Server %s was not taken up: %s %s", work.uuid, failure.message, failure.details)
+                LOG.warning("Server %s was not recovered: %s %s", work.uuid, failure.message, failure.details)
 
     work_of = {cell_uuid: partial(of_cell, cell_uuid) for cell_uuid in by_cell}
-    services.by_cell("Taking up what was left").each(work_of, services.cells.timeout)
+    services.by_cell("Recovering abandoned tasks").each(work_of, services.cells.timeout)
 
 
 def settle(services: ConductorServices, conductor: ConductorClient) -> None:
-    """Ends or repeats every task that nobody works on. Only for when nobody works on anything."""
+    """Ends or repeats every task. Only for use when no conductor works on anything."""
     take_up(services, conductor, abandoned(services, utcnow()))
 
 
@@ -200,7 +203,7 @@ def _settle(
 ) -> None:
     LOG.warning("Server %s was left with task %s", instance.uuid, instance.task_state)
     if instance.task_state in DELETING:
-        # The previous release did that.
+        # The previous release was doing that.
         move_id = former_work.delete(services, admin_context(), instance)
         if move_id is not None:
             conductor.run_move(context_of(journal.get(services.api, move_id)), move_id=move_id)
@@ -214,7 +217,7 @@ def _settle(
             admin_context(), instance.host or "", instance_uuid=instance.uuid
         )
     except errors.CausewayError as failure:
-        LOG.warning("Host %s does not say what became of server %s: %s", instance.host, instance.uuid, failure.message)
+        LOG.warning("Host %s can't report the state of server %s: %s", instance.host, instance.uuid, failure.message)
         return
     power_state = facts.power_state if facts.power_state is not None else PowerState.SHUTDOWN
     vm_state = instance.vm_state

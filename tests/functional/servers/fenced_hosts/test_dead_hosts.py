@@ -245,7 +245,7 @@ def test_auto_confirm_waits_while_a_host_is_down(
         for _look in range(3):
             look(conductor._services, conductor._conductor)
         come_back(cloud, host)
-    assert sum("waits to be confirmed by itself" in record.message for record in caplog.records) <= 2
+    assert sum("waits for its automatic confirm" in record.message for record in caplog.records) <= 2
     assert cloud.show(server).status == "VERIFY_RESIZE"
     assert "confirmResize" not in cloud.actions(server)
 

@@ -227,7 +227,7 @@ def test_a_part_of_the_disk_is_never_taken_for_all_of_it(
     until(lambda: newest(cloud, server).state, lambda state: state == "failed", "the shelving to fail")
     cloud.wait(server, "ACTIVE")
     cloud.settle()
-    assert "took a part of the server's disk" in cloud.faults(server)[-1].message
+    assert "accepted a part of the server's disk" in cloud.faults(server)[-1].message
     assert cloud.reality(server) == before
     assert images_of(cloud, server) == []
 
