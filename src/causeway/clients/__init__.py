@@ -1,1 +1,1 @@
-"""The services around us, one client each: Placement, image, network, volume, identity."""
+"""Clients of the other services: Placement, image, network, volume, identity."""

@@ -1,4 +1,4 @@
-"""What the services around us answer when something is wrong, and what it becomes."""
+"""Translates error answers of other services into our errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from causeway import errors
 def error_of(
     service: str, response: requests.Response, what: str, missing: errors.NotFound | None
 ) -> errors.CausewayError:
-    """What an answer of 400 or more means to us. ``what`` completes "refused to ..."; ``missing``: the error for 404."""
+    """The error for an answer of 400 or more. ``what`` completes "refused to ..."; ``missing``: the error for 404."""
     status, message = response.status_code, message_of(response)
     details = f"{response.request.method} {response.url}: {status}: {message}"
     if status == 404:
@@ -34,7 +34,7 @@ def error_of(
 
 
 def message_of(response: requests.Response) -> str:
-    """What an error's body says, whichever of the services' forms it has."""
+    """The message in an error's body, in any of the forms that services use."""
     document = _document(response)
     if isinstance(document, dict):
         inner = next((value for value in document.values() if isinstance(value, dict)), document)

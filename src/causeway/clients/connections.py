@@ -1,4 +1,4 @@
-"""Connections, credentials and counts that all clients of a process share. `causeway.clients.session` is the manual."""
+"""Connections, credentials and call counts that all clients of a process share. `causeway.clients.session` is the manual."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ REMEMBERED_EXPIRED_TOKENS = 1000
 
 
 class Calls:
-    """Counts calls by "service METHOD /route/{template}"; what is counted is what goes out, retries included.
+    """Counts calls by "service METHOD /route/{template}". Retries count too.
 
-    ``before`` and ``after`` are for fault injection: callables that see the key before a call is sent, and after its
-    answer came. They may take their time, or raise.
+    ``before`` and ``after`` are for fault injection: they are called with the key before a call is sent and after its answer
+    came. They may wait, or raise.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Calls:
             self._counts[key] += 1
 
     def snapshot(self) -> Counter[str]:
-        """What was counted since the start or the last reset."""
+        """The counts since the start or the last reset."""
         with self._lock:
             return self._counts.copy()
 
@@ -80,7 +80,7 @@ class ServiceSessions:
         self._expired: OrderedDict[bytes, None] = OrderedDict()
 
     def close(self) -> None:
-        """Ends the connections; calls that pause before a retry fail."""
+        """Closes the connections. Calls that wait before a retry fail."""
         self.stopping.set()
         if self._own_transport:
             self.transport.close()
@@ -130,9 +130,9 @@ class ServiceSessions:
 
 
 def new_transport() -> requests.Session:
-    """Connections that are kept, for all that speak HTTP in a process."""
+    """Makes a session with kept connections, for everything in a process that speaks HTTP."""
     transport = requests.Session()
-    # Proxies of the environment would be looked up for every call; they are, once per endpoint.
+    # Do not look up the environment's proxies at every call: this is done once per endpoint.
     transport.trust_env = False
     for prefix in ("http://", "https://"):
         transport.mount(prefix, HTTPAdapter(POOL_HOSTS, POOL_CONNECTIONS_PER_HOST))

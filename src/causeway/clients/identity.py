@@ -1,4 +1,4 @@
-"""The identity service (Identity API v3), as far as it is asked by us; tokens are `causeway.clients.session`'s."""
+"""The identity service (Identity API v3). `causeway.clients.session` handles tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class IdentityClient:
     def verify_project(self, context: RequestContext, project_id: str) -> None:
         """Raises BadRequest if there is no such project.
 
-        As in the field, one that can't be looked up (the caller may not, the service does not answer) is taken as valid.
+        As in the field, a project counts as valid if it can't be looked up (the caller may not, or the service does not answer).
         """
         missing = errors.NotFound(f"Project ID {project_id} is not a valid project.")
         try:

@@ -23,12 +23,12 @@ LOG = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
 
 UPLOAD_CHUNK_BYTES = 1 << 20
-# Also the grain in which runs of zeros become holes of the file.
+# Also the size of the blocks of zeros that become holes of the file.
 DOWNLOAD_CHUNK_BYTES = 256 << 10
 ZEROS = bytes(DOWNLOAD_CHUNK_BYTES)
 PAGE_SIZE = 200
 
-# Everything else that an image has is a property of its own.
+# All other fields of an image are its properties.
 STANDARD_KEYS = frozenset(
     (
         *("id", "name", "status", "visibility", "owner", "protected", "os_hidden", "disk_format", "container_format"),
@@ -39,7 +39,7 @@ STANDARD_KEYS = frozenset(
 
 
 class ImageClient:
-    """Images are the users': calls are made with their token while it is valid."""
+    """Images belong to users, so calls are made with the user's token while it is valid."""
 
     def __init__(self, sessions: ServiceSessions) -> None:
         options = sessions.conf.glance
@@ -58,12 +58,15 @@ class ImageClient:
         return image_meta(answer.json())
 
     def forward(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> Any:
-        """Passes a user's call on, with their token only, as `ServiceApi.call`; the answer's JSON, None if it is empty."""
+        """Passes a user's call on, only with their token, as `ServiceApi.call`.
+
+        Returns the answer's JSON; None if it is empty.
+        """
         answer = self._api.call(context, method, route, what, only_as_user=True, **more)
         return answer.json() if answer.content else None
 
     def list(self, context: RequestContext, filters: Mapping[str, str] | None = None) -> list[ImageMeta]:
-        """All images that the caller sees and that match; filters as of the Image API (name, status, a property, ...)."""
+        """All images that the caller sees and that match filters of the Image API (name, status, a property, ...)."""
         found: list[ImageMeta] = []
         query: dict[str, str | int] = {"limit": PAGE_SIZE, **(filters or {})}
         while True:
@@ -87,10 +90,10 @@ class ImageClient:
         min_ram: int = 0,
         owner: str | None = None,
     ) -> ImageMeta:
-        """Makes an image's record, status ``queued``. min_disk in GiB, min_ram in MiB.
+        """Makes an image's record with status ``queued``. min_disk in GiB, min_ram in MiB.
 
-        With ``image_id`` it may be repeated: an image of that id that is there already is returned. Properties that are
-        None are left out. ``owner``: a project; by default that of the context, also when our own credentials are used.
+        With ``image_id`` the call may be repeated: an existing image of that id is returned. Properties that are None are left
+        out. ``owner``: a project; by default that of the context, also when our own credentials are used.
         """
         wanted: dict[str, Any] = {
             **{key: str(value) for key, value in (properties or {}).items() if value is not None},
@@ -142,7 +145,7 @@ class ImageClient:
         size: int | None = None,
         progress: Progress | None = None,
     ) -> str:
-        """Sends a file's first ``size`` bytes (all by default) as the image's data; returns their SHA-256.
+        """Sends a file's first ``size`` bytes (all by default) as the image's data. Returns their SHA-256.
 
         ``progress`` gets (bytes done, bytes total) after every MiB. Raises ServiceFailed if the connection breaks (the
         image is ``queued`` again then), ServiceRefused if the image has its data already.
@@ -153,7 +156,7 @@ class ImageClient:
 
         def chunks() -> Iterator[bytes]:
             nonlocal digest
-            # From the beginning, also when it is sent once more.
+            # From the beginning, also when the data is sent again.
             digest = hashlib.sha256()
             with file.open("rb") as source:
                 for chunk in _chunks(source, total, progress):
@@ -166,7 +169,7 @@ class ImageClient:
     def stream(
         self, context: RequestContext, image_id: str, data: Callable[[], Iterable[bytes]], size: int | None = None
     ) -> None:
-        """Sends the image's data; ``data`` is asked for it anew if it is sent once more. ``size`` None: nobody knows how much.
+        """Sends the image's data. ``data`` is called again if the data must be sent again. ``size``: None if unknown.
 
         Raises what ``data`` raises, ServiceFailed if the connection breaks (in both cases the image is ``queued`` again), and
         ServiceRefused if the image has its data already.
@@ -193,11 +196,11 @@ class ImageClient:
         progress: Progress | None = None,
         image: ImageMeta | None = None,
     ) -> ImageMeta:
-        """Writes the image's data to ``destination``, which appears only when size and checksum were found right.
+        """Writes the image's data to ``destination``, which appears only when size and checksum are right.
 
-        Runs of zeros become holes. ``image`` spares asking for it. ``progress``: (bytes done, bytes total). Raises
-        ImageNotFound, ServiceRefused (it has no data), ServiceFailed (the connection broke, or the bytes are not the
-        image's); nothing is left of the file then.
+        Blocks of zeros become holes. ``image``: the record, if the caller has it. ``progress``: (bytes done, bytes total).
+        Raises ImageNotFound, ServiceRefused (the image has no data), ServiceFailed (the connection broke, or the bytes are not
+        the image's); then no file is left.
         """
         image = image or self.show(context, image_id)
         answer = self._api.call(
@@ -222,7 +225,7 @@ class ImageClient:
         return image
 
     def delete(self, context: RequestContext, image_id: str) -> None:
-        """An image that we made for a server; one that is not there (any more) is fine."""
+        """Deletes an image that we made for a server, if it exists."""
         with suppress(errors.ImageNotFound):
             self._api.call(
                 context,
@@ -235,7 +238,7 @@ class ImageClient:
             )
 
     def add_member(self, context: RequestContext, image_id: str, project_id: str) -> None:
-        """Lets a project see a shared image; one that does already is fine."""
+        """Shares an image with a project, unless that is done already."""
         self._api.call(
             context,
             "POST",
@@ -254,7 +257,7 @@ def not_found(image_id: str) -> errors.ImageNotFound:
 
 
 def image_meta(document: Mapping[str, Any]) -> ImageMeta:
-    """An image of the Image API as ours."""
+    """Converts an image of the Image API."""
     return ImageMeta(
         id=document["id"],
         name=document.get("name") or "",
@@ -307,7 +310,7 @@ def _receive(answer: requests.Response, image: ImageMeta, path: Path, progress: 
                 f"The image service stopped after {done} of {image.size} bytes of image {image.id}. Try again later.",
                 details=f"{type(error).__name__}: {error}",
             ) from error
-        # A file that ends with a hole has its length all the same.
+        # If the file ends with a hole, this sets its length.
         file.truncate(done)
     if image.size and done != image.size:
         raise errors.ServiceFailed(f"Image {image.id} has {image.size} bytes, but {done} came. Try again later.")

@@ -1,7 +1,7 @@
-"""Unified limits: what the identity service says that projects may have, through oslo.limit.
+"""Unified limits of projects, read from the identity service through oslo.limit.
 
-An answer is never kept: who raises a limit sees it with the next request. Each costs two calls. Which service and region the
-limits are of (the endpoint) is looked up once, and again after a failure or ten minutes.
+Answers are not cached, so a changed limit is in force with the next request. Each read costs two calls. The endpoint that the
+limits belong to (its service and region) is looked up once, and again after a failure or ten minutes.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ ENDPOINT_KEPT_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Limits:
-    """Resource -> limit; below 0 is no limit. ``registered``: of every project; ``own``: of the one that was asked for."""
+    """Resource -> limit; below 0 means no limit. ``registered``: for every project; ``own``: for the project in question."""
 
     registered: dict[str, int] = field(default_factory=dict)
     own: dict[str, int] = field(default_factory=dict)
 
     def get(self, resource: str) -> int | None:
-        """What holds for the project; None: nobody has set a limit."""
+        """The limit that applies to the project; None if none is set."""
         return self.own.get(resource, self.registered.get(resource))
 
 
@@ -49,7 +49,7 @@ class LimitsClient:
         self._made_at = 0.0
 
     def of_project(self, project_id: str | None) -> Limits:
-        """Every limit of a project; None: only what is registered for all.
+        """Every limit of a project. ``project_id`` None: only the limits that are registered for all.
 
         Raises ServiceFailed if the identity service doesn't answer, refuses, or has limits that can't be understood.
         """
@@ -68,7 +68,7 @@ class LimitsClient:
             if self._enforcer is None or time.monotonic() - self._made_at > ENDPOINT_KEPT_SECONDS:
                 if self._library is None:
                     self._library = _library_for(self._conf)
-                # Limits are asked for by themselves: the library can't say which of them nobody has set.
+                # Read the limits without the library, which does not show which of them are not set.
                 self._enforcer = self._library.Enforcer(lambda *_: {}, cache=False)
                 self._made_at = time.monotonic()
             return self._enforcer
@@ -77,8 +77,8 @@ class LimitsClient:
 def _library_for(conf: ConfigOpts) -> ModuleType:
     """oslo.limit for one configuration.
 
-    It keeps options and connection in variables of its module, one of each for a process; ours may hold several clouds. So
-    every configuration has a copy of the module.
+    The library keeps its options and its connection in module variables, but one of our processes may hold several clouds. So
+    every configuration gets a copy of the module.
     """
     spec = importlib.util.find_spec("oslo_limit.limit")
     if spec is None or spec.loader is None:
@@ -105,7 +105,7 @@ def _counted(route: str, call: Callable[[], Any]) -> Any:
 def _translated(error: Exception) -> errors.CausewayError:
     if isinstance(error, errors.CausewayError):
         return error
-    # The library's own errors are as many kinds as its reasons: bad options (ValueError), models that it does not know.
+    # The library raises many kinds of errors: for bad options (ValueError), for models that it does not know, and others.
     details = f"{type(error).__name__}: {error}"
     if not isinstance(error, keystone_errors.ClientException):
         details += "; see [oslo_limit]"

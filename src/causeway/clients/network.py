@@ -1,7 +1,7 @@
 """The network service (Network API v2.0 with ``binding-extended``).
 
-Ports are made, bound and read with our own credentials (users may not see bindings); what a user may use is asked with
-theirs: see `causeway.clients.network_requests`.
+Ports are made, bound and read with our own credentials, since users may not see bindings. What a user may use is read with the
+user's token: see `causeway.clients.network_requests`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DESCRIPTIONS = "standard-attr-description"
 
 
 def mark_of(instance_uuid: str, operation_id: str | None = None) -> str:
-    """Describes ports that are made for a server: distinguishes them from its users' own, also if no record names them."""
+    """The description of ports that are made for a server. It distinguishes them from users' own ports, even without a record."""
     mark = f"Made by Compute for server {instance_uuid}, and deleted with it."
     return mark if operation_id is None else f"{mark} Operation {operation_id}."
 
@@ -45,12 +45,12 @@ def is_made_by(port: Mapping[str, Any], operation_id: str) -> bool:
 
 
 def without_host(profile: Mapping[str, Any]) -> Json:
-    """A binding profile without what it says of one host: its device, and the providers that it takes from."""
+    """A binding profile without the parts that depend on the host: the device, and the providers of its resources."""
     return {key: value for key, value in profile.items() if key not in PROFILE_KEYS and key != ALLOCATION}
 
 
 class NetworkClient(NetworkRequests, PortBindings, PortChanges):
-    """Ports of servers, their bindings, and what users may ask for."""
+    """Ports of servers, their bindings, and what users may request."""
 
     def __init__(self, sessions: ServiceSessions) -> None:
         super().__init__(sessions)
@@ -74,7 +74,7 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
         named = "advanced_service_providers"
         query = [(named, provider_id), ("fields", "network_id"), ("fields", named)]
         subnets = self._own(None, "GET", "/v2.0/subnets", "list subnets", query=query).json()["subnets"]
-        # One without the extension may show all subnets.
+        # A service without the extension may show all subnets.
         return sorted({subnet["network_id"] for subnet in subnets if provider_id in (subnet.get(named) or ())})
 
     def list_ports(self, context: RequestContext | None) -> list[Json]:
@@ -92,7 +92,7 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
                 return found
 
     def hosts_alive(self, context: RequestContext | None) -> dict[str, bool]:
-        """Host -> whether an agent of the network service lives there; hosts that it knows nothing of are missing."""
+        """Host -> whether an agent of the network service is alive there. Hosts without an agent are missing."""
         alive: dict[str, bool] = {}
         for agent in self._own(context, "GET", "/v2.0/agents", "list agents").json()["agents"]:
             alive[agent["host"]] = alive.get(agent["host"], False) or bool(agent["alive"])
@@ -119,8 +119,8 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
 
         ``operation_id``: of the operation that needs it (`is_made_by`).
 
-        Raises NetworkNotFound, OverQuota, Conflict (the address is in use), BadRequest (it does not fit, none is left, or
-        the network's ports ask Placement for resources).
+        Raises NetworkNotFound, OverQuota, Conflict (the address is in use), BadRequest (the address does not fit, none is left,
+        or the network's ports ask for resources).
         """
         wanted: Json = {
             "network_id": network_id,
@@ -152,7 +152,7 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
             raise _port_refused(kind_of(answer), message_of(answer), network_id, fixed_ip)
         port = port_of(answer)
         if port.get("resource_request"):
-            # Nothing was claimed for it: only ports that were there before the server was placed can be met.
+            # No resources were claimed for this port: that is only possible for ports that existed when the server was placed.
             self.delete_port(context, port["id"])
             raise errors.BadRequest(
                 f"Using networks with QoS policy is not supported for instance {instance_uuid}. (Network ID is {network_id})"
@@ -163,11 +163,11 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
         return vif
 
     def _dns_name(self, wanted: str | None) -> str | None:
-        """Not every network service names ports, and one that does not refuses the attribute."""
+        """The DNS name for a port; None if the network service has no such attribute, and would refuse it."""
         return wanted if wanted is not None and self.has_extension("dns-integration") else None
 
     def update_port(self, context: RequestContext | None, port_id: str, changes: Mapping[str, Any]) -> Json:
-        """Changes attributes of a port; the port afterwards."""
+        """Changes attributes of a port. Returns the port afterwards."""
         body = {"port": dict(changes)}
         return port_of(self._own(context, "PUT", PORT, f"update port {port_id}", body=body, **about(port_id)))
 
@@ -194,9 +194,9 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
     def unbind_port(
         self, context: RequestContext | None, port_id: str, profile: Mapping[str, Any] | None = None
     ) -> None:
-        """Takes a port that outlives its server away from it; all else of the port stays. One that is gone is fine.
+        """Detaches a port from its server and host, if the port exists. Everything else of the port stays.
 
-        ``profile``: its binding profile, of which stays what says nothing of the host.
+        ``profile``: its binding profile, of which the parts that depend on the host are removed.
         """
         kept = without_host(profile or {})
         with suppress(errors.PortNotFound):
@@ -207,7 +207,7 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
             )
 
     def delete_port(self, context: RequestContext | None, port_id: str) -> None:
-        """A port that is not there (any more) is fine."""
+        """Deletes a port, if it exists."""
         with suppress(errors.PortNotFound):
             self._own(context, "DELETE", PORT, f"delete port {port_id}", **about(port_id))
 
@@ -222,11 +222,11 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
     ) -> list[Vif]:
         """A server's ports as they are now, in the order of ``previous``, whose tags and ``preserve_on_delete`` are kept.
 
-        A port that is not in ``previous`` was plugged by somebody who died before they wrote it down. If it may be its user's
-        own it is not deleted with the server.
+        A port that is not in ``previous`` was attached by a process that died before it recorded that. If it may be the user's
+        own, it is not deleted with the server.
 
-        One call for the ports; networks, subnets and security groups are remembered for some seconds. Floating IPs are those of
-        ``previous`` unless a port was not there, or ``refresh_floating_ips``: then they are asked for.
+        Makes one call for the ports; networks, subnets and security groups are remembered for some seconds. Floating IPs are
+        those of ``previous``; they are read only if a port is not in ``previous``, or with ``refresh_floating_ips``.
         """
         known = {vif.id: vif for vif in previous}
         if ports is None:
@@ -253,7 +253,7 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
     def vif_of_port(
         self, context: RequestContext | None, port: Json, *, tag: str | None = None, preserve_on_delete: bool = True
     ) -> Vif:
-        """A port that was there before its server, as the server's."""
+        """A port that existed before its server, as a port of the server."""
         vif = vif_of(port, self._cache.of_ports([port]), self._floating_ips(context, [port["id"]]))
         vif.tag, vif.preserve_on_delete = tag, preserve_on_delete
         return vif

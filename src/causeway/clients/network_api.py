@@ -30,16 +30,19 @@ class NetworkApi:
     def _own(
         self, context: RequestContext | None, method: str, route: str, what: str, **more: Any
     ) -> requests.Response:
-        """A call with our own credentials; of the context only the request id goes with it."""
+        """Makes a call with our own credentials and the request id of the context."""
         return self._api.call(context, method, route, what, as_service=True, **more)
 
     def forward(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> Any:
-        """Passes a user's call on, with their token only, as `ServiceApi.call`; the answer's JSON, None if it is empty."""
+        """Passes a user's call on, only with their token, as `ServiceApi.call`.
+
+        Returns the answer's JSON; None if it is empty.
+        """
         answer = self._api.call(context, method, route, what, only_as_user=True, **more)
         return answer.json() if answer.content else None
 
     def has_extension(self, alias: str) -> bool:
-        """Whether the service has an API extension; asked once."""
+        """Whether the service has an API extension. The service is asked once."""
         with self._lock:
             if self._extensions is None:
                 answer = self._own(None, "GET", "/v2.0/extensions", "list its extensions")
@@ -49,7 +52,7 @@ class NetworkApi:
     def show_port(self, context: RequestContext | None, port_id: str) -> Json:
         """The port as the service shows it to us, bindings and ``resource_request`` included. Raises PortNotFound.
 
-        Read with our own credentials: whether the caller may use it is for the caller to check.
+        This uses our own credentials, so it does not check whether a user may use the port.
         """
         return port_of(self._own(context, "GET", PORT, f"show port {port_id}", **about(port_id)))
 

@@ -1,4 +1,4 @@
-"""Port bindings: how a port is prepared on another host, and goes there (extension ``binding-extended``)."""
+"""Port bindings: prepare a port on another host, and move it there (extension ``binding-extended``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BINDINGS, BINDING = PORT + "/bindings", PORT + "/bindings/{host}"
 
 @dataclass
 class PortBinding:
-    """A port's binding to one host. ``status`` is ACTIVE for the one in force."""
+    """A port's binding to one host. One of a port's bindings has ``status`` ACTIVE."""
 
     host: str
     status: str
@@ -30,9 +30,9 @@ class PortBinding:
     def must_be_alone(self) -> bool:
         """Whether the port stays down for as long as other hosts have bindings, and until it is updated.
 
-        Neutron's Open vSwitch agents take an inactive binding for a live migration that is running; only their mechanism driver
-        says how to plug in hybrid (a binding does not have the port's "bound_drivers"). And what Neutron made inactive it
-        unbound: activated again, such a binding has to be made anew.
+        Neutron's Open vSwitch agents take an inactive binding for a sign of a running live migration. Their mechanism driver
+        can be recognised by the key that says how to plug in hybrid (a binding does not have the port's "bound_drivers"). Also,
+        Neutron unbinds a binding that it makes inactive, so such a binding must be made anew before it is activated again.
         """
         return self.vif_type == UNBOUND or "ovs_hybrid_plug" in self.vif_details
 
@@ -53,7 +53,7 @@ class PortBindings(NetworkApi):
         vnic_type: str = "normal",
         profile: Mapping[str, Any] | None = None,
     ) -> PortBinding:
-        """Prepares a port on another host: an inactive binding. One that is there already is fine.
+        """Prepares a port on another host with an inactive binding, unless the host has a binding already.
 
         Raises PortNotFound, ServiceRefused, ServiceFailed (also for a host that the service does not know).
         """
@@ -76,7 +76,7 @@ class PortBindings(NetworkApi):
         return self._existing(context, port_id, host, message_of(answer))
 
     def activate_binding(self, context: RequestContext | None, port_id: str, host: str) -> PortBinding:
-        """Makes a host's binding the one in force; the others become inactive. One that is active already is fine.
+        """Activates a host's binding, if it is not active already. The others become inactive.
 
         Raises NotFound if the host has none.
         """
@@ -108,7 +108,7 @@ class PortBindings(NetworkApi):
                 self.delete_binding(context, port_id, binding.host)
 
     def delete_binding(self, context: RequestContext | None, port_id: str, host: str) -> None:
-        """A binding that is not there (any more), or whose port is gone, is fine."""
+        """Deletes a binding, if it and its port exist."""
         with suppress(errors.NotFound):
             self._own(
                 context,
@@ -129,7 +129,7 @@ class PortBindings(NetworkApi):
 
 
 def _binding_missing(port_id: str, host: str) -> errors.NotFound:
-    return errors.NotFound(f"Port {port_id} has no binding on the host that it shall move to.", details=f"host {host}")
+    return errors.NotFound(f"Port {port_id} has no binding on its target host.", details=f"host {host}")
 
 
 def _binding(document: Mapping[str, Any]) -> PortBinding:

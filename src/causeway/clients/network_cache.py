@@ -1,4 +1,4 @@
-"""Networks, subnets and security groups, remembered for some seconds: every look at ports needs them, and they rarely change."""
+"""Remembers networks, subnets and security groups for some seconds: every read of ports needs them, and they rarely change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_ENTRIES = 2000
 
 
 class NetworkCache:
-    """The readers ask the service for those of given ids."""
+    """The readers read objects of given ids from the service."""
 
     def __init__(
         self, read_networks: Reader, read_subnets: Reader, read_groups: Reader, lifetime: float = LIFETIME_SECONDS
@@ -32,7 +32,7 @@ class NetworkCache:
         self._read_groups = read_groups
 
     def of_ports(self, ports: Iterable[Json]) -> Around:
-        """What ports refer to. What the service does not show (any more) is left out."""
+        """What ports refer to, without objects that the service does not show."""
         ports = list(ports)
         networks = {port["network_id"] for port in ports}
         subnets = {ip["subnet_id"] for port in ports for ip in port.get("fixed_ips") or []}

@@ -1,4 +1,4 @@
-"""Changes of ports that are made from what was seen of them: what others change meanwhile is kept."""
+"""Changes of ports that depend on their present state, without losing what others change meanwhile."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from causeway.clients.network_api import PORT, PORTS, Json, NetworkApi, about, p
 from causeway.context import RequestContext
 
 REVISIONS = "revision-if-match"
-# How often a port is looked at anew because somebody else changed it meanwhile.
+# How often a port is read again because it was changed meanwhile.
 ATTEMPTS = 5
 NO_ADDRESS_LEFT = frozenset({"IpAddressGenerationFailure", "ExternalIpAddressExhausted"})
 
 
 class _ChangedMeanwhile(Exception):
-    """Somebody else changed the port after it was looked at."""
+    """The port was changed after it was read."""
 
 
 class _NoneLeft(Exception):
@@ -31,9 +31,10 @@ class PortChanges(NetworkApi):
     """The part of the network client that changes lists of ports: their addresses and security groups."""
 
     def change_port(self, context: RequestContext, port: Json, wanted: Callable[[Json], dict[str, Any] | None]) -> Json:
-        """Changes what ``wanted`` says of the port as it is then (None: nothing); the port afterwards.
+        """Changes a port, and returns it as it is afterwards.
 
-        ``port``: as it was seen. Raises PortNotFound, and Conflict if others keep on changing it.
+        ``port``: as it was read. ``wanted``: returns the changes for the port as it is; None for no changes. Raises
+        PortNotFound, and Conflict if others keep changing it.
         """
         seen = port
         for _ in range(ATTEMPTS):
@@ -46,10 +47,10 @@ class PortChanges(NetworkApi):
         raise errors.Conflict(f"Port {port['id']} is being changed by others. Try again.")
 
     def add_fixed_ip(self, context: RequestContext, instance_uuid: str, network_id: str) -> None:
-        """Gives a port that the server has on the network one more address, of the first subnet with one to spare.
+        """Adds an address to a port that the server has on the network, from the first subnet with a free one.
 
-        Raises BadRequest if the server has no port there, or no subnet has an address left; Conflict if others keep on
-        changing the port.
+        Raises BadRequest if the server has no port there, or no subnet has a free address; Conflict if others keep changing the
+        port.
         """
 
         def add() -> None:
@@ -68,7 +69,7 @@ class PortChanges(NetworkApi):
     def remove_fixed_ip(self, context: RequestContext, instance_uuid: str, address: str) -> None:
         """Removes an address from the server's port that has it.
 
-        Raises BadRequest if none has, Conflict if others keep on changing the port.
+        Raises BadRequest if no port has it, Conflict if others keep changing the port.
         """
 
         def remove() -> None:
@@ -84,9 +85,10 @@ class PortChanges(NetworkApi):
     def _change(
         self, context: RequestContext, port: Json, changes: dict[str, Any], *, repeatable: bool = False
     ) -> requests.Response:
-        """Only if the port still is as it was seen, where the service can check that. Raises `_ChangedMeanwhile`, `_NoneLeft`.
+        """Changes a port, if it is still as it was read, where the service can check that. Raises `_ChangedMeanwhile`,
+        `_NoneLeft`.
 
-        ``repeatable``: whether it says the same when it is sent twice; addresses to be chosen do not.
+        ``repeatable``: whether a second identical call has the same effect. Not so if the service chooses an address.
         """
         headers = {"If-Match": f"revision_number={port['revision_number']}"} if self.has_extension(REVISIONS) else {}
         what = f"change port {port['id']}"

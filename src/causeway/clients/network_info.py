@@ -1,4 +1,4 @@
-"""From the network service's ports to a server's network info."""
+"""Converts the network service's ports into a server's network info."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from causeway.model.network import FixedIp, Vif
 
 Json = dict[str, Any]
 
-# Of the network, for the host's plugging: shown to administrators only, and only by services with the provider extension.
+# Fields of the network that a host needs for plugging. Only services with the provider extension show them, to administrators.
 PROVIDER_ATTRIBUTES = {
     "provider:segmentation_id": "segmentation_id",
     "provider:network_type": "network_type",
@@ -28,13 +28,13 @@ class Around:
 
 
 def order_ports(ports: list[Json], known: list[str]) -> list[Json]:
-    """Ports in the order in which they are known; new ones after them, the older first."""
+    """Ports in the order of ``known``; new ones after them, the oldest first."""
     places = {port_id: place for place, port_id in enumerate(known)}
     return sorted(ports, key=lambda port: (places.get(port["id"], len(places)), port.get("created_at") or ""))
 
 
 def group_names(port: Mapping[str, Any], groups: Mapping[str, Json]) -> list[str]:
-    """The names of a port's security groups, those that are known; one without a name goes by its id, as in the field."""
+    """The names of a port's known security groups. A group without a name is shown by its id, as in the field."""
     ids = port.get("security_groups") or []
     return [groups[each].get("name") or each for each in ids if each in groups]
 

@@ -1,4 +1,4 @@
-"""What users ask for in terms of networks, ports and security groups, checked as the Compute API answers it."""
+"""Checks users' requests for networks, ports and security groups. The errors are those of the Compute API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PHYSICAL_NETWORK = "provider:physical_network"
 
 
 def physical_network_of(network: Json) -> str | None:
-    """Of a network of several segments: that of the first segment which has one. None: it is tunnelled."""
+    """The physical network of a network; of several segments, the first one that has one. None if the network is tunnelled."""
     for segment in network.get("segments") or [network]:
         if segment.get(_PHYSICAL_NETWORK):
             return str(segment[_PHYSICAL_NETWORK])
@@ -25,13 +25,12 @@ def physical_network_of(network: Json) -> str | None:
 
 
 class NetworkRequests(NetworkApi):
-    """The part of the network client that looks with the users' eyes, where they have a token."""
+    """The part of the network client that reads with the user's token, if there is one."""
 
     def list_networks(
         self, context: RequestContext, project_id: str, ids: Iterable[str] = (), *, external: bool = False
     ) -> list[Json]:
-        """The networks that the project may attach servers to: its own and shared ones; others' external ones too if
-        ``external``."""
+        """The networks that the project may use: its own, shared ones, and with ``external`` external ones of others."""
         query = {"id": sorted(set(ids))} if ids else {}
         answer = self._api.call(context, "GET", "/v2.0/networks", "list networks", query=query)
         # With a user's token the service shows what is theirs, what is shared with them, and external networks.
@@ -55,11 +54,11 @@ class NetworkRequests(NetworkApi):
         *,
         external: bool = False,
     ) -> list[RequestedNetwork]:
-        """Checks what a create request asks for ``count`` servers; returns it with the networks of given ports filled in.
+        """Checks what a request asks for ``count`` servers. Returns it with the networks of given ports filled in.
 
-        An empty request means the one network that the project has (none: no network at all). ``external``: whether the
-        caller may attach to external networks of others. Codes as in the Compute API: BadRequest for what is not there or
-        not usable, Conflict for several possible networks or a port in use, Forbidden for an external network, OverQuota.
+        An empty request means the project's only network, or no network if it has none. ``external``: whether the caller may
+        attach to external networks of others. Raises, as the Compute API does, BadRequest for what does not exist or is not
+        usable, Conflict for several possible networks or a port in use, Forbidden for an external network, and OverQuota.
         """
         if not requested:
             available = [
@@ -112,7 +111,7 @@ class NetworkRequests(NetworkApi):
         """The device that a port needs; None if it needs none."""
         if not port_devices.needs_device(port.get("binding:vnic_type")):
             return None
-        # Only administrators are shown what lies under a network.
+        # Only administrators see the physical network.
         query = {"id": port["network_id"]}
         found = self._own(context, "GET", "/v2.0/networks", "list networks", query=query).json()["networks"]
         return port_devices.request_of(port, physical_network_of(found[0]) if found else None)
@@ -182,7 +181,7 @@ class NetworkRequests(NetworkApi):
         return limit, len(self._own(context, "GET", PORTS, "list ports", query=query).json()["ports"])
 
     def security_group_ids(self, context: RequestContext, project_id: str, names: Iterable[str]) -> list[str]:
-        """The ids of security groups given by name or id; BadRequest for an unknown, Conflict for an ambiguous one."""
+        """The ids of security groups given by name or id. Raises BadRequest for an unknown, Conflict for an ambiguous one."""
         wanted = list(dict.fromkeys(names))
         if not wanted:
             return []
@@ -204,7 +203,7 @@ class NetworkRequests(NetworkApi):
     def list_security_groups(
         self, context: RequestContext | None, *, project_id: str | None = None, ids: Iterable[str] = ()
     ) -> list[Json]:
-        """Security groups (id, name, project_id, ...) of a project, or those of given ids."""
+        """Security groups (id, name, project_id, ...) of a project, or those with given ids."""
         query: list[tuple[str, str]] = [("id", each) for each in sorted(set(ids))]
         if project_id is not None:
             query.append(("project_id", project_id))

@@ -1,9 +1,9 @@
-"""What ports ask Placement for, and how the network service learns which provider serves it.
+"""The resources that ports ask for, and how the network service learns their providers.
 
 A port with a QoS policy shows ``resource_request``: in the older form one group (``required``, ``resources``), with the
-extension ``port-resource-request-groups`` several (``request_groups``, ``same_subtree``). Each is a granular group of the
-server's allocation candidates; the provider that was chosen for it goes into the binding profile as ``allocation``: its
-uuid in the older form, group id -> uuid in the other. Source: Network API reference, "Port resource request".
+extension ``port-resource-request-groups`` several (``request_groups``, ``same_subtree``). Each becomes a granular group of the
+server's request for candidates. The provider that was chosen for it goes into the binding profile as ``allocation``: its uuid in
+the older form, group id -> uuid in the other. Source: Network API reference, "Port resource request".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 @dataclass
 class PortRequest:
-    """What one port asks for. ``is_single``: it is written in the older form."""
+    """The request of one port. ``is_single``: it has the older form."""
 
     port_id: str
     groups: list[RequestGroup]
@@ -30,7 +30,7 @@ class PortRequest:
     is_single: bool = False
 
     def allocation(self, mappings: Mapping[str, list[str]]) -> str | dict[str, str]:
-        """What the network service gets of Placement's mappings (group -> its providers)."""
+        """The ``allocation`` for the network service, from Placement's mappings (group -> its providers)."""
         if self.is_single:
             return mappings[self.groups[0].suffix][0]
         return {group.suffix: mappings[group.suffix][0] for group in self.groups}
@@ -43,7 +43,7 @@ class PortRequest:
         return None
 
     def held(self, allocation: str | Mapping[str, str]) -> dict[str, Resources]:
-        """Provider -> what the port holds there; the reverse of `allocation`."""
+        """Provider -> the resources that the port holds there; the reverse of `allocation`."""
         total: dict[str, Resources] = {}
         for group in self.groups:
             provider = allocation if isinstance(allocation, str) else allocation.get(group.suffix)
@@ -56,7 +56,7 @@ class PortRequest:
 
 
 def request_of(port_id: str, asked: Mapping[str, Any] | None) -> PortRequest | None:
-    """A port's ``resource_request``; None if it asks for nothing."""
+    """Reads a port's ``resource_request``; None if it asks for nothing."""
     if not asked:
         return None
     if "request_groups" not in asked:
@@ -70,7 +70,7 @@ def request_of(port_id: str, asked: Mapping[str, Any] | None) -> PortRequest | N
 
 
 def requests_of(ports: list[Json]) -> list[PortRequest]:
-    """Of ports as the network service shows them to us."""
+    """The requests of ports, as the network service shows these to us."""
     found = (request_of(port["id"], port.get("resource_request")) for port in ports)
     return [request for request in found if request is not None]
 
@@ -80,12 +80,12 @@ def all_groups(requests: list[PortRequest]) -> list[RequestGroup]:
 
 
 def subtrees(requests: list[PortRequest]) -> list[set[str]]:
-    """The groups that have to be met below one provider; one group is always."""
+    """The sets of groups that must be served below one provider. (A single group always is.)"""
     return [request.same_subtree for request in requests if len(request.same_subtree) > 1]
 
 
 def with_allocation(profile: Mapping[str, Any], request: PortRequest | None, mappings: Mapping[str, list[str]]) -> Json:
-    """A binding profile that names the providers of another host; or none, if the port asks for nothing."""
+    """A binding profile with the providers of another host, or without providers if the port asks for nothing."""
     bare = {name: value for name, value in profile.items() if name != ALLOCATION}
     return bare if request is None else {**bare, ALLOCATION: request.allocation(mappings)}
 

@@ -1,4 +1,4 @@
-"""Whether the services around can be reached with the credentials that are configured: for `causeway manage status`."""
+"""Checks whether other services can be reached with the configured credentials, for `causeway manage status`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def checks(
     network: NetworkClient,
     volumes: VolumeClient,
 ) -> dict[str, Callable[[], str]]:
-    """Service -> a function that asks it something small with our own credentials, and returns what is to be said of it.
+    """Service -> a function that makes a small call with our own credentials, and returns a line to show.
 
-    They raise CausewayError if it can't be reached or does not accept us.
+    The functions raise CausewayError if the service can't be reached or does not accept the credentials.
     """
 
     def ask_placement() -> str:

@@ -1,4 +1,4 @@
-"""How the services around us are called: credentials, endpoints, retries, counting, and what failures become.
+"""Calls to other services: credentials, endpoints, retries, counting, and the errors for failures.
 
 One `ServiceSessions` per process holds the connections (kept alive, shared by all threads) and the credentials. Each client
 has a `ServiceApi` of it and calls routes::
@@ -6,22 +6,22 @@ has a `ServiceApi` of it and calls routes::
     api = ServiceApi(sessions, "glance", "image", version_suffix="/v2")
     api.call(context, "GET", "/v2/images/{image_id}", "show image x", image_id=x, missing=ImageNotFound(...)).json()
 
-Not yours, or gone. To a user's token a service answers 404 (or 403) also for what belongs to another project. A call about what
-a server of ours has (``ours=True``: its attachments, its snapshots in transit) is then made once more with the service's own
-credentials; only their 404 means that something is gone. Never for ids that a user named: what they may use is their token's.
+**Credentials.** A call with a context that has a user's token is made with that token, and with an ``X-Service-Token`` if
+``[service_user] send_service_user_token`` is set. Without a token (recovery after a crash, periodic tasks), or when the token
+has expired because the work took longer, the call is made with the service's own credentials: those of the client's group, else
+those of ``[service_user]``. So is every call with context None.
 
-Who calls. A call with a context that has a user's token is made with that token, and with an ``X-Service-Token`` if
-``[service_user] send_service_user_token`` says so. Without a token (recovery after a crash, periodic tasks), and when the
-token is not valid any more because the work took longer than it lives, the call is made with the service's own
-credentials: those of the client's group, else those of ``[service_user]``. A call with context None is always made so.
+**Objects of other projects.** With a user's token, a service answers 404 (or 403) also for objects of another project. A call
+about something that a server of ours has (``ours=True``: its attachments, its snapshots in transit) is then repeated with the
+service's own credentials, and only their 404 means that the object is gone. This is never done for ids that a user named: the
+user's token decides what the user may use.
 
-What is retried: answers of 5xx and broken connections, of calls that may be repeated (all but POST, unless the caller says
-otherwise), ``http_retries`` times with growing pauses. Everything else fails at once.
+**Retries.** Answers of 5xx and broken connections are retried ``http_retries`` times with growing pauses, if the call may be
+repeated (all except POST, unless the caller says otherwise). Everything else fails at once.
 
-keystoneauth1 loads credentials, fetches tokens and reads the catalog. The calls themselves go straight to the connection
-pool of `requests`: its session machinery and keystoneauth's take longer than everything else on our side of a call (own
-processor time of a call: 0.4 ms; 0.9 ms with a keystoneauth Adapter, 2.1 ms with openstacksdk's resources), and a move
-makes twenty of them.
+keystoneauth1 loads credentials, fetches tokens and reads the catalog. The calls themselves use the connection pool of
+`requests` directly. Its sessions and keystoneauth's need more CPU than the rest of a call (0.4 ms for a call; 0.9 ms with a
+keystoneauth Adapter, 2.1 ms with openstacksdk's resources), and a move makes twenty calls.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ LOG = logging.getLogger(__name__)
 CONNECT_TIMEOUT_SECONDS = 10.0
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 3.0
-# What a service says of something that belongs to another project.
+# The answers of a service about an object of another project.
 NOT_YOURS = frozenset({403, 404})
 RETRIED_STATUSES = frozenset({500, 502, 503, 504})
 REPEATABLE_METHODS = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
-# What is sent as JSON, or a callable that is asked for it with True if the call is made with our own credentials.
+# A value to send as JSON, or a callable that returns it, called with True if the call uses our own credentials.
 Body = Any
 
 
@@ -86,7 +86,7 @@ class Address:
 
 
 class _Failed(Exception):
-    """A call that may be repeated failed; carries what to raise in the end."""
+    """A call that may be repeated failed. ``error`` is raised after the last retry."""
 
     def __init__(self, error: errors.ServiceFailed) -> None:
         super().__init__(error.message)
@@ -94,10 +94,10 @@ class _Failed(Exception):
 
 
 class ServiceApi:
-    """Calls to one service. ``group``: its options; ``name``: what it is called in messages and counts.
+    """Calls to one service. ``group``: of its options; ``name``: its name in messages and counts.
 
-    ``version_suffix`` is cut from the end of the catalog's URL (routes begin with the version). ``address``: where it is,
-    if the group's options do not say so by keystoneauth's names.
+    ``version_suffix`` is cut from the end of the catalog's URL, since routes begin with the version. ``address``: where the
+    service is, if the group does not say so with keystoneauth's options.
     """
 
     def __init__(
@@ -157,14 +157,14 @@ class ServiceApi:
         stream: bool = False,
         **parts: str,
     ) -> requests.Response:
-        """The answer, if it is a success or its status is in ``accept``.
+        """Makes a call. Returns the answer, if it is a success or its status is in ``accept``.
 
-        ``what`` completes "refused to ..." in messages. ``body`` is sent as JSON; a callable is asked for it with True if
-        the call is made with the service's own credentials. ``missing`` is raised for 404. ``data`` gives
-        what is streamed, in chunks if there is no Content-Length header. ``service_token``: send X-Service-Token whenever there
-        are credentials for it. ``as_service``: with our own credentials, whatever the context has. ``only_as_user``: never with
-        them, for where the other service decides what the user may do. ``ours``: with them after the user's token was
-        answered with 403 or 404, for what our records say a server has.
+        ``what`` completes "refused to ..." in messages. ``body`` is sent as JSON; if it is a callable, it is called with True
+        if the call uses our own credentials. ``missing`` is raised for 404. ``data`` returns data to stream, in chunks if there
+        is no Content-Length header. ``service_token``: send X-Service-Token whenever there are credentials for it.
+        ``as_service``: use our own credentials, whatever the context has. ``only_as_user``: never use them, because the other
+        service decides what the user may do. ``ours``: use them after the user's token was answered with 403 or 404, for
+        something that a server has according to our records.
 
         Raises ServiceFailed (no answer, 5xx), ServiceRefused (other 4xx), Forbidden, Unauthorized, NotFound, OverQuota.
         """
@@ -188,7 +188,7 @@ class ServiceApi:
         if response.status_code == 401 and not only_as_user:
             response = self._again(context, response, as_user, send_as)
         if ours and as_user and response.status_code in NOT_YOURS and self.sessions.credentials(self.group) is not None:
-            LOG.debug("%s: %d with the user's token; asked again with our own", key, response.status_code)
+            LOG.debug("%s: %d with the user's token; called again with our own credentials", key, response.status_code)
             response.close()
             as_user = False
             response = send_as(False)
@@ -199,7 +199,7 @@ class ServiceApi:
             and not only_as_user
             and not (as_user and self.sessions.credentials(self.group) is None)
         ):
-            # Nothing that a user could do: these were our own.
+            # These were our own credentials: the user can't do anything.
             raise errors.ServiceFailed(
                 f"The {self.name} service does not accept this service's own credentials.",
                 details=f"{key}: {message_of(response)}; see [{self.group}] and [service_user]",
@@ -216,7 +216,7 @@ class ServiceApi:
         if as_user and context is not None and context.auth_token:
             if self.sessions.credentials(self.group) is None:
                 return response
-            LOG.info("the user's token is not valid any more; the %s service is called with our own", self.name)
+            LOG.info("the user's token has expired; the %s service is called with our own credentials", self.name)
             self.sessions.remember_expired(context.auth_token)
         response.close()
         return send_as(False, fresh=not as_user)

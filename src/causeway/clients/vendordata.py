@@ -1,4 +1,4 @@
-"""Vendor data: what the operator of a cloud shows to guests, from a file and from services of theirs."""
+"""Vendor data, which the operator of a cloud shows to guests, from a file and from the operator's services."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GROUP = "vendordata_dynamic_auth"
 
 
 class Vendordata:
-    """By the options of [api] and the credentials in [vendordata_dynamic_auth]."""
+    """Reads vendor data by the options of [api], with the credentials in [vendordata_dynamic_auth]."""
 
     def __init__(self, sessions: ServiceSessions) -> None:
         self._sessions = sessions
         self._options = sessions.conf.api
 
     def static(self) -> Any:
-        """The JSON of the file, {} if there is none. Raises Misconfigured if it can't be read."""
+        """The JSON of the file; {} if there is none. Raises Misconfigured if it can't be read."""
         path = self._options.vendordata_jsonfile_path
         if STATIC not in self._options.vendordata_providers or not path:
             return {}
@@ -40,7 +40,7 @@ class Vendordata:
             ) from failure
 
     def dynamic(self, instance: Instance, hostname: str) -> dict[str, Any]:
-        """name of a service -> what it says of a server. Raises ServiceFailed if one fails and that is fatal."""
+        """name of a service -> its data for a server. Raises ServiceFailed if a service fails and that is fatal."""
         if DYNAMIC not in self._options.vendordata_providers:
             return {}
         found: dict[str, Any] = {}
@@ -69,7 +69,7 @@ class Vendordata:
     def _post(self, url: str, about: dict[str, Any]) -> Any:
         options = self._options
         headers = {"Accept": "application/json", "User-Agent": "causeway"}
-        # Never those of [service_user]: what they open is no business of such a service.
+        # Never the credentials of [service_user]: such a service must not get their rights.
         credentials = self._sessions.credentials(GROUP) if self._sessions.conf[GROUP].auth_type else None
         if credentials is not None:
             headers["X-Auth-Token"] = self._sessions.token(credentials)
@@ -79,7 +79,7 @@ class Vendordata:
             headers=headers,
             timeout=(options.vendordata_dynamic_connect_timeout, options.vendordata_dynamic_read_timeout),
             verify=options.vendordata_dynamic_ssl_certfile or True,
-            # A token goes nowhere that the operator did not name.
+            # Send a token only to hosts that the operator named: no redirects.
             allow_redirects=False,
         )
         if answer.status_code not in (200, 201, 202):

@@ -17,13 +17,13 @@ from causeway.clients.session import Address, ServiceApi, ServiceSessions
 from causeway.clients.volume_migrations import VolumeMigrations
 from causeway.context import RequestContext
 
-# 3.44 completes attachments; 3.60 shows more of volumes (shared_targets). The older one is used where the newer is refused.
+# 3.44 completes attachments; 3.60 shows more of volumes (shared_targets). The older one is used if the newer is refused.
 MICROVERSION = "3.60"
 OLDEST_MICROVERSION = "3.44"
 PAGE_SIZE = 1000
 FIRST_POLL_SECONDS = 0.1
 LONGEST_POLL_SECONDS = 3.0
-# In the metadata of volumes that are made for servers.
+# A key in the metadata of volumes that are made for servers.
 MADE_FOR_SERVER, MADE_FOR_DEVICE = "compute:server", "compute:device"
 # States of a volume that is being made.
 UNFINISHED = frozenset({"creating", "downloading"})
@@ -32,7 +32,7 @@ INTERFACES = {"publicURL": "public", "internalURL": "internal", "adminURL": "adm
 
 @dataclass
 class Volume:
-    """A volume as the service shows it. ``size`` in GiB; ``attachments``: ids of the servers it is attached to."""
+    """A volume as the service shows it. ``size`` in GiB."""
 
     id: str
     status: str
@@ -50,7 +50,7 @@ class Volume:
     metadata: dict[str, str] = field(default_factory=dict)
     shared_targets: bool | None = None
     service_uuid: str | None = None
-    # Set while the service moves it, and shown to administrators and services only.
+    # Set while the service moves the volume, and shown only to administrators and services.
     migration_status: str | None = None
 
 
@@ -78,7 +78,7 @@ Listed = TypeVar("Listed", Attachment, Volume)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A volume as it was. ``size`` in GiB."""
+    """A snapshot of a volume. ``size`` in GiB."""
 
     id: str
     volume_id: str
@@ -90,11 +90,11 @@ S = TypeVar("S", Volume, Snapshot)
 
 
 class VolumeClient(VolumeMigrations):
-    """Volumes are the users': calls are made with their token while it is valid, and with a service token beside it
-    where the service asks for one (deleting a connected attachment).
+    """Volumes belong to users, so calls are made with the user's token while it is valid.
 
-    A server may have volumes of other projects, for which a user's token is answered with 404. So what our records name
-    (attachments, volumes to delete with their server) is asked for with our own credentials before it is taken for gone.
+    A service token is added where the service needs one (to delete a connected attachment). A server may have volumes of other
+    projects, for which a user's token gets 404. So for everything that our records name (attachments, volumes to delete with
+    their server), a 404 counts only if our own credentials get it too.
     """
 
     def __init__(self, sessions: ServiceSessions) -> None:
@@ -117,7 +117,10 @@ class VolumeClient(VolumeMigrations):
         )
 
     def forward(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> Any:
-        """Passes a user's call on, with their token only, as `ServiceApi.call`; the answer's JSON, None if it is empty."""
+        """Passes a user's call on, only with their token, as `ServiceApi.call`.
+
+        Returns the answer's JSON; None if it is empty.
+        """
         answer = self._call(context, method, route, what, only_as_user=True, **more)
         return answer.json() if answer.content else None
 
@@ -133,7 +136,7 @@ class VolumeClient(VolumeMigrations):
         return _volume(answer.json()["volume"])
 
     def is_gone(self, context: RequestContext, volume_id: str) -> bool:
-        """Whether no project has the volume any more; for a volume that our records say a server has."""
+        """Whether a volume that a server has according to our records does not exist in any project."""
         what = f"show volume {volume_id}"
         answer = self._call(
             context, "GET", "/v3/volumes/{volume_id}", what, ours=True, volume_id=volume_id, accept=(400, 404, 406)
@@ -153,11 +156,10 @@ class VolumeClient(VolumeMigrations):
         description: str = "",
         metadata: Mapping[str, str] | None = None,
     ) -> Volume:
-        """Asks for a new volume of ``size`` GiB (None: that of its snapshot); it is not ready yet: see `wait_available`.
+        """Requests a new volume of ``size`` GiB (None: that of its snapshot). It is not ready yet: see `wait_available`.
 
-        It belongs to the project of who asks, so it is never asked for with our own credentials.
-
-        Raises OverQuota, InvalidVolume, Unauthorized (the context has no token that is valid).
+        It belongs to the project of the requester, so the call is never made with our own credentials. Raises OverQuota,
+        InvalidVolume, Unauthorized (the context has no valid token).
         """
         wanted = {
             "size": size,
@@ -175,7 +177,7 @@ class VolumeClient(VolumeMigrations):
         return _volume(answer.json()["volume"])
 
     def made_for(self, context: RequestContext, project_id: str, device_uuid: str) -> list[Volume]:
-        """The project's volumes that say that they were made for a device, asked for with our own credentials.
+        """The project's volumes whose metadata says that they were made for a device, read with our own credentials.
 
         Users can write metadata too, but not that of other projects' volumes.
         """
@@ -193,7 +195,7 @@ class VolumeClient(VolumeMigrations):
     def wait_available(
         self, context: RequestContext, volume_id: str, *, timeout: float = 180.0, stop: threading.Event | None = None
     ) -> Volume:
-        """The volume when it has become ``available``. It is polled: the service does not notify.
+        """Waits until the volume is ``available``, by polling, since the service does not notify. Returns it.
 
         Raises InvalidVolume if it becomes something else, ServiceFailed after ``timeout`` seconds or when ``stop`` is set.
         """
@@ -203,7 +205,10 @@ class VolumeClient(VolumeMigrations):
         return volume
 
     def _settled(self, look: Callable[[], S], what: str, timeout: float, stop: threading.Event | None = None) -> S:
-        """What ``look`` sees once its status is not one of `UNFINISHED`; raises ServiceFailed if it stays so."""
+        """Calls ``look`` until its result's status is not in `UNFINISHED`.
+
+        Returns that result. Raises ServiceFailed after ``timeout``.
+        """
         stop = stop or self._stopping
         deadline, pause = time.monotonic() + timeout, FIRST_POLL_SECONDS
         while True:
@@ -218,9 +223,9 @@ class VolumeClient(VolumeMigrations):
             pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
 
     def delete(self, context: RequestContext, volume_id: str, *, ours: bool = False) -> None:
-        """A volume of a server; one that is not there (any more) is fine. Raises InvalidVolume if it is in use.
+        """Deletes a volume of a server, if it exists. Raises InvalidVolume if it is in use.
 
-        ``ours``: it was made for the server, whoever it belongs to. What users named they must be allowed to delete.
+        ``ours``: it was made for the server, in any project. Without it, the user must be allowed to delete the volume.
         """
         with suppress(errors.VolumeNotFound):
             self._call(
@@ -244,7 +249,7 @@ class VolumeClient(VolumeMigrations):
         )
 
     def reimage(self, context: RequestContext, volume_id: str, image_id: str) -> None:
-        """Has an image written to a volume that is reserved: what was on it is lost. Not ready yet: see `wait_reimaged`.
+        """Has an image written to a reserved volume, whose content is lost. It is not ready yet: see `wait_reimaged`.
 
         Raises ServiceRefused, also if the volume service is too old for it (3.68).
         """
@@ -261,11 +266,11 @@ class VolumeClient(VolumeMigrations):
         )
 
     def is_being_filled(self, context: RequestContext, volume_id: str) -> bool:
-        """Whether something is being written to a volume by the service."""
+        """Whether the service is writing to a volume."""
         return self._show_ours(context, volume_id).status in UNFINISHED
 
     def wait_reimaged(self, context: RequestContext, volume_id: str, *, timeout: float) -> None:
-        """Raises InvalidVolume if it failed, ServiceFailed after ``timeout`` seconds."""
+        """Waits until the image is written. Raises InvalidVolume if that failed, ServiceFailed after ``timeout`` seconds."""
         volume = self._settled(lambda: self._show_ours(context, volume_id), f"Volume {volume_id}", timeout)
         if volume.status != "reserved":
             raise errors.InvalidVolume(
@@ -282,7 +287,7 @@ class VolumeClient(VolumeMigrations):
         return _volume(self._call(context, "GET", route, what, ours=True, volume_id=volume_id).json()["volume"])
 
     def create_snapshot(self, context: RequestContext, volume_id: str, *, name: str = "", description: str = "") -> str:
-        """Asks for a snapshot of a volume, in use or not; its id. It is not ready yet. As with volumes, it is the user's."""
+        """Requests a snapshot of a volume, in use or not, which belongs to the user. Returns its id. It is not ready yet."""
         wanted = {"volume_id": volume_id, "name": name, "description": description, "force": True}
         answer = self._call(
             context,
@@ -309,7 +314,7 @@ class VolumeClient(VolumeMigrations):
         return _snapshot(answer.json()["snapshot"])
 
     def wait_for_snapshot(self, context: RequestContext, snapshot_id: str, *, timeout: float = 180.0) -> None:
-        """Raises InvalidVolume if it does not become available, ServiceFailed after ``timeout`` seconds."""
+        """Waits until the snapshot is available. Raises InvalidVolume if it fails, ServiceFailed after ``timeout`` seconds."""
         snapshot = self._settled(lambda: self.show_snapshot(context, snapshot_id), f"Snapshot {snapshot_id}", timeout)
         if snapshot.status != "available":
             raise errors.InvalidVolume(
@@ -317,7 +322,7 @@ class VolumeClient(VolumeMigrations):
             )
 
     def snapshots_named(self, context: RequestContext, name: str, description: str) -> list[Snapshot]:
-        """The snapshots of that name and description, of whatever project, asked for with our own credentials."""
+        """The snapshots with this name and description in all projects, read with our own credentials."""
         query = {"all_tenants": "1", "name": name}
         what = f"list the snapshots named {name!r}"
         answer = self._call(context, "GET", "/v3/snapshots/detail", what, query=query, as_service=True)
@@ -325,14 +330,14 @@ class VolumeClient(VolumeMigrations):
         return [_snapshot(each) for each in answer.json()["snapshots"] if each.get("description") == description]
 
     def delete_snapshot(self, context: RequestContext, snapshot_id: str) -> None:
-        """A snapshot that we made; one that is not there (any more) is fine."""
+        """Deletes a snapshot that we made, if it exists."""
         what = f"delete snapshot {snapshot_id}"
         with suppress(errors.NotFound):
             self._settled(lambda: self.show_snapshot(context, snapshot_id), f"Snapshot {snapshot_id}", 180.0)
             self._call(context, "DELETE", "/v3/snapshots/{snapshot_id}", what, ours=True, snapshot_id=snapshot_id)
 
     def check_snapshots_left(self, context: RequestContext, count: int) -> None:
-        """Raises OverQuota if the project of who asks may not make that many more snapshots."""
+        """Raises OverQuota if the requester's project may not make ``count`` more snapshots."""
         absolute = self._call(context, "GET", "/v3/limits", "show limits").json()["limits"]["absolute"]
         limit, used = absolute["maxTotalSnapshots"], absolute["totalSnapshotsUsed"]
         if 0 <= limit < used + count:
@@ -353,11 +358,10 @@ class VolumeClient(VolumeMigrations):
         *,
         ours: bool = False,
     ) -> Attachment:
-        """Reserves the volume for a server; with a connector the volume is also exported to that host.
+        """Reserves the volume for a server. With a connector, also exports the volume to that host.
 
-        ``ours``: the server has the volume already, whoever it belongs to.
-
-        Raises VolumeNotFound, InvalidVolume (another server has it, it is in an error state, ...).
+        ``ours``: the server has the volume already, in any project. Raises VolumeNotFound, InvalidVolume (another server has it,
+        it is in an error state, ...).
         """
         wanted: dict[str, Any] = {"volume_uuid": volume_id, "instance_uuid": instance_uuid}
         if connector is not None:
@@ -383,7 +387,7 @@ class VolumeClient(VolumeMigrations):
         mountpoint: str | None = None,
         mode: str | None = None,
     ) -> dict[str, Any]:
-        """Exports the volume to the connector's host; the connection info to reach it by.
+        """Exports the volume to the connector's host. Returns the connection info.
 
         Raises VolumeNotFound, ServiceRefused (another host has it and it is not multiattach).
         """
@@ -396,7 +400,7 @@ class VolumeClient(VolumeMigrations):
         return _attachment(answer.json()["attachment"]).connection_info
 
     def complete_attachment(self, context: RequestContext, attachment_id: str) -> None:
-        """Says that the guest has the volume; repeated is fine."""
+        """Reports that the guest has the volume. May be repeated."""
         self._call(
             context,
             "POST",
@@ -410,7 +414,7 @@ class VolumeClient(VolumeMigrations):
         )
 
     def delete_attachment(self, context: RequestContext, attachment_id: str) -> None:
-        """Ends a use of a volume; one that is not there (any more) is fine."""
+        """Deletes an attachment, if it exists."""
         with suppress(errors.VolumeNotFound):
             self._attachment_call(
                 context, "DELETE", f"delete volume attachment {attachment_id}", attachment_id, service_token=True
@@ -424,7 +428,7 @@ class VolumeClient(VolumeMigrations):
     def list_attachments(
         self, context: RequestContext, *, instance_uuid: str | None = None, volume_id: str | None = None
     ) -> list[Attachment]:
-        """The attachments of a server, of a volume, or of both; connection info included."""
+        """The attachments of a server, of a volume, or of both, with their connection info."""
         query = {"instance_id": instance_uuid, "volume_id": volume_id}
         wanted = {key: value for key, value in query.items() if value is not None}
         if not self._api.acts_as_user(context):
@@ -538,7 +542,7 @@ def _attachment(document: Mapping[str, Any]) -> Attachment:
 
 
 def _connection_info(given: Mapping[str, Any], volume_id: str) -> dict[str, Any]:
-    """The service shows the connection's data flat; drivers and os-brick take it below ``data``."""
+    """Converts connection data: the service shows it flat, drivers and os-brick need it below ``data``."""
     if not given:
         return {}
     data = given.get("data")

@@ -1,4 +1,4 @@
-"""What is reported to the block storage service of volumes that it moves, or makes snapshots of, while guests use them."""
+"""Reports to the block storage service about volumes that it moves, or makes snapshots of, while guests use them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ class VolumeMigrations(ABC):
 
     @abstractmethod
     def migration_status(self, context: RequestContext, volume_id: str) -> str | None:
-        """Asked with our own credentials. Raises VolumeNotFound."""
+        """The volume's migration status, read with our own credentials. Raises VolumeNotFound."""
 
     def complete_migration(self, context: RequestContext, old_id: str, new_id: str, *, failed: bool) -> str:
-        """Says that a server uses the volume's copy now, or (``failed``) not. Returns the id that the volume has from now on.
+        """Reports that a server uses the volume's copy now, or (``failed``) that it does not. Returns the volume's id from now
+        on.
 
-        The service deletes the one of the two that is not used. Completed before: nothing happens. Raises ServiceRefused.
+        The service deletes the unused one of the two. Does nothing if this was completed before. Raises ServiceRefused.
         """
         if self._is_over(context, old_id, new_id):
             return old_id
@@ -42,7 +43,7 @@ class VolumeMigrations(ABC):
         return kept
 
     def report_snapshot(self, context: RequestContext, snapshot_id: str, status: str, progress: str | None) -> None:
-        """Says what became of a snapshot that the service asked for. Raises ServiceRefused, NotFound."""
+        """Reports the outcome of a snapshot that the service requested. Raises ServiceRefused, NotFound."""
         wanted = {"status": status} | ({"progress": progress} if progress is not None else {})
         self._call(
             context,
@@ -58,7 +59,7 @@ class VolumeMigrations(ABC):
         )
 
     def _is_over(self, context: RequestContext, old_id: str, new_id: str) -> bool:
-        """Whether an attempt before was carried out whose answer was lost. Only a volume that is being moved has a target."""
+        """Whether an earlier attempt, whose answer was lost, took effect. Only a volume that is being moved has a target."""
         try:
             return self.migration_status(context, new_id) != f"target:{old_id}"
         except errors.VolumeNotFound:

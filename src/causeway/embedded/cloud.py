@@ -1,4 +1,4 @@
-"""The embedded cloud: puts every role and everything around them into one process."""
+"""The embedded cloud: runs every role and everything around them in one process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-# Threads for moves, unless the user's files say something else. All share one interpreter: more only contend for its lock.
+# Threads for moves, unless the user's files set another number. All share one interpreter, and more would contend for its lock.
 MOVE_THREADS = 4
 
 DriverName = Literal["libvirt", "simulated"]
@@ -55,8 +55,8 @@ DriverName = Literal["libvirt", "simulated"]
 class EmbeddedCloud:
     """`causeway up`: `start` returns when requests can be served, `stop` when everything has ended.
 
-    ``hosts_per_cell`` hosts in each of ``cells`` cells, named cell1-host1, cell1-host2, ..., cell2-host1, ... A cloud that
-    is started on the state directory of an earlier one finds everything again, its guests included.
+    There are ``hosts_per_cell`` hosts in each of ``cells`` cells, named cell1-host1, cell1-host2, ..., cell2-host1, ... A cloud
+    that starts on the state directory of an earlier one has everything of it, including its guests.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class EmbeddedCloud:
         database_url: Callable[[str], str] | None = None,
         on_progress: Callable[[str], None] = lambda _what: None,
     ) -> None:
-        """``on_progress`` is called with what `start` does next."""
+        """``on_progress`` is called with the name of each thing before `start` starts it."""
         self.state = StateDir(state_dir.resolve())
         self.hosts_by_cell = [
             [f"cell{cell}-host{host}" for host in range(1, hosts_per_cell + 1)] for cell in range(1, cells + 1)
@@ -96,14 +96,14 @@ class EmbeddedCloud:
         self._queues = hashlib.sha256(str(self.state.path).encode()).hexdigest()[:12]
 
     def start(self) -> None:
-        """Starts everything; what was started is stopped again if something fails."""
+        """Starts everything. If something fails, stops what was started."""
         with ExitStack() as undo:
             undo.callback(self._cleanup.close)
             self._start()
             undo.pop_all()
 
     def stop(self) -> None:
-        """Stops everything in the reverse order; guests of libvirt hosts keep running."""
+        """Stops everything in the reverse order. Guests of libvirt hosts continue to run."""
         self._cleanup.close()
 
     def _start(self) -> None:
@@ -112,7 +112,7 @@ class EmbeddedCloud:
         on_stop(StateDirLock(self.state.path).release)
         self.web = WebServer(self._port, internal=True)
         self.url = self.web.url
-        # Everything that calls the internal URL but keystonemiddleware, whose session is its own.
+        # For everything that calls the internal URL, except keystonemiddleware, which has its own session.
         self._transport = new_transport()
         self._transport.mount(f"{self.web.internal_url}/", self.web.direct)
         on_stop(self._transport.close)
@@ -191,7 +191,7 @@ class EmbeddedCloud:
         middleware = {name: credentials.pop(name) for name in ("www_authenticate_uri",)}
         options: dict[str, Any] = {group: dict(credentials) for group in AUTH_GROUPS if group != "placement"}
         options["service_user"]["send_service_user_token"] = True
-        # The field's default is the public endpoint: calls between services have a port of their own here.
+        # The field's default is the public endpoint. Here, calls between services have a port of their own.
         options["cinder"]["catalog_info"] = "volumev3::internalURL"
         options["transport_url"] = self._queue("api")
         options["state_path"] = str(self.state.path)
@@ -199,10 +199,10 @@ class EmbeddedCloud:
         if self._log_file is not None:
             options["log_file"] = str(self._log_file)
         conf = new_config(config_files=self._config_files, **options)
-        # Whoever asks for unified limits gets those of the embedded identity service.
+        # If the user's files choose unified limits, they are those of the embedded identity service.
         conf.set_default("valid_interfaces", ["internal", "public"], group="oslo_limit")
         conf.set_default("workers", MOVE_THREADS, group="moves")
-        # Nobody may ask for another's: unless the user's files say otherwise, who asks must sign.
+        # No caller may read another server's metadata: unless the user's files say otherwise, requests must be signed.
         conf.set_default("service_metadata_proxy", True, group="neutron")
         conf.set_default("metadata_proxy_shared_secret", self.state.metadata_secret(), group="neutron")
         for _group, known in keystonemiddleware_opts.list_auth_token_opts():
@@ -239,7 +239,7 @@ class EmbeddedCloud:
             database.close()
             identity = known[name].uuid if name in known else str(uuids.uuid4())
             if number and name not in known:
-                # Also one that was deleted: it begins anew, and what its hosts were before is over.
+                # Makes a cell anew that was deleted, without the records of its hosts.
                 self._new_hosts |= {*self.hosts_by_cell[number - 1]}
             queue = "none:///" if number == 0 else self._queue(name)
             cell_records.save_cell(api, CellMapping(CELL0_UUID if number == 0 else identity, name, queue, url))
@@ -248,7 +248,7 @@ class EmbeddedCloud:
         return api, cells
 
     def _make_console_proxy(self) -> ConsoleProxy:
-        """Before the hosts, which get the URLs by which their guests' consoles are opened."""
+        """Called before the hosts are made, since they get the URLs by which their guests' consoles are opened."""
         proxy = roles.console_proxy(self.conf, self.around.transports, self.cells, "127.0.0.1", self._console_port)
         self._cleanup.callback(proxy.server_close)
         here = f"//127.0.0.1:{proxy.port}"
@@ -257,7 +257,7 @@ class EmbeddedCloud:
             ("serial_console", "base_url", f"ws:{here}/"),
             ("serial_console", "enabled", True),
         ):
-            # What the user's files say goes before.
+            # The user's files have priority.
             self.conf.set_default(name, value, group=group)
         return proxy
 
@@ -300,7 +300,7 @@ class EmbeddedCloud:
                 service = roles.compute(
                     self.around, host, self.hosts.driver(host), cell.transport_url, self.state.host(host)
                 )
-                # First, so that one which can't start leaves nothing running.
+                # First, so that nothing is left running if one can't start.
                 on_stop(service.stop)
                 service.start()
                 self.computes[host] = service
@@ -309,10 +309,10 @@ class EmbeddedCloud:
         on_stop(conductor.drain)
 
     def _fill(self) -> None:
-        """On first start: an image, a network and flavors; and aggregates of the hosts, also of those that come later."""
+        """Makes an image, a network and flavors at the first start, and puts new hosts into aggregates at every start."""
         marker = self.state.path / "filled"
         is_first = not marker.exists()
-        # What an older version filled has no names in it: then every host that is in an aggregate was there.
+        # A file of an older version has no names. Then the hosts that are in an aggregate are those that were there.
         known = set() if is_first else set(marker.read_text().split())
         known = (known or content.hosts_in_aggregates(self.api_database)) - self._new_hosts
         new = [[host for host in hosts if host not in known] for hosts in self.hosts_by_cell]

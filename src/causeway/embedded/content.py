@@ -1,4 +1,4 @@
-"""What a new cloud starts with, so that a first ``openstack server create`` and a first resize across cells work at once."""
+"""The first content of a new cloud, with which ``openstack server create`` and a resize across cells work at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLAVORS = (
 
 
 def make_flavors(api: Database) -> None:
-    """The flavors of both generations, and two that are tied to nothing."""
+    """Makes the flavors of both generations, and two that fit every host."""
     there = {flavor.flavorid for flavor in flavors.list_all(api)}
     for flavor in FLAVORS:
         if flavor.flavorid not in there:
@@ -35,7 +35,7 @@ def hosts_in_aggregates(api: Database) -> set[str]:
 
 
 def make_aggregates(api: Database, placement: PlacementClient, hosts_by_cell: list[list[str]]) -> None:
-    """``gen1`` are the hosts of the first cell, ``gen2`` those of all others. These hosts are new."""
+    """Puts new hosts into aggregates: ``gen1`` has the hosts of the first cell, ``gen2`` those of all others."""
     there = {aggregate.name: aggregate for aggregate in aggregates.list_all(api)}
     providers = {provider.name: provider.uuid for provider in placement.list_providers()}
     wanted = {"gen1": hosts_by_cell[0], "gen2": [host for hosts in hosts_by_cell[1:] for host in hosts]}
@@ -49,7 +49,7 @@ def make_aggregates(api: Database, placement: PlacementClient, hosts_by_cell: li
 
 
 def make_image(images: ImageClient, path: Path, disk_format: str) -> None:
-    """The public image ``demo``."""
+    """Makes the public image ``demo``."""
     context = admin_context()
     if images.list(context, {"name": "demo"}):
         return
@@ -58,7 +58,7 @@ def make_image(images: ImageClient, path: Path, disk_format: str) -> None:
 
 
 def make_network(sessions: ServiceSessions) -> None:
-    """The shared network ``demo-net`` with one subnet."""
+    """Makes the shared network ``demo-net`` with one subnet."""
     api = ServiceApi(sessions, "neutron", "network", version_suffix="/v2.0")
     query = {"name": "demo-net"}
     found = api.call(None, "GET", "/v2.0/networks", "list networks", query=query).json()["networks"]

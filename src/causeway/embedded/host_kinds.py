@@ -35,15 +35,15 @@ class Hosts(ABC):
 
     @abstractmethod
     def demo_image(self) -> tuple[Path, str]:
-        """A small image that these hosts can boot, and its disk format."""
+        """Returns a small image that these hosts can boot, and its disk format."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Closes the connections; guests keep running."""
+        """Closes the connections. Guests continue to run."""
 
 
 class SimulatedHosts(Hosts):
-    """Hosts that are small files. ``live_networks``: host -> the network in which it reaches others."""
+    """Hosts whose guests are small files. ``live_networks``: host -> the network in which it reaches others."""
 
     def __init__(self, state: StateDir, hardware: SimulatedHardware, live_networks: dict[str, str]) -> None:
         self._state = state
@@ -73,12 +73,12 @@ class SimulatedHosts(Hosts):
 
 
 class LibvirtHosts(Hosts):
-    """A libvirtd for each host, in namespaces of its own; networks with DHCP as devcloud knows them."""
+    """A libvirtd for each host, in its own namespaces, and networks with DHCP, as devcloud has them."""
 
     def __init__(
         self, state: StateDir, devcloud: Devcloud, conf: cfg.ConfigOpts, metadata: Callable[[str], WsgiApp]
     ) -> None:
-        """``metadata``: what answers the guests of a network, given its id, at 169.254.169.254."""
+        """``metadata``: given a network's id, returns the application that answers its guests at 169.254.169.254."""
         from causeway.virt.lab.hosts import Lab, LibvirtEndpoint
         from causeway.virt.lab.metadata_listener import MetadataListeners
 

@@ -1,4 +1,4 @@
-"""One process at a time on a state directory."""
+"""Lets one process at a time use a state directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from causeway import errors
 
 
 class StateDirLock:
-    """Held until `release`, or until the process ends, however it ends."""
+    """Held until `release`, or until the process ends in any way."""
 
     def __init__(self, state_dir: Path) -> None:
         """Raises Misconfigured, which names the process that has the directory."""

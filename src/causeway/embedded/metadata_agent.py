@@ -1,4 +1,4 @@
-"""What the field's metadata agent does, for guests of the lab: says to the metadata service which server asks, and signs it."""
+"""Acts as the field's metadata agent for guests of the lab: adds the calling server to their requests, and signs it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ LOG = logging.getLogger(__name__)
 
 
 def guests_of(metadata: WsgiApp, network: NetworkClient, conf: cfg.ConfigOpts, network_id: str) -> WsgiApp:
-    """The application that guests of one network ask."""
+    """The application that guests of one network call."""
 
     def ask(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        # What a guest says of itself is not believed.
+        # Headers that a guest sends about itself are not trusted.
         for header in [name for name in environ if name.startswith("HTTP_X_")]:
             del environ[header]
         if not conf.neutron.service_metadata_proxy:

@@ -1,4 +1,4 @@
-"""Where things are in the state directory of an embedded cloud, and the files in it that users read and edit."""
+"""The paths in the state directory of an embedded cloud, and the files there that users read and edit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StateDir:
 
     @property
     def manage(self) -> Path:
-        """What `causeway manage --config-file` needs to know of this cloud."""
+        """The configuration file for `causeway manage --config-file`."""
         return self.path / "manage.conf"
 
     @property
@@ -68,14 +68,14 @@ class StateDir:
         return self.path / "hosts" / name
 
     def prepare(self) -> None:
-        """Makes the directory, readable by its owner only: it holds credentials."""
+        """Makes the directory, readable only by its owner, because it has credentials."""
         durable.make_folder(self.path)
         self.path.chmod(0o700)
         if not self.policy.exists() or self.policy.read_text() in FORMER_POLICIES:
             durable.write(self.policy, POLICY)
 
     def metadata_secret(self) -> str:
-        """What requests to the metadata service are signed with; made when the cloud starts for the first time."""
+        """The secret that signs requests to the metadata service. It is made when the cloud starts for the first time."""
         path = self.path / "metadata-secret"
         if not path.exists():
             durable.write(path, secrets.token_hex(32) + "\n", mode=0o600)

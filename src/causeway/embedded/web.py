@@ -1,4 +1,4 @@
-"""One HTTP server for all that is embedded, each under its path."""
+"""One HTTP server for everything that is embedded, each part under its path."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ THREADS = 40
 class WebServer:
     """Serves WSGI applications under path prefixes, from threads of this process.
 
-    ``url`` is for users. With ``internal``, ``internal_url`` is a second port with threads of its own, for calls between
-    services: nothing that users do on theirs keeps these waiting. Who is in this process mounts ``direct`` for it, and then
-    needs no socket and no thread of it. gunicorn serves the API where it has processes of its own
-    (`causeway api`); it can't be here, because its workers are processes and everything embedded is in one.
+    ``url`` is for users. With ``internal``, ``internal_url`` is a second port with its own threads, for calls between services,
+    so that users' requests never delay these. Callers in this process mount ``direct`` for it, and then need no socket and none
+    of its threads. gunicorn serves the API where it has its own processes (`causeway api`). It can't serve here, because its
+    workers are processes and everything embedded is in one.
     """
 
     def __init__(self, port: int, address: str = "127.0.0.1", *, internal: bool = False) -> None:
@@ -51,7 +51,7 @@ class WebServer:
             thread.start()
 
     def stop(self) -> None:
-        """Finishes requests that are under way, the users' first: they need what is internal."""
+        """Finishes requests that are under way. The users' first, because they need the internal ones."""
         for server in self._servers:
             server.stop()
         for thread in self._threads:

@@ -123,7 +123,7 @@ def test_a_torn_claim_is_asked_for_and_nobody_is_given_anything_before(
     # The next start knows of them, too.
     claims = claims_in(tmp_path)
     assert claims.torn() == [SERVER]
-    with pytest.raises(errors.ClaimRefused, match="does not know now"):
+    with pytest.raises(errors.ClaimRefused, match="does not know at present"):
         claims._try(None, None)  # type: ignore[arg-type]
     claims.restore(SERVER, [])
     assert claims.torn() == [] and claims_in(tmp_path).torn() == []

@@ -7,8 +7,8 @@
     found = client.allocation_candidates(CandidatesRequest([RequestGroup(resources={"VCPU": 1})]))
     client.claim(server_uuid, found.requests[0].allocations, project_id, user_id)
 
-``LocalPlacement`` lives in `causeway.clients.placement.local`: importing it loads the whole Placement service, which
-those who use a remote one should not pay for.
+``LocalPlacement`` is in `causeway.clients.placement.local`: importing that loads the whole Placement service, which processes
+with a remote one do not need.
 """
 
 from causeway.clients.placement.client import PlacementClient, remote_placement

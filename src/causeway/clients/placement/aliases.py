@@ -1,8 +1,8 @@
-"""Placement in this process makes each alias of its tables once, not with every statement.
+"""Makes each alias of Placement's tables once in this process, not with every statement.
 
-An alias copies all columns of its table. Placement makes some twenty of them for a claim, always the same: a sixth of what the
-claim takes. An alias is never changed, so statements can share it. What they could not share is one that a statement and a
-subquery in its WHERE both read from: SQLAlchemy would take it for the same row. Placement 16 has no such subquery.
+An alias copies all columns of its table. Placement makes some twenty of them for a claim, always the same ones: a sixth of the
+claim's time. An alias is never changed, so statements can share it. They could not share an alias from which both a statement
+and a subquery in its WHERE read: SQLAlchemy would take both for the same row. Placement 16 has no such subquery.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODULES: tuple[Any, ...] = (
     trait,
     user,
 )
-# Some forty are always the same; those that a long list of aggregates or traits numbers are not kept for ever.
+# Some forty aliases are always the same. The limit is for those that long lists of aggregates or traits number.
 MOST = 200
 
 
@@ -50,7 +50,7 @@ class _Aliases:
         if found is None:
             with self._making:
                 found = sqlalchemy.alias(table, name=name)
-                # Its columns are copied when they are first asked for: no two threads are to do so at once.
+                # An alias copies its columns at their first use, which two threads must not do at once.
                 found.c.keys()
                 if len(self._known) < MOST:
                     found = self._known.setdefault((table, name), found)
@@ -58,7 +58,7 @@ class _Aliases:
 
 
 def make_once() -> Callable[[], None]:
-    """From now on; the answer undoes it."""
+    """Starts this. Returns a function that undoes it."""
     shared = ModuleType(sqlalchemy.__name__)
     shared.__dict__.update(vars(sqlalchemy))
     shared.__dict__["alias"] = _Aliases().alias

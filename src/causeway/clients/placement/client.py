@@ -1,20 +1,20 @@
 """The Placement client: candidates, claims, the allocations of moves, providers.
 
-Number of calls. Each costs the real Placement 10 to 20 ms, so:
+Each call costs the real Placement 10 to 20 ms. So their number matters:
 
 - a boot makes two: GET /allocation_candidates and PUT /allocations/{server};
-- a resize makes two: GET /allocation_candidates and one POST /allocations, which gives what the server holds to the
-  migration *and* the target's resources to the server, atomically;
+- a resize makes two: GET /allocation_candidates and one POST /allocations, which atomically gives the server's allocations to
+  the migration *and* the target's resources to the server;
 - confirm makes one (`release_migration`), revert one (`return_allocations`).
 
-The writes name consumer generations. To know them without a GET before each write, the client remembers what it wrote
-(an AllocationRecord per consumer, the last ``MEMORY_SIZE`` ones), or is given by the caller. If another process wrote
-meanwhile, Placement answers 409 "consumer generation conflict" and nothing has happened: the records are read (one GET
-per consumer) and the write is tried again with the truth. So a wrong guess costs two or three calls, never correctness.
-One thing a generation does not show: a consumer that was deleted and made again counts from 1 again. A record from memory is
-therefore only used for a move if it is on the provider that the caller says the server is on.
+The writes name consumer generations. To know them without a GET before each write, the client remembers what it wrote (an
+AllocationRecord per consumer, the last ``MEMORY_SIZE`` ones), or the caller passes them. If another process wrote meanwhile,
+Placement answers 409 "consumer generation conflict" and changes nothing. Then the records are read (one GET per consumer) and the
+write is tried again with them. So a wrong guess costs two or three calls, and never correctness. A generation can't show
+that a consumer was deleted and made again, since it counts from 1 again. Therefore a remembered record is only used for a move if
+it is on the provider that the caller names as the server's.
 
-All changes are idempotent: repeated after a crash or a lost answer they find what is already there and succeed.
+All changes are idempotent: if they are repeated after a crash or a lost answer, they find what is there and succeed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class PlacementClient(ProviderCalls):
-    """Placement over a keystoneauth1 adapter. Safe to use from many threads; share one to share what it remembers."""
+    """Placement over a keystoneauth1 adapter. Safe to use from many threads, which should share one for what it remembers."""
 
     def __init__(self, adapter: Adapter, *, timeout: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         """``timeout``: seconds, for each single call."""
@@ -69,9 +69,9 @@ class PlacementClient(ProviderCalls):
     # What could serve a request
 
     def allocation_candidates(self, request: CandidatesRequest) -> Candidates:
-        """The ways to satisfy a request; empty if there is none.
+        """The ways to satisfy a request; empty if there are none.
 
-        Raises ServiceRefused if Placement does not know a trait or resource class that is asked for.
+        Raises ServiceRefused if Placement does not know a requested trait or resource class.
         """
         with translated("to look for hosts"):
             answer = self._http.call("GET", "/allocation_candidates", query=request.to_query())
@@ -101,7 +101,7 @@ class PlacementClient(ProviderCalls):
     # What consumers hold
 
     def get_allocations(self, consumer: str) -> AllocationRecord:
-        """What a server or migration holds; an empty record if nothing."""
+        """The allocations of a server or migration; an empty record if there are none."""
         with translated("to show what a server holds"):
             answer = self._http.call("GET", "/allocations/{consumer}", consumer=consumer)
         record = AllocationRecord(
@@ -117,11 +117,11 @@ class PlacementClient(ProviderCalls):
     def claim(
         self, consumer: str, allocations: Allocations, project_id: str, user_id: str, *, replace: bool = True
     ) -> AllocationRecord:
-        """Claims for a consumer that holds nothing yet: one PUT.
+        """Claims for a consumer that holds nothing yet, with one PUT.
 
-        If the consumer holds exactly that already, the claim was made before: success. If it holds something else, that
-        is replaced (the claim of an alternate host after the first one refused), unless ``replace`` is false.
-        Raises ClaimRefused if there is no room, or what is held may not be replaced.
+        Succeeds also if the consumer holds exactly that already. If it holds something else, replaces it (the claim of an
+        alternate host after the first one refused), unless ``replace`` is false. Raises ClaimRefused if there is no room, or what
+        is held may not be replaced.
         """
         if not replace:
             return self._claim_first(consumer, allocations, project_id, user_id)
@@ -155,7 +155,7 @@ class PlacementClient(ProviderCalls):
         *,
         known: AllocationRecord | None = None,
     ) -> AllocationRecord:
-        """Replaces what a consumer holds. ``known``: what the caller believes it holds now.
+        """Replaces the allocations of a consumer. ``known``: the present ones, as far as the caller knows.
 
         Raises ClaimRefused if there is no room.
         """
@@ -178,7 +178,8 @@ class PlacementClient(ProviderCalls):
     def change_allocations(
         self, consumer: str, change: Callable[[Allocations], Allocations], project_id: str, user_id: str
     ) -> AllocationRecord:
-        """Makes what a consumer holds what ``change`` makes of it; asked again if somebody else wrote meanwhile.
+        """Replaces the allocations of a consumer by what ``change`` returns for them. Calls it again if they were changed
+        meanwhile.
 
         Raises ClaimRefused if there is no room.
         """
@@ -198,7 +199,7 @@ class PlacementClient(ProviderCalls):
             return self._with_truth(work, work, consumer)
 
     def delete_allocations(self, consumer: str) -> None:
-        """Whatever the consumer holds is free again; holding nothing is success."""
+        """Deletes all allocations of a consumer, if it has any."""
         self._records.discard(consumer)
         try:
             with translated(f"to free what {consumer} holds"):
@@ -221,13 +222,13 @@ class PlacementClient(ProviderCalls):
         source_provider: str,
         source: AllocationRecord | None = None,
     ) -> AllocationRecord:
-        """What the server holds goes to the migration and the server gets ``target``: one POST, all or nothing.
+        """Gives the server's allocations to the migration, and ``target`` to the server, in one POST.
 
-        ``source_provider``: uuid of the compute node that the server is on. ``source``: what the server holds, if the
-        caller knows; else what this client remembers; else it is read (one more call).
-        If the migration holds the source's already (a repetition, or the claim of an alternate host), only the server's
-        part is written. A server that holds nothing leaves the migration nothing. Returns the server's new record.
-        Raises ClaimRefused if the target has no room, or others kept claiming there; then nothing has changed.
+        ``source_provider``: uuid of the compute node that the server is on. ``source``: the server's allocations, if the caller
+        knows them; else this client uses what it remembers, or reads them (one more call). If the migration has the source's
+        already (in a repetition, or for an alternate host), only the server's part is written. If the server has no allocations,
+        the migration gets none. Returns the server's new record. Raises ClaimRefused, and changes nothing, if the target has no
+        room or others kept claiming there.
         """
 
         def write(held: AllocationRecord, given: AllocationRecord) -> AllocationRecord:
@@ -238,8 +239,8 @@ class PlacementClient(ProviderCalls):
                 self._write(change)
             return change.after
 
-        # The server's record is always looked at before the migration's: if another process returns allocations in between, the
-        # server's generation is the one that no longer fits.
+        # Always read the server's record before the migration's: if another process returns allocations in between, the server's
+        # generation no longer fits.
         def from_memory() -> AllocationRecord:
             held = source or self._records.get(server)
             given = AllocationRecord(migration)
@@ -267,11 +268,11 @@ class PlacementClient(ProviderCalls):
     def return_allocations(
         self, server: str, migration: str, *, source_provider: str | None = None
     ) -> AllocationRecord:
-        """What the migration holds goes back to the server, and what the server held at the target is free: one POST.
+        """Returns the migration's allocations to the server, and releases those at the target, in one POST.
 
-        If the migration holds nothing, it was returned before, and the server keeps what it has; or the server had nothing
-        when it left. So if ``source_provider`` (uuid of the compute node that it left) is given and the server holds nothing
-        there, what it holds is the target's and is freed. Returns the server's record.
+        If the migration has none, they were returned before and the server keeps what it has, or the server had none when it
+        left. So if ``source_provider`` (uuid of the compute node that it left) is given and the server has nothing there, its
+        allocations are the target's and are released. Returns the server's record.
         """
 
         def write(held: AllocationRecord, given: AllocationRecord) -> AllocationRecord:
@@ -287,7 +288,7 @@ class PlacementClient(ProviderCalls):
 
         def from_memory() -> AllocationRecord:
             given, held = self._records.get(migration), self._records.get(server)
-            # That there is nothing to return is never believed from memory.
+            # If memory has nothing to return, it is read.
             if given is None or given.is_empty:
                 given = self.get_allocations(migration)
             return write(held or self.get_allocations(server), given)
@@ -302,20 +303,20 @@ class PlacementClient(ProviderCalls):
             return self._with_truth(from_memory, from_truth, server, migration)
 
     def release_migration(self, migration: str) -> None:
-        """After confirm: what the migration held at the source is free. Idempotent."""
+        """Releases the migration's allocations at the source, after a confirm. Idempotent."""
         self.delete_allocations(migration)
 
     def move_allocations(self, giver: str, taker: str) -> AllocationRecord:
-        """All that one consumer holds goes to another, whose own is replaced; one POST. Returns the taker's record.
+        """Moves all allocations of one consumer to another, whose own are replaced, in one POST. Returns the taker's record.
 
-        If the giver holds nothing and the taker something, it was moved before: success.
+        Succeeds also if this was done before: the giver has nothing and the taker something.
         """
         return self.return_allocations(taker, giver)
 
     # Inside
 
     def _write(self, *changes: _Write) -> None:
-        """Writes all or nothing: one consumer with PUT, several with one POST. Remembers what was written."""
+        """Writes everything or nothing: one consumer with PUT, several with one POST. Remembers what was written."""
         bodies = {change.before.consumer_uuid: change.body() for change in changes}
         first = changes[0].before.consumer_uuid
 
@@ -327,7 +328,7 @@ class PlacementClient(ProviderCalls):
         try:
             self._retry(call)
         except errors.ServiceFailed:
-            # An answer that did not come leaves open what was written.
+            # Without an answer it is unknown whether this was written.
             for consumer in bodies:
                 self._records.discard(consumer)
             raise
@@ -338,7 +339,7 @@ class PlacementClient(ProviderCalls):
                 self._records.put(change.after)
 
     def _retry(self, call: Callable[[], T]) -> T:
-        """Repeats what lost a race for a provider's generation; other refusals go through."""
+        """Repeats a call that lost a race for a provider's generation. Other refusals are raised."""
         retrying = Retrying(
             stop=stop_after_attempt(ATTEMPTS),
             wait=wait_random_exponential(multiplier=0.02, max=1.0),
@@ -348,7 +349,7 @@ class PlacementClient(ProviderCalls):
         return retrying(call)
 
     def _with_truth(self, guess: Callable[[], T], truth: Callable[[], T], *consumers: str) -> T:
-        """``guess`` with what is remembered; if a generation was wrong, ``truth``, which reads first."""
+        """Calls ``guess``, which uses what is remembered. If a generation was wrong, calls ``truth``, which reads first."""
         try:
             return guess()
         except Refusal as refusal:
@@ -366,7 +367,7 @@ class PlacementClient(ProviderCalls):
 
 
 class _Write:
-    """A change of what one consumer holds: over the record as it is believed to be."""
+    """A change of one consumer's allocations. ``before``: its record, as far as known."""
 
     def __init__(self, before: AllocationRecord, allocations: Allocations, project_id: str, user_id: str) -> None:
         self.before = before
@@ -388,7 +389,7 @@ class _Write:
 
 
 class _Records:
-    """The last records written or read, oldest thrown away first."""
+    """The records that were last written or read. The oldest are discarded first."""
 
     def __init__(self, size: int) -> None:
         self._size = size

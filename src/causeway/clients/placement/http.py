@@ -1,4 +1,4 @@
-"""One HTTP call to Placement: counted, bounded in time, its refusals distinguished."""
+"""HTTP calls to Placement: counts them, limits their time, and distinguishes their refusals."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from oslo_context import context as oslo_context
 from causeway import errors
 from causeway.clients.session import calls
 
-# The oldest version that has all that we use (same_subtree, consumer generations), and the oldest a deployment may be.
+# The oldest version with everything that we use (same_subtree, consumer generations), so a deployment must have it.
 MICROVERSION = "1.36"
-# Seconds before a call whose connection broke is made once more.
+# Seconds until a call whose connection broke is repeated.
 RECONNECT_PAUSE = 0.1
 CONCURRENT_UPDATE = "placement.concurrent_update"
 
 
 class Refusal(Exception):
-    """Placement answered with an error. Never leaves this package: see `translated`."""
+    """Placement answered with an error. It is not raised outside of this package: see `translated`."""
 
     def __init__(self, call: str, status: int, code: str, detail: str) -> None:
         super().__init__(f"{call}: {status} {code}: {detail}")
@@ -33,17 +33,17 @@ class Refusal(Exception):
 
     @property
     def is_consumer_conflict(self) -> bool:
-        """The consumer generation that we sent is not the consumer's (any more); nothing was written."""
+        """Whether the consumer generation that we sent was wrong. Then nothing was written."""
         return self.code == CONCURRENT_UPDATE and "consumer generation conflict" in self.detail
 
     @property
     def is_provider_conflict(self) -> bool:
-        """Somebody else wrote to the provider at the same time; nothing was written, trying again helps."""
+        """Whether the provider was changed at the same time. Then nothing was written, and trying again helps."""
         return self.code == CONCURRENT_UPDATE and not self.is_consumer_conflict
 
     @property
     def is_no_room(self) -> bool:
-        """The provider can't give what was asked for: full, without such inventory, or gone."""
+        """Whether the provider can't serve the request: it is full, has no such inventory, or does not exist."""
         return (self.status == 409 and self.code != CONCURRENT_UPDATE) or (
             self.status == 400 and ("does not exist" in self.detail or "Unable to allocate inventory" in self.detail)
         )
@@ -52,7 +52,7 @@ class Refusal(Exception):
 class PlacementHttp:
     """Calls over a keystoneauth1 adapter. The endpoint is looked up once, not for each call.
 
-    ``calls`` counts by "METHOD /route/{template}"; what is counted is what went out, retries included.
+    ``calls`` counts by "METHOD /route/{template}". Retries count too.
     """
 
     def __init__(self, adapter: Adapter, timeout: float) -> None:
@@ -82,7 +82,7 @@ class PlacementHttp:
     ) -> Any:
         """The decoded answer, or None if there is no body.
 
-        Raises Refusal for an answer of 400 or more but 5xx, ServiceFailed for those and when none came in time.
+        Raises Refusal for an answer of 4xx, ServiceFailed for 5xx and if no answer came in time.
         """
         name = f"{method} {route}"
         url = route.format(**{key: quote(part, safe="") for key, part in parts.items()})
@@ -91,7 +91,7 @@ class PlacementHttp:
         headers = {"OpenStack-API-Version": f"placement {MICROVERSION}", "Accept": "application/json"}
         request = oslo_context.get_current()
         if request is not None:
-            # The request that this thread works for: Placement's log names it.
+            # The id of the request that this thread works for, for Placement's log.
             headers["X-OpenStack-Request-ID"] = request.global_id
         data = None
         if body is not None:
@@ -110,8 +110,8 @@ class PlacementHttp:
                 endpoint_override=self._resolve(),
                 timeout=self._timeout,
                 raise_exc=False,
-                # A kept connection that Placement just closed. Repeating is harmless even if it had heard us: what was
-                # written meanwhile is refused for its generation, and then the truth is looked up.
+                # Placement just closed a kept connection. Repeating is harmless even if the first call took effect: then the
+                # generation is refused, and the record is read.
                 connect_retries=1,
                 connect_retry_delay=RECONNECT_PAUSE,
             )
@@ -151,10 +151,10 @@ def _refusal(name: str, response: Any) -> Refusal:
 
 @contextmanager
 def translated(what: str, *, no_room: str | None = None, contended: str | None = None) -> Iterator[None]:
-    """Turns what Placement refused into our errors. ``what``: "to ... " completes "Placement refused".
+    """Translates refusals of Placement into our errors. ``what``: "to ..." completes "Placement refused".
 
-    ``no_room``: the message of the ClaimRefused that a full or missing provider becomes; None if that can't be.
-    ``contended``: of the one that a provider becomes to which others kept writing, if another provider will do.
+    ``no_room``: the message of ClaimRefused for a full or missing provider; None if that is impossible. ``contended``: its
+    message for a provider to which others kept writing, if another provider will do.
     """
     try:
         yield
@@ -165,7 +165,7 @@ def translated(what: str, *, no_room: str | None = None, contended: str | None =
             raise errors.ClaimRefused(contended, details=str(refusal)) from refusal
         if refusal.code == CONCURRENT_UPDATE:
             raise errors.ServiceFailed(
-                f"Placement could not be brought {what}: others kept writing at the same time. Try again.",
+                f"Placement failed {what}: others kept writing at the same time. Try again.",
                 details=str(refusal),
             ) from refusal
         raise errors.ServiceRefused(f"Placement refused {what}.", details=str(refusal)) from refusal

@@ -1,15 +1,15 @@
 """The real Placement in this process: its own code, its own database, no socket.
 
-One at a time in a process: Placement keeps its database connection and its policy in module globals. Two applications
-are made of it, on two configuration objects:
+A process can have only one, because Placement keeps its database connection and its policy in module globals. It gets two
+applications, on two configuration objects:
 
-- ``internal_app``: takes the token ``admin`` for an administrator. Never serve it.
+- ``internal_app``: accepts the token ``admin`` as an administrator. Never serve it.
 - ``public_app``: behind keystonemiddleware, for the outside world (the ``openstack`` client's placement plug-in).
 
-SQLite: a file in WAL mode with ``synchronous=NORMAL`` (a crash of the machine may lose the last commits, never damage
-the file). Connections are pooled; oslo.db would open one for every transaction, which costs a third of a call's time.
-SQLite has one writer at a time, and a transaction that reads before it writes is refused, not queued, if another writer
-came between: requests that may write therefore take turns here. `schemas` saves another third, `aliases` a sixth of the rest.
+SQLite: a file in WAL mode with ``synchronous=NORMAL`` (a crash of the machine may lose the last commits, but never damages the
+file). Connections are pooled; oslo.db would open one for every transaction, which costs a third of a call's time. SQLite has one
+writer at a time, and refuses a transaction that reads before it writes if another writer was in between. So requests that may
+write take turns here. `schemas` saves another third of the time, `aliases` a sixth of the rest.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LocalPlacement:
         self._restore_database = db_api.placement_context_manager.patch_factory(self._manager)
         self._restore_validation = schemas.check_once()
         self._restore_aliases = aliases.make_once()
-        # Placement remembers per process that these are in the database; this may be another database.
+        # Placement remembers per process that these are in the database, but this may be another database.
         trait._TRAITS_SYNCED = False
         resource_class._RESOURCE_CLASSES_SYNCED = False
         migration.upgrade("head")
@@ -87,7 +87,10 @@ class LocalPlacement:
         return self._in_turn(deploy.deploy(config))
 
     def client(self) -> PlacementClient:
-        """A client that calls ``internal_app`` in this process. Give one to all: it remembers what it wrote."""
+        """A client that calls ``internal_app`` in this process.
+
+        All callers should share one, because it remembers what it wrote.
+        """
         session = requests.Session()
         session.mount(INTERNAL_URL, DirectTransport(self.internal_app))
         session.trust_env = False
@@ -95,7 +98,7 @@ class LocalPlacement:
         return PlacementClient(Adapter(Session(auth=auth, session=session), endpoint_override=INTERNAL_URL))
 
     def close(self) -> None:
-        """Ends the database connections and makes room for another one. Calls that are under way must have ended."""
+        """Closes the database connections, so that another Placement can be started. All calls must have ended."""
         global _running
         with _starting:
             if _running is self:
@@ -110,7 +113,7 @@ class LocalPlacement:
         config = ConfigOpts()
         placement.conf.register_opts(config)
         config.set_default("connection", self._url, group="placement_database")
-        # Nothing of this machine's own /etc/placement, neither options nor policy.
+        # Read neither options nor policy from the machine's /etc/placement.
         config([], project="placement", default_config_files=[], default_config_dirs=[])
         config.set_override("auth_strategy", auth_strategy, group="api")
         config.set_override("policy_file", os.devnull, group="oslo_policy")

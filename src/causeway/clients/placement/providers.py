@@ -1,4 +1,4 @@
-"""Resource providers: what a compute host has, is able to do and belongs to."""
+"""Resource providers: inventories, traits and aggregates of compute hosts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ProviderCalls:
         member_of: str | None = None,
         required: str | None = None,
     ) -> list[Provider]:
-        """All providers, or those with a name, of a tree (any provider's uuid of it), in an aggregate, with a trait."""
+        """All providers, or those with a name, in a tree (by the uuid of any of its providers), in an aggregate, with a trait."""
         wanted = {"name": name, "in_tree": in_tree, "member_of": member_of, "required": required}
         query = [(key, value) for key, value in wanted.items() if value is not None]
         with translated("to list providers"):
@@ -48,7 +48,7 @@ class ProviderCalls:
         return [Provider.from_wire(wire) for wire in answer["resource_providers"]]
 
     def ensure_provider(self, uuid: str, name: str, *, parent_uuid: str | None = None) -> Provider:
-        """The provider with this uuid, made if it is not there. Raises ServiceRefused if another one has the name."""
+        """The provider with this uuid, which is made if needed. Raises ServiceRefused if another one has the name."""
         found = self.get_provider(uuid)
         if found is not None:
             return found
@@ -66,14 +66,14 @@ class ProviderCalls:
             ) from refusal
 
     def delete_provider(self, uuid: str, *, cascade: bool = False) -> None:
-        """Not being there is success. ``cascade``: what consumers hold on it is deleted first, else that is refused."""
+        """Deletes a provider, if it exists. ``cascade``: first deletes all allocations on it; without, these are a refusal."""
         if cascade:
             for consumer in self.get_provider_allocations(uuid):
                 self._delete("/allocations/{uuid}", consumer)
         self._delete("/resource_providers/{uuid}", uuid)
 
     def get_provider_allocations(self, uuid: str) -> dict[str, Resources]:
-        """Consumer uuid -> what it holds on this provider. Empty if there is no such provider."""
+        """Consumer uuid -> its allocations on this provider. Empty if there is no such provider."""
         try:
             answer = self._http.call("GET", "/resource_providers/{uuid}/allocations", uuid=uuid)
         except Refusal as refusal:
@@ -90,9 +90,9 @@ class ProviderCalls:
         return {name: Inventory.from_wire(wire) for name, wire in answer["inventories"].items()}
 
     def set_inventory(self, uuid: str, inventories: dict[str, Inventory]) -> bool:
-        """Makes these all that the provider has. A class with total 0 is left out. True if something changed.
+        """Replaces the provider's inventories. Leaves out classes with total 0. Returns whether something changed.
 
-        Raises ServiceRefused if a class would go of which something is held.
+        Raises ServiceRefused if this would delete a class that has allocations.
         """
         wanted = {name: inventory.to_wire() for name, inventory in inventories.items() if inventory.total > 0}
         for name in wanted:
@@ -109,14 +109,14 @@ class ProviderCalls:
         return self._change("to set a provider's inventory", change)
 
     def get_usages(self, uuid: str) -> Resources:
-        """What is allocated of a provider, by resource class."""
+        """The allocated amounts of a provider, by resource class."""
         with translated("to show a provider's usage"):
             answer = self._http.call("GET", "/resource_providers/{uuid}/usages", uuid=uuid)
         usages: Resources = answer["usages"]
         return usages
 
     def get_project_usages(self, project_id: str, user_id: str | None = None) -> Resources:
-        """What all consumers of a project (and user) hold. A move counts at source and target."""
+        """The allocated amounts of a project (and user). A move counts at source and target."""
         query = [("project_id", project_id)] + ([("user_id", user_id)] if user_id else [])
         with translated("to show a project's usage"):
             answer = self._http.call("GET", "/usages", query=query)
@@ -130,14 +130,14 @@ class ProviderCalls:
             return set(self._http.call("GET", "/resource_providers/{uuid}/traits", uuid=uuid)["traits"])
 
     def set_traits(self, uuid: str, traits: set[str], *, owned: set[str] | None = None) -> bool:
-        """Makes these the provider's traits; ``owned``: only of these any are removed (operators set traits too).
+        """Sets the provider's traits. ``owned``: removes only traits of this set, since operators set traits too.
 
-        True if something changed.
+        Returns whether something changed.
         """
         return self._change_traits(uuid, lambda now: traits | (now - owned if owned is not None else set()))
 
     def change_traits(self, uuid: str, *, add: set[str] | None = None, remove: set[str] | None = None) -> bool:
-        """Adds and removes traits, keeps the others. True if something changed."""
+        """Adds and removes traits, and keeps the others. Returns whether something changed."""
         return self._change_traits(uuid, lambda now: (now | (add or set())) - (remove or set()))
 
     def _change_traits(self, uuid: str, compute: Callable[[set[str]], set[str]]) -> bool:
@@ -161,7 +161,7 @@ class ProviderCalls:
             return set(self._http.call("GET", "/resource_providers/{uuid}/aggregates", uuid=uuid)["aggregates"])
 
     def is_shared_with(self, uuid: str, resource_class: str) -> bool:
-        """Whether another provider gives the class to all in one of this provider's aggregates (shared storage)."""
+        """Whether another provider shares the class with this one through an aggregate (shared storage)."""
         aggregates = self.get_aggregates(uuid)
         if not aggregates:
             return False
@@ -198,7 +198,7 @@ class ProviderCalls:
     # Inside
 
     def _change(self, what: str, change: Callable[[], T]) -> T:
-        """Reads and writes again when somebody else wrote to the provider in between."""
+        """Calls ``change``, which reads and writes, again if the provider was changed in between."""
         retrying = Retrying(
             stop=stop_after_attempt(ATTEMPTS),
             wait=wait_random_exponential(multiplier=0.02, max=1.0),
@@ -209,7 +209,7 @@ class ProviderCalls:
             return retrying(change)
 
     def _ensure_custom(self, route: str, name: str) -> None:
-        """Custom traits and resource classes exist once somebody names them."""
+        """Makes a custom trait or resource class, unless it exists."""
         if name.startswith(CUSTOM) and route + name not in self._custom_names:
             with translated(f"to make {name}"):
                 self._http.call("PUT", route, name=name)

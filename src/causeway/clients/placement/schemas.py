@@ -1,7 +1,7 @@
-"""Placement in this process checks each of its schemas once, not with every request.
+"""Checks each of Placement's schemas once in this process, not with every request.
 
-`jsonschema.validate` checks the schema itself against the metaschema whenever it is called. Placement's schemas are constants,
-and that check was a third of the time of its calls. Everything else is as in `jsonschema.validate`.
+`jsonschema.validate` checks the schema itself against the metaschema at each call. Placement's schemas are constants, and that
+check was a third of the time of its calls. Everything else is as in `jsonschema.validate`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import jsonschema
 from jsonschema.exceptions import best_match
 from placement import util
 
-# Placement has about 60 schemas; if it ever makes some on the fly, those are not kept.
+# Placement has about 60 schemas. The limit is for schemas that it might make on the fly.
 MOST = 500
 
 
 class _Validators:
     def __init__(self) -> None:
-        # The schema is kept with its validator: so its id stays its own.
+        # Keeps the schema with its validator, so that no other object gets its id.
         self._known: dict[int, tuple[Any, Any]] = {}
 
     def validate(self, instance: Any, schema: Any, **options: Any) -> None:
@@ -37,7 +37,7 @@ class _Validators:
 
 
 def check_once() -> Callable[[], None]:
-    """From now on; the answer undoes it."""
+    """Starts this. Returns a function that undoes it."""
     original = util.jsonschema
     util.jsonschema = SimpleNamespace(
         validate=_Validators().validate,

@@ -1,6 +1,6 @@
-"""What Placement's calls take and give, as plain typed values.
+"""The arguments and results of Placement's calls, as plain typed values.
 
-Amounts are in the units of the resource class: VCPU in pieces, MEMORY_MB in MiB, DISK_GB in GiB.
+Amounts are in the units of the resource class: VCPU as a count, MEMORY_MB in MiB, DISK_GB in GiB.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ Resources = dict[str, int]
 """Resource class -> amount."""
 
 Allocations = dict[str, Resources]
-"""Resource provider uuid -> what is held there."""
+"""Resource provider uuid -> what is allocated there."""
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """One resource class of a provider. What can be allocated is ``(total - reserved) * allocation_ratio``."""
+    """One resource class of a provider, of which ``(total - reserved) * allocation_ratio`` can be allocated."""
 
     total: int
     reserved: int = 0
@@ -64,7 +64,7 @@ class Provider:
 
 @dataclass(frozen=True)
 class Capacity:
-    """How much of a resource class a provider can give in all, and has given."""
+    """How much of a resource class a provider can allocate in all, and has allocated."""
 
     capacity: int
     used: int
@@ -87,7 +87,7 @@ class ProviderSummary:
 
 @dataclass
 class AllocationRequest:
-    """One way to satisfy a request; can be claimed as it is. ``mappings``: request group -> providers that serve it."""
+    """One way to satisfy a request, which can be claimed as it is. ``mappings``: request group -> providers that serve it."""
 
     allocations: Allocations
     mappings: dict[str, list[str]] = field(default_factory=dict)
@@ -101,8 +101,8 @@ class Candidates:
     def root_of(self, request: AllocationRequest) -> str:
         """The compute node's provider that the request is for.
 
-        An allocation may also touch sharing providers, which are roots of their own: the node is the root that most of
-        the providers of the request are under, and on a tie the one that gives VCPU or PCPU.
+        An allocation may also include sharing providers, which are roots too. The node is the root with most of the request's
+        providers; on a tie, the one that provides VCPU or PCPU.
         """
         weights: dict[str, int] = {}
         for provider, resources in request.allocations.items():
@@ -113,7 +113,7 @@ class Candidates:
 
 @dataclass
 class RequestGroup:
-    """What one group of a request asks for. ``suffix`` "" is the group that may be spread over a provider tree."""
+    """One group of a request. The group with ``suffix`` "" may be spread over a provider tree."""
 
     suffix: str = ""
     resources: Resources = field(default_factory=dict)
@@ -142,7 +142,7 @@ class RequestGroup:
 
 @dataclass
 class CandidatesRequest:
-    """A request for allocation candidates. ``limit`` None: all there are."""
+    """A request for allocation candidates. ``limit`` None: all of them."""
 
     groups: list[RequestGroup]
     root_required: set[str] = field(default_factory=set)
@@ -175,12 +175,12 @@ class CandidatesRequest:
 
 @dataclass
 class AllocationRecord:
-    """What a consumer holds, and the generation that says how fresh that knowledge is.
+    """The allocations of a consumer, and the generation in which it has them.
 
-    ``generation`` None: Placement does not know the consumer, which is the same as holding nothing. Placement gives a new
-    consumer generation 1 with its first write and adds 1 with every later one; it gives the number only in answers to
-    GET. A record kept from our own writes is therefore a *guess* that is right unless somebody else wrote meanwhile, and
-    a write made with it is safe: when the generation is wrong Placement refuses (409) and nothing has happened.
+    ``generation`` None: Placement does not know the consumer, so it has no allocations. A consumer gets generation 1 with its
+    first write, and 1 more with every later one. Placement shows the number only in answers to GET. So a record kept from our own
+    writes is a *guess*, which is right unless another process wrote meanwhile. Writing with it is safe: if the generation is
+    wrong, Placement refuses (409) and changes nothing.
     """
 
     consumer_uuid: str
