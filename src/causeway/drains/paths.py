@@ -214,7 +214,7 @@ def _why_not_there(
         help_ = f"{STANDING_STILL[server.vm_state]}: then it can go live or warm."
         if not crosses:
             return Obstacle("It is suspended, and its memory goes to other cells only.", help_)
-        name, verb = "supports_suspended_moves", "take the memory of suspended guests along"
+        name, verb = "supports_suspended_moves", "move the memory of suspended guests"
     elif crosses:
         name, verb = "supports_saved_memory", "save and restore the memory of a guest"
     else:

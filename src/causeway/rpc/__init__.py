@@ -1,15 +1,15 @@
 """How services talk: typed calls and casts over oslo.messaging, on RabbitMQ or in memory; only the URL differs.
 
-- `transport` makes transports by URL, keeps them and cleans them up (`Transports`, `Transport`).
+- `transport` makes transports by URL, and closes them at the end (`Transports`, `Transport`).
 - `server` listens: `RpcServer(transport, topic, host, [endpoint])`. An endpoint is any object; each of its public methods
-  `def name(self, context, *, argument: Type, ...) -> Type` can be called. `endpoint` reads the types once, converts what
-  comes in and goes out, and refuses what does not fit.
-- `declare` makes clients: a method without a body says once what is sent. The clients are `compute`, `conductor`,
+  `def name(self, context, *, argument: Type, ...) -> Type` can be called. `endpoint` reads the types once, converts
+  arguments and results, and refuses what does not fit.
+- `declare` makes clients: a method without a body declares a message. The clients are `compute`, `conductor`,
   `cell_conductor`, `super_conductor` and `scheduler`; each names its topic and the history of its versions.
 - `client` sends for them: `RpcClient(transport, topic).call(context, "name", result=Type, server=host, argument=...)`.
 - `memory` is the in-memory driver, `counters` counts what was sent.
 
-Bodies are JSON. Dataclasses, datetimes, enums, lists, dicts and bytes cross as their types say; an ``Any`` crosses as plain
+Bodies are JSON. Dataclasses, datetimes, enums, lists, dicts and bytes are converted by their types; an ``Any`` must be plain
 JSON. A `CausewayError` raised by a method is raised again at the caller as the same class.
 """
 

@@ -1,4 +1,4 @@
-"""oslo.messaging ends listeners and connections only when RabbitMQ can be reached; a service that ends does not wait for that."""
+"""Limits how long a stopping service waits: oslo.messaging ends listeners and connections only when RabbitMQ can be reached."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def within(seconds: float, name: str, act: Callable[[], None]) -> bool:
-    """Does something on a thread of its own; whether it was done in time. If not it continues, for as long as the process lives.
+    """Calls ``act`` on its own thread. Returns whether it ended in time; if not, it continues as long as the process lives.
 
     Raises what ``act`` raised in time.
     """

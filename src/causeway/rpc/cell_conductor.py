@@ -13,49 +13,49 @@ HISTORY = {
     "1.0": "reports of hosts and of transfers, orders that hosts missed, whether an order is late, recorded claims"
 }
 
-# Seconds: a transfer does not stand still for the sake of its report.
+# Seconds. It is short, because a transfer must not stand still for its report.
 PROGRESS_TIMEOUT = 10.0
 
 
 class CellConductorClient(Client):
-    """The conductor of the cell, as its computes see it."""
+    """The conductor of the cell, for its computes."""
 
     topic, history = TOPIC, HISTORY
 
     @call(since="1.0")
     def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
-        """Reports that the host is alive and what it has; returns whether the host is enabled."""
+        """Reports that the host is alive, and what it has. Returns whether the host is enabled."""
 
     @call(since="1.0")
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """What a host that starts is to clean up first: the orders that it missed while it was dead."""
+        """The orders that a starting host must carry out first, because it missed them while it was dead."""
 
     @call(since="1.0")
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
-        """Those of its missed orders are done."""
+        """Reports that the host has carried out these missed orders."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def report_progress(
         self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int
     ) -> float | None:
-        """Reports how far the transfer of a disk has come; returns bytes a second that it may have from now on, None: any.
+        """Reports the progress of a disk transfer. Returns the bytes a second that it may use from now on; None for no limit.
 
-        Raises Cancelled, StateChanged or TakenOver if it is not wanted any more.
+        Raises Cancelled, StateChanged or TakenOver if the transfer is no longer wanted.
         """
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def report_live_progress(
         self, context: RequestContext, *, token: MoveToken, progress: LiveProgress
     ) -> float | None:
-        """Reports how far a live migration has come. Returns and raises what `report_progress` does."""
+        """Reports the progress of a live migration. Returns and raises what `report_progress` does."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
-        """Asks whether an order of a move is wanted now; ``forward``: it is only if the move goes forward.
+        """Raises TakenOver if an order of a move came too late.
 
-        Raises TakenOver if it is late.
+        ``forward``: the order is only wanted if the move goes forward.
         """
 
     @call(since="1.0")
     def recorded_claims(self, context: RequestContext, *, host: str, instance_uuids: list[str]) -> list[RecordedClaim]:
-        """What a host should hold for these servers, by their records."""
+        """What a host should hold for these servers, according to their records."""

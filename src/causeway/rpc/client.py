@@ -25,9 +25,9 @@ LONG_RPC_TIMEOUT = 1800
 class RpcClient:
     """Sends to the servers of a topic.
 
-    ``version`` is the version of the interface that callers are written for; ``version_cap`` (an upgrade level) the newest
-    that all servers understand, None for no limit. Ask `can_send` before using what is newer than the oldest supported.
-    ``listens_at``: the topic at which this process listens for late answers (`AwaitedEndpoint`), so that a task
+    ``version``: the version of the interface that callers are written for. ``version_cap`` (an upgrade level): the newest one
+    that all servers understand; None for no limit. Ask `can_send` before using anything newer than the oldest supported
+    version. ``listens_at``: the topic at which this process listens for late answers (`AwaitedEndpoint`), so that a task
     (`causeway.parking`) holds no thread while it waits; None: nowhere.
     """
 
@@ -52,7 +52,7 @@ class RpcClient:
         )
 
     def can_send(self, version: str) -> bool:
-        """Whether the version cap allows what came with this version."""
+        """Whether the version cap allows messages of this version."""
         allowed: bool = self._client.can_send_version(version)
         return allowed
 
@@ -70,11 +70,11 @@ class RpcClient:
     ) -> T:
         """Calls a method and waits for its result, which has the type ``result`` (``type(None)`` for none).
 
-        ``timeout`` in seconds; without it the option ``rpc_response_timeout``. ``monitor`` is for what takes long: the
-        caller waits up to ``timeout`` (without it ``long_rpc_timeout``) as long as the server shows that it is alive.
+        ``timeout`` in seconds, by default the option ``rpc_response_timeout``. ``monitor``, for long calls: the caller waits up
+        to ``timeout`` (by default ``long_rpc_timeout``) as long as the server shows that it is alive.
 
-        Raises what the method raised; `RpcTimeout` if nobody answered, when it may have been carried out or not;
-        `ServiceFailed` if the message queue took no message; `OperationFailed` if the version cap forbids it.
+        Raises what the method raised; `RpcTimeout` without an answer, when it is unknown whether the method ran;
+        `ServiceFailed` if the message queue took no message; `OperationFailed` if the version cap forbids the call.
         """
         monitor_timeout = None
         if monitor:
@@ -118,7 +118,7 @@ class RpcClient:
                 f"{method} failed unexpectedly: {error.exc_type}.", details=f"{self._where(server)}: {error.value}"
             ) from error
         except Exception as error:
-            # Drivers let errors of their libraries through, such as kombu's OperationalError.
+            # Drivers raise errors of their libraries too, such as kombu's OperationalError.
             raise self._not_sent(method, server, error) from error
         if self._transport.on_reply is not None and verdict is Verdict.DELIVER:
             verdict = self._transport.on_reply(Outgoing("call", self.topic, server, method, arguments))
@@ -142,7 +142,7 @@ class RpcClient:
         server: str | None,
         end: float,
     ) -> Reply:
-        """The reply to a task, which holds no thread meanwhile; ``end``: on the monotonic clock."""
+        """Waits for the reply to a task, without holding a thread. ``end``: on the monotonic clock."""
         with self._transport.awaited.ticket() as (ticket, answer):
             listening = ListeningContext(context, ticket, str(self._listens_at))
             reply: Reply = parking.result_of(self._transport.callers.submit(sending.call, listening, method, **wire))
@@ -159,7 +159,10 @@ class RpcClient:
     def _ask_for_answer(
         self, context: RequestContext, server: str | None, ticket: str, answer: Future[Reply]
     ) -> Reply | None:
-        """A reply that did not come; None: it is still coming. Raises MessagingTimeout if the server does not know of it."""
+        """Asks the server for a missing reply; None if it is still working.
+
+        Raises MessagingTimeout if the server does not know the call.
+        """
         asking = self._prepare(server=server, namespace=NAMESPACE, timeout=self._option("rpc_response_timeout", 60))
         call = self._transport.callers.submit(asking.call, context, "late_answer_of", ticket=ticket)
         known = from_wire(parking.result_of(call)["result"], LateAnswer)
@@ -179,7 +182,7 @@ class RpcClient:
         version: str | None = None,
         **arguments: Any,
     ) -> None:
-        """Sends a message that nobody answers: to a server, to any of the topic, or (``fanout``) to all of them.
+        """Sends a message without an answer: to a server, to any server of the topic, or (``fanout``) to all of them.
 
         Raises `ServiceFailed` if the message queue did not take it.
         """
@@ -227,10 +230,10 @@ class RpcClient:
 
 
 def _answered(method: str, wire: dict[str, Any]) -> errors.CausewayError:
-    """The error that a service answered with."""
+    """The error in a service's answer."""
     failure = errors.from_wire(wire)
     unknown = errors.NoSuchMethod(method, details=failure.details)
-    # Services of before there was this class say the same in the root's.
+    # Services that are older than this class send its error as the root class.
     return unknown if type(failure) is errors.CausewayError and failure.message == unknown.message else failure
 
 

@@ -1,6 +1,6 @@
-"""What others ask of the conductor: the facade of the super conductor, which drives all work on servers.
+"""Calls to the super conductor, which drives all work on servers.
 
-Casts return when the message is in the queue. What comes of them is seen in the server's states, its actions and faults.
+Casts return when the message is in the queue. Their outcome is in the server's states, actions and faults.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HISTORY = {"1.0": "states of guests, devices, moves, drains, the audit, cached i
 
 
 class ConductorClient(Client):
-    """The super conductor, as the API sees it. The request's states, action and records are written before a call."""
+    """The super conductor, for the API, which writes the request's states, action and records before a call."""
 
     topic, history = TOPIC, HISTORY
 
@@ -53,22 +53,28 @@ class ConductorClient(Client):
 
     @call(since="1.0")
     def get_diagnostics(self, context: RequestContext, *, instance_uuid: str) -> Diagnostics:
-        """What the hypervisor counts of the guest. Raises GuestFailed if it does not run."""
+        """The hypervisor's counters of the guest. Raises GuestFailed if it does not run."""
 
     @cast(since="1.0")
     def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None: ...
 
     @call(since="1.0")
     def set_admin_password(self, context: RequestContext, *, instance_uuid: str, password: str) -> None:
-        """Waits until the guest's agent has set it. Raises GuestFailed if it did not; the server's task is over either way."""
+        """Waits until the guest's agent has set the password.
+
+        Raises GuestFailed if it did not. The server's task ends in any case.
+        """
 
     @call(since="1.0")
     def get_console(self, context: RequestContext, *, instance_uuid: str, console_type: ConsoleType) -> ConsolePlace:
-        """Where such a console of the server is now. Raises ConsoleTypeUnavailable, or GuestFailed if the guest does not run."""
+        """The present place of the server's console of a type.
+
+        Raises ConsoleTypeUnavailable, or GuestFailed if the guest does not run.
+        """
 
     @call(since="1.0")
     def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:
-        """The last ``length`` lines (None: all that is kept) of what the guest wrote to its console."""
+        """The last ``length`` lines (None: everything that is kept) that the guest wrote to its console."""
 
     # devices
 
@@ -83,15 +89,15 @@ class ConductorClient(Client):
         tag: str | None,
         delete_on_termination: bool,
     ) -> BlockDevice:
-        """Reserves the volume and gives it to the guest; returns its mapping. Refused or failed: nothing has happened."""
+        """Reserves the volume and attaches it to the guest. Returns its mapping. If it raises, nothing has changed."""
 
     @call(since="1.0")
     def add_port(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
-        """Makes or takes a port, binds it to the server's host and plugs it. Refused or failed: nothing has happened."""
+        """Makes a port or uses a given one, binds it to the server's host and attaches it. If it raises, nothing has changed."""
 
     @cast(since="1.0")
     def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
-        """Hands events to the hosts that may wait for them, each through its own cell."""
+        """Passes events to the hosts that may wait for them, each through its own cell."""
 
     # moves
 
@@ -105,13 +111,13 @@ class ConductorClient(Client):
 
     @cast(since="1.0")
     def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:
-        """Has the source's hypervisor hear at once that nobody wants a live migration any more."""
+        """Informs the source's hypervisor at once that a live migration was cancelled."""
 
     @cast(since="1.0")
     def live_migration_force_complete(
         self, context: RequestContext, *, instance_uuid: str, migration_uuid: str
     ) -> None:
-        """Has a live migration come to its end now, at the cost of the guest standing still."""
+        """Forces a live migration to complete now, while the guest stands still."""
 
     @call(since="1.0", monitor=True)
     def move_candidates(
@@ -121,32 +127,35 @@ class ConductorClient(Client):
 
     @call(since="1.0")
     def work_in_hand(self, context: RequestContext, host: str) -> list[str]:
-        """The servers that the conductor of a host works on at this moment, apart from moves."""
+        """The servers that the conductor of a host works on now, apart from moves."""
 
     # the cloud
 
     @call(since="1.0", monitor=True)
     def plan_drain(self, context: RequestContext, *, request: DrainRequest) -> Plan:
-        """What a drain would do, server by server, and whether it all fits. Changes nothing.
+        """Plans a drain, server by server, and whether everything fits.
 
-        Raises BadRequest for what can't be asked for.
+        Changes nothing. Raises BadRequest for an invalid request.
         """
 
     @cast(since="1.0")
     def look_at_drains(self, context: RequestContext) -> None:
-        """Notifies a conductor that something was asked of a drain; they look by themselves, too."""
+        """Notifies a conductor of a request about a drain. Conductors also look by themselves."""
 
     @call(since="1.0", monitor=True)
     def audit(self, context: RequestContext, *, fix: bool) -> Report:
-        """Holds everything that knows of servers against each other; ``fix``: fixes what is safe."""
+        """Compares everything that has records of servers. ``fix``: fixes what is safe to fix."""
 
     @call(since="1.0", monitor=True)
     def map_server(self, context: RequestContext, *, instance_uuid: str, cell: str, host: str) -> Report:
-        """Maps a server to where its only guest and disks are; raises Conflict if they are elsewhere, or work is running."""
+        """Maps a server to where its only guest and disks are.
+
+        Raises Conflict if they are elsewhere, or an operation is running.
+        """
 
     @cast(since="1.0")
     def cache_images(self, context: RequestContext, *, aggregate_id: int, image_ids: list[str]) -> None: ...
 
     @cast(since="1.0")
     def clean_evacuated(self, context: RequestContext, *, host: str) -> None:
-        """Removes from a host that came back what was evacuated from it."""
+        """Deletes evacuated servers' guests and disks from a host that came back."""

@@ -1,4 +1,4 @@
-"""Counts the RPCs that this process sends, for metrics and for tests which fix how many an operation may make."""
+"""Counts the RPCs that this process sends, for metrics and for tests that limit the number for an operation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def count(kind: str, topic: str, method: str) -> None:
 
 
 def snapshot() -> Counter[Key]:
-    """What was counted since the start or the last reset; the difference of two snapshots is what came between."""
+    """The counts since the start or the last reset. The difference of two snapshots counts what was sent in between."""
     with _lock:
         return _counts.copy()
 

@@ -1,14 +1,14 @@
-"""Declares the calls of an interface: a client's method says once what is sent, and has no body but its docstring.
+"""Declares the calls of an interface: a client's method declares the message, and has only a docstring as its body.
 
     @call(since="1.4", monitor=True)
     def connect_volume(self, context: RequestContext, host: str, *, token: MoveToken, volume: BlockDevice) -> BlockDevice:
         \"""Connects a volume to the host.\"""
 
-- The name is the one on the wire. ``host`` is there if one server of the topic is addressed.
-- The arguments behind the ``*`` are the message, and the return type is the answer's. `NotSent` and `IfSet` are the exceptions;
-  an argument ``timeout`` is how long the caller waits, in seconds.
-- ``since`` is the version that the message is sent as: one of the interface's history (`Client.history`). ``too_old`` and
-  ``formerly`` say what becomes of the call if the receiver, or the upgrade level, is older.
+- The name is the one on the wire. ``host`` is present if one server of the topic is addressed.
+- The arguments behind the ``*`` are the message, and the return type is the answer's. Exceptions: `NotSent`, `IfSet`, and an
+  argument ``timeout``, which says how many seconds the caller waits.
+- ``since`` is the version as which the message is sent: one of the interface's history (`Client.history`). ``too_old`` and
+  ``formerly`` say what happens if the receiver, or the upgrade level, is older.
 
 `calls_of` lists the calls of a client: fault points and the contract test (`tests/unit/rpc/test_contract.py`) follow from it.
 """
@@ -38,18 +38,18 @@ class _Sent(Enum):
     NEVER = "never"
 
 
-# An argument that receivers of an older release do not know. It is not sent while it says nothing: None, False, empty.
+# An argument that receivers of an older release do not know. It is not sent if it is None, False or empty.
 IfSet = Annotated[T, _Sent.IF_SET]
 # An argument that only decides how the call is made (`Newer`).
 NotSent = Annotated[T, _Sent.NEVER]
 
-# (who is too old: a host, or the service that said so; the call) -> the error that the caller gets
+# (the receiver that is too old: a host or a service; the call) -> the error for the caller
 TooOld = Callable[[str, str], errors.CausewayError]
 
 
 @dataclass(frozen=True)
 class Newer:
-    """A version of its own for some arguments of a call: for those that ``when`` finds in what the caller gave."""
+    """Another version for some arguments of a call: it is used if ``when`` is true for the caller's arguments."""
 
     since: str
     when: Callable[[Mapping[str, Any]], bool]
@@ -66,7 +66,7 @@ class Argument:
 
     @property
     def is_optional(self) -> bool:
-        """Whether a message may lack it."""
+        """Whether a message may lack this argument."""
         return self.sent is _Sent.IF_SET
 
     def sends(self, value: object) -> bool:
@@ -77,7 +77,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """A declared call or cast. ``arguments`` are all that a caller gives, by name; ``result`` is the type of the answer."""
+    """A declared call or cast. ``arguments``: those that a caller passes, by name; ``result``: the type of the answer."""
 
     name: str
     arguments: dict[str, Argument]
@@ -93,7 +93,7 @@ class Call:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The versions as which it is sent."""
+        """The versions as which this call is sent."""
         return (self.since, self.newer.since) if self.newer else (self.since,)
 
     @property
@@ -102,7 +102,7 @@ class Call:
         return {name: each for name, each in self.arguments.items() if each.sent is not _Sent.NEVER}
 
     def send(self, client: Client, context: RequestContext, host: str | None, given: dict[str, Any]) -> Any:
-        """What a caller of the stub gets. Raises TypeError for arguments that are not declared, or missing."""
+        """Sends the call for a caller of the stub. Raises TypeError for undeclared or missing arguments."""
         given = self._filled(given)
         message = {name: value for name, value in given.items() if self.arguments[name].sends(value)}
         if self.is_cast:
@@ -153,7 +153,7 @@ class Call:
         host: str | None,
         given: dict[str, Any],
     ) -> Any:
-        """It takes the same arguments, or some of them."""
+        """Calls ``formerly``, with those arguments that it takes."""
         known = inspect.signature(formerly).parameters
         answer = formerly(
             client, context, *([host] if host else []), **{name: given[name] for name in given if name in known}
@@ -163,14 +163,14 @@ class Call:
 
 @dataclass(frozen=True)
 class call:
-    """Makes a stub a call, whose caller waits for the answer. Raises what `RpcClient.call` does.
+    """Makes a stub a call, whose caller waits for the answer. The call raises what `RpcClient.call` raises.
 
-    - ``since``: the version of the interface that brought it.
-    - ``monitor``: it takes long; the caller waits as long as the server shows that it is alive.
-    - ``timeout`` in seconds; without it the option ``rpc_response_timeout``.
-    - ``newer``: some arguments came with a version of their own.
+    - ``since``: the version of the interface that added it.
+    - ``monitor``: a long call: the caller waits as long as the server shows that it is alive.
+    - ``timeout`` in seconds, by default the option ``rpc_response_timeout``.
+    - ``newer``: a later version added some arguments.
     - ``too_old``: raised if the receiver or the upgrade level is older.
-    - ``formerly``: asks the same of a receiver that is older: another call, or a function. It gets those arguments that it takes.
+    - ``formerly``: the call or function for an older receiver. It gets those arguments that it takes.
     """
 
     since: str
@@ -198,9 +198,9 @@ class call:
 
 @dataclass(frozen=True)
 class cast:
-    """Makes a stub a message that nobody answers: it returns when the message is in the queue.
+    """Makes a stub a message without an answer: it returns when the message is in the queue.
 
-    ``fanout``: it goes to all servers of the topic. Raises what `RpcClient.cast` does.
+    ``fanout``: the message goes to all servers of the topic. The stub raises what `RpcClient.cast` raises.
     """
 
     since: str
@@ -215,7 +215,7 @@ class cast:
 
 
 class Client:
-    """What callers of an interface have: its calls, as methods.
+    """The base of clients, which have the calls of an interface as methods.
 
     >>> class PrinterClient(Client):
     ...     topic, history = "printer", {"1.0": "print"}
@@ -263,7 +263,7 @@ class Client:
 
 
 def declared_by(method: Callable[..., object]) -> Call:
-    """What a client's method declares. Raises TypeError for a method that is no call."""
+    """The declaration of a client's method. Raises TypeError for a method that is not a call."""
     declared = getattr(method, "declared", None)
     if not isinstance(declared, Call):
         raise TypeError(f"{method} is no RPC call")
@@ -277,7 +277,7 @@ def calls_of(client: type[Client]) -> dict[str, Call]:
 
 
 def _read(stub: Callable[..., object]) -> tuple[dict[str, Argument], Any, bool]:
-    """The arguments and the result of a stub, and whether it addresses a host. Raises TypeError for a mistake in the program."""
+    """The arguments and result of a stub, and whether it addresses a host. Raises TypeError for a wrong declaration."""
     hints = get_type_hints(stub, include_extras=True)
     parameters = inspect.signature(stub).parameters.values()
     places = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]

@@ -27,19 +27,19 @@ Reply = dict[str, Any]
 
 
 def to_wire(value: object) -> Any:
-    """Plain JSON values for anything that a type of ours can describe. Raises `TypeError` for what none can."""
+    """Converts a value of any type that RPC supports to plain JSON values. Raises `TypeError` for other types."""
     return msgspec.to_builtins(value, str_keys=True)
 
 
 def from_wire(value: Any, wanted: type[T]) -> T:
-    """The value of type ``wanted`` that `to_wire` described. Raises `msgspec.ValidationError`."""
+    """Converts the result of `to_wire` to a value of type ``wanted``. Raises `msgspec.ValidationError`."""
     return msgspec.convert(value, wanted, str_keys=True)
 
 
 class Method:
     """One method of an endpoint, with its arguments as a type.
 
-    ``types`` has each argument's, ``optional`` those that a message may lack, ``result`` is the type of the answer.
+    ``types``: of the arguments; ``optional``: the arguments that a message may lack; ``result``: the type of the answer.
     """
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
@@ -66,11 +66,11 @@ class Method:
                 # An argument that was not sent keeps the default of the method itself.
                 fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
         self._arguments = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-        # Learnt before threads use it: see `causeway.decoding`.
+        # Prepares the types before threads use them: see `causeway.decoding`.
         msgspec.json.Decoder(self._arguments)
 
     def __call__(self, context: RequestContext, arguments: dict[str, Any]) -> Reply:
-        """Runs the method. Whatever goes wrong becomes a reply, so that no caller waits in vain."""
+        """Runs the method. Any error becomes a reply, so that no caller waits in vain."""
         try:
             given = msgspec.convert(arguments, self._arguments, str_keys=True)
         except msgspec.ValidationError as error:
@@ -91,7 +91,7 @@ def failure(error: CausewayError) -> Reply:
 
 @dataclass
 class Endpoint:
-    """An object's methods under a version and namespace; ``version`` is the newest that is understood."""
+    """An object's methods under a namespace. ``version``: the newest one that is understood."""
 
     version: str
     namespace: str | None = None
@@ -101,7 +101,7 @@ class Endpoint:
 def expose(target: object, version: str = "1.0", namespace: str | None = None) -> Endpoint:
     """All public methods of an object as an endpoint.
 
-    Raises `TypeError` for a method whose arguments are not keyword-only with types: a mistake in the program.
+    Raises `TypeError` for a method whose arguments are not keyword-only with types.
     """
     endpoint = Endpoint(version, namespace)
     for name in dir(type(target)):

@@ -1,7 +1,7 @@
-"""Heartbeats for calls at work: one thread for a whole server.
+"""Sends heartbeats for running calls, with one thread for a whole server.
 
-oslo.messaging starts a thread for each monitored call, which is dearer than most of the calls. Here one thread wakes when
-the next heartbeat is due, and sleeps for as long as no call asks for any.
+oslo.messaging starts a thread for each monitored call, which costs more than most of the calls. Here one thread wakes when the
+next heartbeat is due, and sleeps while no call needs any.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """Sends a heartbeat for each call at work at half the interval that its caller can go without."""
+    """Sends heartbeats for each running call, at half the longest interval that its caller accepts."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -29,7 +29,7 @@ class Heartbeats:
 
     @contextmanager
     def during(self, incoming: Any) -> Iterator[None]:
-        """Keeps the caller of an oslo.messaging incoming message waiting for as long as the context lasts."""
+        """Sends heartbeats to the caller of an oslo.messaging incoming message during the block."""
         if not incoming.client_timeout:
             yield
             return
@@ -41,7 +41,7 @@ class Heartbeats:
                 self._due.pop(incoming, None)
 
     def stop(self) -> None:
-        """Ends the thread; a call that comes later starts another."""
+        """Ends the thread. A later call starts another one."""
         with self._wake:
             thread, self._thread = self._thread, None
             self._wake.notify()
@@ -75,7 +75,7 @@ class Heartbeats:
                 self._beat(incoming)
 
     def _put_off(self, incoming: Any, now: float) -> None:
-        """Until the next beat; one that asks for none any more (`late_answers`) had its last."""
+        """Schedules the next beat of a call, unless it needs no more (`late_answers`)."""
         if incoming.client_timeout:
             self._due[incoming] = now + incoming.client_timeout / 2
         else:
@@ -86,5 +86,5 @@ class Heartbeats:
         try:
             incoming.heartbeat()
         except Exception:
-            # Whatever the messaging driver raises: if it is serious, the caller's wait ends with a timeout.
+            # The messaging driver may raise anything. If it is serious, the caller's wait ends with a timeout.
             LOG.warning("A heartbeat for %s could not be sent", incoming.message.get("method"), exc_info=True)

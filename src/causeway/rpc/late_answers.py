@@ -1,9 +1,9 @@
-"""Answers to calls that take long: who called holds no thread until the answer is there.
+"""Late answers to long calls, for which the caller holds no thread.
 
-A caller that is a task (`causeway.parking`) says in the call's context where it listens. If its call takes longer than
-`PROMPT` seconds, the server answers at once that the answer comes late, continues, and sends it to all who listen there; who
-does not wait for it ignores it. An answer can get lost, and a server can die: so whoever waits asks the server from time to
-time, which keeps its last answers. A server of an earlier release answers when it is done; its caller waits.
+A caller that is a task (`causeway.parking`) says in the call's context where it listens. If the call takes longer than `PROMPT`
+seconds, the server replies that the answer will come late, and continues. Then it sends the answer to all processes that listen
+there; those that do not wait for it ignore it. An answer can get lost, and a server can die, so the waiting caller regularly
+asks the server, which keeps its last answers. A server of an earlier release replies when it is done, and its caller waits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Reply = dict[str, Any]
 
 @dataclass(frozen=True)
 class ListeningContext:
-    """A context as it crosses RPC, with where its sender listens for a late answer: a topic of the same message queue."""
+    """A context for RPC, with the topic (of the same message queue) at which its sender listens for a late answer."""
 
     context: RequestContext
     ticket: str
@@ -59,7 +59,10 @@ class Awaited:
 
     @contextmanager
     def ticket(self) -> Iterator[tuple[str, Future[Reply]]]:
-        """A name for one late answer, and the answer. Before the call: the answer may be faster than the word that it is late."""
+        """Yields a name for one late answer, and its future.
+
+        Needed before the call: the answer may arrive before the first reply.
+        """
         name, answer = uuids.uuid4().hex, Future[Reply]()
         with self._lock:
             self._waiting[name] = answer
@@ -70,14 +73,14 @@ class Awaited:
                 self._waiting.pop(name, None)
 
     def close(self) -> None:
-        """Nobody listens any more: whoever still waits gets the error that nobody answered."""
+        """Ends listening. Callers that still wait get a timeout."""
         with self._lock:
             waiting, self._waiting = self._waiting, {}
         for answer in waiting.values():
             answer.set_exception(oslo_messaging.MessagingTimeout("The transport was closed while a call waited"))
 
     def answered(self, ticket: str, reply: Reply) -> None:
-        """An answer has come: perhaps for another process, or for somebody who asked for it meanwhile."""
+        """Takes an answer. It may be for another process, or already known to the caller that asked for it."""
         with self._lock:
             answer = self._waiting.pop(ticket, None)
         if answer is not None:
@@ -85,7 +88,7 @@ class Awaited:
 
 
 class AwaitedEndpoint:
-    """RPC: late_answer, sent to all who listen."""
+    """RPC: late_answer, which is sent to all listeners."""
 
     def __init__(self, awaited: Awaited) -> None:
         self._awaited = awaited
@@ -99,18 +102,18 @@ class AwaitedEndpoint:
 
 @dataclass
 class LateAnswer:
-    """What a server knows of a late answer: neither, if it was started anew since."""
+    """What a server knows about a late answer; neither field is set if it was restarted since."""
 
     is_coming: bool = False
     reply: dict[str, Any] | None = None
 
 
-# Sends a reply (and its ticket, as the first) to whoever listens at a topic.
+# Sends a reply, with its ticket, to the listeners at a topic.
 Send = Callable[[RequestContext, str, str, Reply], None]
 
 
 class LateAnswers:
-    """The answers of one server that come late. RPC: late_answer_of."""
+    """The late answers of one server. RPC: late_answer_of."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -148,7 +151,7 @@ class LateAnswersEndpoint:
 class PatientMessage:
     """An incoming message of oslo.messaging whose sender listens for a late answer.
 
-    Its first heartbeat says that the answer comes late, and is the last: whoever sent it waits for no other.
+    Its first heartbeat says that the answer will come late. No other follows, since the sender does not wait for any.
     """
 
     def __init__(self, incoming: Any, answers: LateAnswers) -> None:

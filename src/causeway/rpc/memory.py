@@ -1,18 +1,18 @@
 """An in-memory message queue as an oslo.messaging driver: ``causeway-memory://NAME``.
 
-All transports of one NAME in a process share one broker, so `causeway up` gives each cell a queue of its own as RabbitMQ
-would with virtual hosts. It behaves as oslo.messaging's RabbitMQ driver does, as far as services can see:
+All transports of one NAME in a process share one broker. So `causeway up` gives each cell its own queue, like virtual hosts of
+RabbitMQ. As far as services can see, it behaves like oslo.messaging's RabbitMQ driver:
 
 - an RPC server listens on its topic (shared round-robin with others), on its topic and name, and on its topic's fanout;
-- what nobody listens to yet waits in its queue, up to a bound, and is delivered once somebody does. A fanout reaches those
-  who listen at that moment;
-- a call nobody answers ends in `MessagingTimeout`; one that was not delivered by then never is;
-- with ``call_monitor_timeout`` a caller waits for as long as the server's heartbeats come, up to the overall timeout;
-- every message and every reply goes through JSON, so nothing is shared by accident, and what can't be sent raises where it
-  is sent.
+- a message without a listener waits in its queue, up to a limit, and is delivered to the first listener. A fanout reaches only
+  the present listeners;
+- a call without an answer ends in `MessagingTimeout`; if it was not delivered by then, it never is;
+- with ``call_monitor_timeout`` a caller waits as long as the server's heartbeats come, up to the overall timeout;
+- every message and every reply is converted to JSON and back, so nothing is shared by accident, and a value that can't be sent
+  raises at its sender.
 
-A message is handed to the listening server's thread pool in the sender's thread, so that a call costs two switches between
-threads. Nothing polls. A broker lives until the last transport of its name is cleaned up, its queues with it.
+The sender's thread passes a message to the listening server's thread pool, so a call costs two switches between threads. Nothing
+polls. A broker and its queues live until the last transport of its name is cleaned up.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from oslo_messaging._drivers import common as driver_common
 
 LOG = logging.getLogger(__name__)
 
-# How many messages a queue keeps while nobody listens.
+# The most messages that a queue keeps without a listener.
 QUEUE_LIMIT = 10_000
 
 _CLOSED = object()
@@ -41,7 +41,7 @@ _HEARTBEAT = object()
 
 
 class _Message:
-    """What lies in a queue: bytes, and for a call where the reply goes."""
+    """A message in a queue: bytes, and for a call where the reply goes."""
 
     __slots__ = ("body", "client_timeout", "expired", "replies")
 
@@ -120,8 +120,11 @@ class _Queue:
 
 
 class Broker:
-    """Named queues. Delivery happens under the lock: handing a message to a thread pool takes microseconds, and a listener
-    that has been unsubscribed gets nothing more."""
+    """Named queues.
+
+    Messages are delivered under the lock. Passing one to a thread pool takes microseconds, and an unsubscribed listener gets
+    nothing.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -152,14 +155,14 @@ class Broker:
                     self._fanouts[name].remove(listener)
 
     def declare(self, queue: str) -> None:
-        """Makes a queue, so that it keeps messages from now on."""
+        """Makes a queue, which keeps messages from now on."""
         with self._lock:
             self._queues.setdefault(queue, _Queue())
 
     def put(self, name: str, message: _Message, *, discard_oldest: bool = False) -> None:
-        """Delivers a message, or keeps it until somebody listens.
+        """Delivers a message, or keeps it until there is a listener.
 
-        Raises `MessageDeliveryFailure` if the queue is full and the oldest must not be discarded for it.
+        Raises `MessageDeliveryFailure` if the queue is full and its oldest message may not be discarded.
         """
         with self._lock:
             queue = self._queues.setdefault(name, _Queue())
@@ -176,7 +179,7 @@ class Broker:
             queue.messages.append(message)
 
     def put_notification(self, name: str, message: _Message) -> None:
-        """One copy for the queue, and one for each pool of listeners that has its own."""
+        """Puts one copy into the queue, and one for each pool of listeners with its own queue."""
         with self._lock:
             pools = [pool for pool in self._queues if pool.startswith(f"{name}@")]
         for queue in [name, *pools]:
@@ -188,7 +191,7 @@ class Broker:
                 listener.deliver(name, message)
 
     def discard(self, name: str, message: _Message) -> None:
-        """Deletes a call that nobody waits for any more: it must not be delivered after its caller's time is over."""
+        """Deletes a call whose caller no longer waits, so that it is not delivered later."""
         message.expired = True
         with self._lock:
             queue = self._queues.get(name)
@@ -322,7 +325,7 @@ class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
         return MemoryListener(self._broker, queues, [])
 
     def cleanup(self) -> None:
-        """Wakes whoever waits for a reply."""
+        """Wakes all callers that wait for a reply."""
         with self._lock:
             if self._closed:
                 return

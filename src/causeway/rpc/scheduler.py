@@ -1,4 +1,4 @@
-"""What a conductor asks of the scheduler."""
+"""Calls of a conductor to the scheduler."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class SchedulerClient(Client):
         alternates: bool,
         move: MoveClaim | None = None,
     ) -> list[SchedulingResult]:
-        """A claimed host for each server, with alternates if asked; for a move the claim swaps allocations.
+        """Chooses and claims a host for each server, with ``alternates`` if wanted. ``move``: the claim exchanges allocations.
 
-        Raises NoValidHost with one sentence that says why, and the explanation's hosts in its details.
+        Raises NoValidHost, with one sentence that says why, and the hosts of the explanation in its details.
         """
 
     @call(since="1.0", monitor=True)
     def explain(self, context: RequestContext, *, spec: RequestSpec) -> Explanation:
-        """What `select_destinations` would say of every host of every cell; changes nothing."""
+        """What `select_destinations` would find for every host of every cell. Changes nothing."""
 
     @call(since="1.0", monitor=True, too_old=_cannot_plan)
     def pack(self, context: RequestContext, *, request: PackRequest) -> Packing:
-        """Hosts for many servers together; changes nothing. Raises OperationFailed if the scheduler is too old for that."""
+        """Finds hosts for many servers together. Changes nothing. Raises OperationFailed if the scheduler is too old."""

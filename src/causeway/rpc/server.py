@@ -27,9 +27,9 @@ from causeway.rpc.transport import ContextSerializer, Transport
 
 LOG = logging.getLogger(__name__)
 
-# How long `RpcServer.stop` waits for work in flight, in seconds.
+# Seconds for which `RpcServer.stop` waits for running work.
 STOP_TIMEOUT = 30.0
-# How long it waits for the listener, in seconds; with RabbitMQ at hand that takes up to five.
+# Seconds for which it waits for the listener. With a reachable RabbitMQ the listener needs up to five.
 UNLISTEN_TIMEOUT = 15.0
 
 
@@ -73,7 +73,7 @@ class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
                     return reply
             return failure(NoSuchMethod(name, details=self._name))
         except Exception as error:
-            # The boundary of the service: whatever it is, the caller must hear of it.
+            # The boundary of the service: the caller must get any error.
             LOG.exception("RPC method %s failed unexpectedly", name)
             return failure(
                 CausewayError(
@@ -90,7 +90,7 @@ def _instance_uuid(arguments: dict[str, Any]) -> str | None:
 
 
 class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
-    """oslo.messaging's server with a named thread pool, which knows how much work is running."""
+    """oslo.messaging's server with a named thread pool, which counts running work."""
 
     def __init__(
         self, transport: Any, target: Any, dispatcher: Dispatcher, name: str, late_answers: LateAnswers
@@ -132,7 +132,7 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
             return set(self._resources) - {""}
 
     def finish(self, timeout: float) -> int:
-        """Waits for running work after `stop`; returns how much was left when time was up."""
+        """Waits for running work after `stop`. Returns how many requests were unfinished when the time was over."""
         with self._idle:
             self._idle.wait_for(lambda: not self._in_hand, timeout)
             left = self._in_hand
@@ -145,10 +145,10 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
 
 
 class RpcServer:
-    """Listens on a topic as ``server_name`` and runs what comes in on up to ``threads`` threads.
+    """Listens on a topic as ``server_name``, and runs calls on up to ``threads`` threads.
 
-    ``endpoints`` are plain objects (all their public methods can be called, version 1.0) or what `expose` made of them.
-    The attribute has them as they are exposed, for whoever compares them with the calls of clients.
+    ``endpoints`` are plain objects, whose public methods can all be called in version 1.0, or results of `expose`. The attribute
+    has them as they are exposed, to compare them with the calls of clients.
     """
 
     def __init__(
@@ -179,18 +179,19 @@ class RpcServer:
         )
 
     def start(self) -> None:
-        """Listens from now on; what waited in the queue is delivered."""
+        """Listens from now on. Messages that waited in the queue are delivered."""
         self._server.start(override_pool_size=self._threads)
         self._listening = True
 
     def resources(self) -> set[str]:
-        """The servers (instances) of the requests that are running, those that wait for a thread among them."""
+        """The servers (instances) of running requests, including requests that wait for a thread."""
         return self._server.resources()
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
-        """Takes nothing new, and waits up to ``timeout`` seconds for what is being worked on. May be started again.
+        """Takes no new messages, and waits up to ``timeout`` seconds for running work. May be started again.
 
-        Listeners of RabbitMQ end only when they have reached it. If it is unreachable, waits as long for that, then leaves them.
+        Listeners of RabbitMQ end only when they have reached it. If it is unreachable, waits for a limited time, then abandons
+        them.
         """
         if not self._listening:
             return
@@ -198,7 +199,7 @@ class RpcServer:
         started = time.monotonic()
         if not within(min(timeout, UNLISTEN_TIMEOUT), f"stop-{self.topic}", self._server.stop):
             LOG.warning(
-                "%s on %s: the message queue is unreachable, its listener is left to itself",
+                "%s on %s: the message queue is unreachable, so its listener is abandoned",
                 self.topic,
                 self.server_name,
             )

@@ -1,7 +1,8 @@
-"""What the conductor of a cell hands up, because only the API database has it.
+"""Calls of a cell's conductor to a super conductor, about records of the API database.
 
-Nothing of a cell reaches out of it: this goes over the cell's own message queue, on which the super conductors listen. Casts
-wait there for a super conductor, if one has listened before; what got lost is said again (`causeway.conductor.cells.cell`).
+A cell's services connect only to their cell, so these calls use the cell's own message queue, on which the super conductors
+listen. Casts wait there for a super conductor, if one has listened before. Lost ones are repeated
+(`causeway.conductor.cells.cell`).
 """
 
 from __future__ import annotations
@@ -24,48 +25,48 @@ MISSED_TIMEOUT = 20.0
 
 
 def _nobody_says(_client: Client, _context: RequestContext) -> None:
-    """A super conductor that is too old to know."""
+    """Returns None, for a super conductor that is too old for the call."""
 
 
 class SuperConductorClient(Client):
-    """The super conductors, as the conductor of a cell sees them."""
+    """The super conductors, for the conductor of a cell."""
 
     topic, history = TOPIC, HISTORY
 
     @cast(since="1.0")
     def map_host(self, context: RequestContext, *, host: str) -> None:
-        """Notes in which cell a host is: in the one whose queue this is."""
+        """Records that a host is in the cell of this queue."""
 
     @cast(since="1.0")
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
-        """Has what was evacuated from a host removed there."""
+        """Has evacuated servers' guests and disks deleted from a host."""
 
     @cast(since="1.0")
     def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
-        """Has a guest stopped that runs though its server is stopped."""
+        """Has a guest stopped that runs although its server is stopped."""
 
     @call(since="1.0", timeout=MISSED_TIMEOUT)
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """The orders that a host missed while it was dead, for its start."""
+        """The orders that a host missed while it was dead, which it needs when it starts."""
 
     @call(since="1.0", timeout=MISSED_TIMEOUT)
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
-        """Those of its missed orders are done."""
+        """Reports that the host has carried out these missed orders."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
-        """Hands on how far the transfer of a disk has come.
+        """Passes on the progress of a disk transfer.
 
-        Raises Cancelled, StateChanged or TakenOver if it is not wanted any more.
+        Raises Cancelled, StateChanged or TakenOver if the transfer is no longer wanted.
         """
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> str:
-        """Hands on how far a live migration has come; returns the server's uuid. Raises what `report_progress` does."""
+        """Passes on the progress of a live migration. Returns the server's uuid. Raises what `report_progress` raises."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT, formerly=_nobody_says)
     def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:
-        """Bytes a second that a transfer may have; None: nobody says, or the super conductor is too old to know."""
+        """Bytes a second that a transfer may use; None if there is no limit, or the super conductor is too old to know."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:

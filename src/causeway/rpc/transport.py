@@ -1,4 +1,4 @@
-"""Transports: connections to message queues, one for each URL, made when first needed and cleaned up in one place."""
+"""Transports: connections to message queues, one for each URL, made when first needed and closed in one place."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Outgoing:
 
 
 class Verdict(Enum):
-    """What becomes of an outgoing message."""
+    """What happens to an outgoing message, for fault injection."""
 
     DELIVER = "deliver"
-    # It never arrives: a cast is gone, a call ends as if nobody had answered in time, at once.
+    # It never arrives: a cast is lost; a call ends at once, as after a timeout.
     LOSE_REQUEST = "lose the request"
-    # It is carried out, but its caller sees what it would see if nobody had answered.
+    # It is carried out, but its caller gets a timeout.
     LOSE_REPLY = "lose the reply"
 
 
@@ -48,12 +48,12 @@ LIBRARY_OPTIONS = {
     "oslo_messaging_tracing": "oslo_messaging._tracing.client",
 }
 
-# May also raise, or take its time.
+# May also raise, or wait.
 SendHook = Callable[[Outgoing], Verdict]
 
 
 class ContextSerializer(oslo_messaging.Serializer):  # type: ignore[misc]
-    """Contexts cross as dicts; bodies are plain JSON values already (see `causeway.rpc.endpoint`)."""
+    """Contexts are sent as dicts. Bodies are plain JSON values already (see `causeway.rpc.endpoint`)."""
 
     def serialize_entity(self, ctxt: Any, entity: Any) -> Any:  # noqa: ARG002
         return entity
@@ -69,11 +69,11 @@ class ContextSerializer(oslo_messaging.Serializer):  # type: ignore[misc]
         return context
 
 
-# How often sending is tried again while the message queue can't be reached: about ten seconds, not for ever.
+# How often sending is retried while the message queue can't be reached: for about ten seconds.
 SEND_RETRIES = 3
 
 
-# Calls of tasks (`causeway.parking`) that have got no answer yet, nor the word that it comes late.
+# Threads for calls of tasks (`causeway.parking`) that have got neither their answer nor the reply that it comes late.
 CALLS_AT_ONCE = 64
 
 # Seconds that closing all connections may take.
@@ -89,10 +89,10 @@ class Transport:
         self._reached = False
 
     def reach(self) -> None:
-        """Before the first call: raises oslo.messaging's `MessageDeliveryFailure` if RabbitMQ can't be reached.
+        """Raises oslo.messaging's `MessageDeliveryFailure` if RabbitMQ can't be reached before the first call.
 
-        oslo.messaging connects the queue for replies with the first call, and waits without end for that connection; the
-        one for sending can be had with a bound. Drivers without connections have nothing to reach.
+        oslo.messaging connects the queue for replies with the first call, and waits for ever for that connection. The connection
+        for sending can have a timeout, so it is tried first. Drivers without connections are always reached.
         """
         if self._reached:
             return
@@ -126,7 +126,7 @@ class Transport:
 class Transports:
     """All transports of a process. ``conf`` is an oslo.config ConfigOpts.
 
-    ``on_send`` and ``on_reply`` are for tests and fault injection: callables that see each message before it is sent, and
+    ``on_send`` and ``on_reply`` are for tests and fault injection: they are called with each message before it is sent, and with
     each call when its answer has come.
     """
 
@@ -135,7 +135,7 @@ class Transports:
         self._lock = threading.Lock()
         self._by_url: dict[str, Transport] = {}
         self.awaited = Awaited()
-        # Threads of calls whose callers hold none: a host that does not answer keeps one of these, and no task from continuing.
+        # Threads for calls of tasks. A host that does not answer holds one of these, and no thread of a task.
         self.callers = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="rpc-call")
         self.on_send: SendHook | None = None
         self.on_reply: SendHook | None = None
@@ -157,9 +157,9 @@ class Transports:
             return transport
 
     def cleanup(self, timeout: float = CLEANUP_TIMEOUT) -> None:
-        """Closes all of them. Servers must have been stopped; calls that still wait end with `RpcTimeout`.
+        """Closes all transports. Servers must have been stopped. Calls that still wait end with `RpcTimeout`.
 
-        What can't be closed within ``timeout`` seconds, because RabbitMQ is unreachable, is left to the end of the process.
+        Transports that can't be closed within ``timeout`` seconds, because RabbitMQ is unreachable, stay until the process ends.
         """
         with self._lock:
             transports, self._by_url = list(self._by_url.values()), {}
@@ -172,4 +172,4 @@ class Transports:
             self.callers.shutdown(wait=False)
 
         if not within(timeout, "close-transports", close):
-            LOG.warning("The message queue is unreachable: its connections are left to themselves")
+            LOG.warning("The message queue is unreachable: its connections are abandoned")

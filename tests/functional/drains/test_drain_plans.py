@@ -192,7 +192,7 @@ def test_a_suspended_server_keeps_its_memory_or_stays(cloud: Cloud, starter: Any
     finally:
         node.capabilities = can
         hosts.save_node(database, node)
-    assert row["state"] == "blocked" and "take the memory of suspended guests along" in row["why"]
+    assert row["state"] == "blocked" and "move the memory of suspended guests" in row["why"]
 
 
 def test_a_server_of_a_dead_host_is_blocked_with_advice(cloud: Cloud, starter: Any) -> None:

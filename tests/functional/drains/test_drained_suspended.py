@@ -231,6 +231,6 @@ def test_hosts_of_an_older_version_keep_it(cloud: DrainsCloud, monkeypatch: pyte
     drain, _plan = planned(cloud, retries=0)
     cloud.act(drain, "start")
     row = cloud.becomes_row(drain, server, "failed")
-    assert "can't take the memory of suspended guests along" in row["why"]
+    assert "can't move the memory of suspended guests" in row["why"]
     monkeypatch.undo()
     check(cloud, server, memory, "cell1")

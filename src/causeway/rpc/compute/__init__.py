@@ -1,19 +1,19 @@
-"""What a conductor asks of the computes of one cell.
+"""Calls of a conductor to the computes of one cell.
 
-Every call is about one server on one host, may be repeated, and returns what is to be written down. Calls that belong to a
-move or another operation carry its token.
+Every call is about one server on one host, may be repeated, and returns what the conductor should record. Calls that belong to a
+move or another operation have its token.
 
-| file | what is asked |
+| file | calls |
 |---|---|
-| `guests`, `guest_states` | a guest is started, stopped, paused, looked at |
-| `orders`, `devices` | what is carried out once for an operation: builds, rebuilds, images of disks, volumes, ports |
+| `guests`, `guest_states` | start, stop, pause and inspect a guest |
+| `orders`, `devices` | orders that are carried out once for an operation: builds, rebuilds, images of disks, volumes, ports |
 | `rescues`, `volumes` | rescues; volumes that guests have open |
-| `inside` | what users want of the guest itself |
+| `inside` | users' requests to the guest itself |
 | `dry_runs`, `resizes`, `snapshot_resizes` | moves inside a cell, and between cells |
-| `warm`, `live`, `near_live` | moves of guests that run |
-| `copies`, `audit` | what is on a host, before the other copy is destroyed and when something is orphaned |
+| `warm`, `live`, `near_live` | moves of running guests |
+| `copies`, `audit` | what is on a host, before another copy is destroyed and when something is orphaned |
 
-The versions are in `causeway.model.versions`: layers below this one ask for them, too.
+The versions are in `causeway.model.versions`, because lower layers need them too.
 """
 
 from __future__ import annotations

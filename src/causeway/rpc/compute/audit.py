@@ -1,4 +1,4 @@
-"""What the audit asks of computes: what is on a host, and that what nobody needs there is deleted."""
+"""Calls of the audit: they list what is on a host, and delete what is orphaned."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class AuditCalls(Client):
     def remove_leftover_claim(
         self, context: RequestContext, host: str, *, instance_uuid: str, migration_uuid: str | None
     ) -> None:
-        """Ends a claim that nobody needs."""
+        """Releases an orphaned claim."""
 
     @call(since="1.0")
     def restore_claim(
         self, context: RequestContext, host: str, *, instance: Instance, migration_uuid: str | None
     ) -> None:
-        """Claims what the server's record says that it holds; raises ClaimRefused if others hold it."""
+        """Claims what the server holds according to its record. Raises ClaimRefused if others hold it."""
 
     @call(since="1.0")
     def remove_leftover_file(self, context: RequestContext, host: str, *, name: str) -> None:
-        """Deletes what a transfer left in the image cache."""
+        """Deletes a file that a transfer left in the image cache."""
 
     @call(since="1.0")
     def remove_leftover_disks(self, context: RequestContext, host: str, *, instance_uuid: str, stashed: bool) -> None:
-        """Deletes the disks of a server that has no guest there; raises InvalidState if it has one."""
+        """Deletes the disks of a server that has no guest there. Raises InvalidState if it has one."""

@@ -1,6 +1,6 @@
-"""What a conductor orders of computes about volumes and ports of guests that are there.
+"""Orders about volumes and ports of existing guests.
 
-Each order is carried out once for its operation. Their former names, without a token, are for hosts of an older version.
+Each order is carried out once for its operation. The former calls, without a token, are for hosts of an older version.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class DeviceCalls(Client):
     def connect_volume(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, block_device: BlockDevice
     ) -> BlockDevice:
-        """Connects a volume to the host and gives it to the guest; returns how it is connected."""
+        """Connects a volume to the host and attaches it to the guest. Returns how it is connected."""
 
     @call(since="1.4", monitor=True, formerly=detach_volume)
     def disconnect_volume(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, block_device: BlockDevice
     ) -> None:
-        """Takes a volume from the guest, if it has it, and disconnects it; raises GuestFailed if the guest keeps it."""
+        """Detaches a volume from the guest, if it has it, and disconnects it. Raises GuestFailed if the guest keeps it."""
 
     @call(since="1.13", monitor=True, too_old=_no_port_devices)
     def claim_port_device(
@@ -77,10 +77,10 @@ class DeviceCalls(Client):
     def plug_port(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, port_id: str
     ) -> list[Vif]:
-        """Binds a port to the host and plugs it; returns the server's ports."""
+        """Binds a port to the host and attaches it. Returns the server's ports."""
 
     @call(since="1.4", monitor=True, formerly=detach_interface)
     def unplug_port(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, vif: Vif
     ) -> None:
-        """Takes a port from the guest, if it has it; raises GuestFailed if the guest keeps it."""
+        """Detaches a port from the guest, if it has it. Raises GuestFailed if the guest keeps it."""

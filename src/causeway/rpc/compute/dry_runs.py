@@ -1,4 +1,4 @@
-"""What a conductor asks of computes before a move is decided: they change nothing."""
+"""Calls before a move is decided. They change nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DryRunCalls(Client):
         block_devices: list[BlockDevice],
         timeout: float,
     ) -> list[PreCheck]:
-        """What the host would say to a move of the server to it, with the flavor that ``instance`` has; changes nothing."""
+        """The host's checks of a move of the server to it, with the flavor that ``instance`` has. Changes nothing."""
 
     @call(since="1.0")
     def measure_disks(self, context: RequestContext, host: str, *, instance_uuid: str, timeout: float) -> DiskMeasure:

@@ -1,4 +1,4 @@
-"""What a conductor asks of computes about states of guests, and for hosts of an older version about their disks."""
+"""Calls about states of guests and, for hosts of an older version, about their disks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GuestStateCalls(Client):
 
     @call(since="1.1", monitor=True)
     def snapshot_instance(self, context: RequestContext, host: str, *, instance: Instance, image_id: str) -> None:
-        """Uploads the root disk, with everything in it, into an image that is there; a running guest pauses for the copy."""
+        """Uploads the whole root disk into an existing image. A running guest pauses for the copy."""
 
     @call(since="1.1", monitor=True)
     def rebuild_instance(
@@ -44,7 +44,7 @@ class GuestStateCalls(Client):
         snapshot_id: str | None,
         power_on: bool,
     ) -> GuestOutcome:
-        """Makes the guest anew on this host, with its ports and volumes; what was there of it is removed.
+        """Makes the guest anew on this host, with its ports and volumes. The old guest is destroyed with its disks.
 
-        Its root disk, if it is local, is made from the server's image, or is what is in the image ``snapshot_id``.
+        A local root disk is made from the server's image, or has the content of the image ``snapshot_id``.
         """

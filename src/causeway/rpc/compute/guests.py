@@ -1,6 +1,6 @@
-"""What a conductor asks of computes in the life of a server: its guest is built, started, stopped, destroyed, looked at.
+"""Calls that build, start, stop, destroy and inspect a server's guest.
 
-Builds, deletions, starts and stops are also orders (`causeway.rpc.compute.orders`), which came later.
+Builds, deletes, starts and stops are also orders (`causeway.rpc.compute.orders`), which were added later.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class GuestCalls(Client):
     def build_instance(
         self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
     ) -> GuestOutcome:
-        """Makes a new guest; its ports (``instance.network_info``) are there and not bound, its volumes reserved."""
+        """Makes a new guest. Its ports (``instance.network_info``) exist but are not bound, and its volumes are reserved."""
 
     @call(since="1.0", monitor=True)
     def destroy_instance(
         self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
     ) -> None:
-        """Removes a guest with all its disks, stashed ones too, and disconnects its volumes."""
+        """Destroys a guest with all its disks, including stashed ones, and disconnects its volumes."""
 
     @call(since="1.0")
     def inspect_instance(self, context: RequestContext, host: str, *, instance_uuid: str) -> GuestFacts:
-        """What is really on the host for a server."""
+        """What is on the host for a server."""
 
     @call(since="1.0", monitor=True)
     def power_on_instance(

@@ -1,4 +1,4 @@
-"""What a conductor asks of computes for users who want something of the guest itself; and images that are cached ahead."""
+"""Calls for users' requests to the guest itself, and for caching images ahead of time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _cannot(host: str, method: str) -> errors.NotImplementedHere:
 
 
 class InsideCalls(Client):
-    """A part of `causeway.rpc.compute.ComputeClient`. All of it raises NotImplementedHere if the host can't do it."""
+    """A part of `causeway.rpc.compute.ComputeClient`. All calls raise NotImplementedHere if the host can't do them."""
 
     @call(since="1.9", monitor=True, too_old=_cannot)
     def get_diagnostics(self, context: RequestContext, host: str, *, instance_uuid: str) -> Diagnostics:
@@ -35,8 +35,11 @@ class InsideCalls(Client):
     def get_console(
         self, context: RequestContext, host: str, *, instance_uuid: str, console_type: ConsoleType
     ) -> ConsoleAddress:
-        """Where such a console of the guest is. Raises ConsoleTypeUnavailable, or GuestFailed if the guest does not run."""
+        """The address of the guest's console of a type.
+
+        Raises ConsoleTypeUnavailable, or GuestFailed if the guest does not run.
+        """
 
     @call(since="1.14", monitor=True, too_old=_cannot)
     def cache_images(self, context: RequestContext, host: str, *, image_ids: list[str]) -> dict[str, str]:
-        """Fetches images that the host has not; image -> "cached", "existing" or "error"."""
+        """Fetches images that the host does not have. Returns image -> "cached", "existing" or "error"."""

@@ -1,4 +1,4 @@
-"""What a conductor asks of computes in a live migration: the target makes ready, the guest goes, both say what they see."""
+"""Calls in a live migration: the target prepares, the source sends the guest, and both report what they have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget
 
 @dataclass
 class LiveCheck:
-    """A host that would receive the guest: what it claimed, and what the volume service must know of it."""
+    """The answer of a host that would receive the guest: its claim, and its connector for the volume service."""
 
     context: MigrationContext
     connector: dict[str, Any] = field(default_factory=dict)
@@ -24,7 +24,10 @@ class LiveCheck:
 
 @dataclass
 class LiveOutcome:
-    """How the migration ended by the word of the source's hypervisor, which decides nothing. ``failure``: as errors cross RPC."""
+    """How the migration ended according to the source's hypervisor.
+
+    This decides nothing. ``failure``: the error in RPC's form.
+    """
 
     failure: dict[str, Any] | None = None
     bytes_done: int | None = None
@@ -32,9 +35,9 @@ class LiveOutcome:
 
 @dataclass
 class GuestPresence:
-    """What a hypervisor shows of a guest. ``has_job``: it is migrating it to another host.
+    """What a hypervisor shows of a guest. ``has_job``: it is migrating the guest to another host.
 
-    ``came``: how much came of a guest that was migrated here; None: nobody counted it, or the host is of an older version.
+    ``came``: how much of a guest that was migrated here arrived; None if it was not counted, or the host has an older version.
     """
 
     presence: Presence
@@ -56,7 +59,7 @@ class LiveCalls(Client):
 
     @call(since="1.7", monitor=True, too_old=_cannot_say)
     def live_address(self, context: RequestContext, host: str, *, source: LiveSource) -> LiveTarget:
-        """Where other hypervisors reach this host's. Raises ClaimRefused if such a guest can't be received live there."""
+        """The address at which other hypervisors reach this host's. Raises ClaimRefused if it can't receive such a guest live."""
 
     @call(since="1.7", monitor=True, too_old=_cannot_say)
     def try_live_address(self, context: RequestContext, host: str, *, target: LiveTarget) -> None:
@@ -72,7 +75,7 @@ class LiveCalls(Client):
         block_devices: list[BlockDevice],
         block_migration: bool | None,
     ) -> LiveSource:
-        """What the target must know of the guest. Raises ClaimRefused if it can't leave so."""
+        """Describes the guest for the target. Raises ClaimRefused if the guest can't leave live."""
 
     @order
     def check_can_live_migrate_destination(
@@ -98,7 +101,7 @@ class LiveCalls(Client):
         block_devices: list[BlockDevice],
         source: LiveSource,
     ) -> LiveTarget:
-        """Makes what must be at the target before the guest comes. ``block_devices``: connected to the target."""
+        """Prepares the target for the guest. ``block_devices``: with connections to the target."""
 
     @order
     def live_migration(
@@ -112,21 +115,21 @@ class LiveCalls(Client):
         target: LiveTarget,
         options: LiveOptions,
     ) -> LiveOutcome:
-        """Has the guest go to the target, once. ``instance``, ``block_devices``: as they are to be there."""
+        """Sends the guest to the target, once. ``instance``, ``block_devices``: as they will be there."""
 
     @call(since="1.5")
     def guest_presence(self, context: RequestContext, host: str, *, instance_uuid: str) -> GuestPresence:
-        """What the hypervisor shows of the guest just now."""
+        """What the hypervisor shows of the guest now."""
 
     @order
     def live_migration_abort(self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str) -> None:
-        """Ends a migration that is under way at the source; there is none: nothing happens."""
+        """Aborts the migration at the source, if one is under way."""
 
     @order
     def live_migration_force_complete(
         self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str
     ) -> None:
-        """The guest is to go now."""
+        """Forces the migration to complete now."""
 
     @order
     def post_live_migration_at_destination(
@@ -138,7 +141,7 @@ class LiveCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
-        """The target takes over ports and volumes of the guest, which runs there."""
+        """Has the target take over ports and volumes of the guest, which runs there."""
 
     @order
     def post_live_migration_at_source(
@@ -150,7 +153,7 @@ class LiveCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        """Nothing of the server stays at its source. Only for a guest that runs at its target."""
+        """Deletes everything of the server at its source. Only for a guest that runs at its target."""
 
     @order
     def rollback_live_migration_at_destination(
@@ -162,10 +165,10 @@ class LiveCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        """Nothing of the server stays at the target. Raises CopyNotUsable if its guest is alive there: it is the only one."""
+        """Deletes everything of the server at the target. Raises CopyNotUsable if its guest runs there: that is the only one."""
 
     @order
     def rollback_live_migration_at_source(
         self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str
     ) -> None:
-        """The guest does not go any more: an order that comes late is refused from here on."""
+        """Ends the migration at the source. A late order to send the guest is refused from now on."""

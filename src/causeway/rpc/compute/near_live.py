@@ -1,4 +1,4 @@
-"""What a conductor asks of computes in a near-live migration: the guest is saved, and woken at the other host."""
+"""Calls in a near-live migration: the guest is saved, and woken at the other host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _no_memory(host: str, _call: str) -> errors.ClaimRefused:
 
 def _no_suspended_memory(host: str, _call: str) -> errors.ClaimRefused:
     return errors.ClaimRefused(
-        "A host is of a version that can't take the memory of suspended guests along.", details=f"host {host}"
+        "A host is of a version that can't move the memory of suspended guests.", details=f"host {host}"
     )
 
 
@@ -42,7 +42,7 @@ class NearLiveCalls(Client):
 
     @order
     def check_can_save_guest(self, context: RequestContext, host: str, *, instance: Instance) -> LiveSource:
-        """What a target must know of the guest. Raises GuestFailed if it has no memory that can be saved."""
+        """Describes the guest for a target. Raises GuestFailed if its memory can't be saved."""
 
     @order
     def check_can_wake_guest(
@@ -64,10 +64,10 @@ class NearLiveCalls(Client):
         disk_image_ids: dict[str, str],
         since: int | None,
     ) -> SourceOutcome:
-        """The guest's memory and disks go into images, and it leaves the host but for both.
+        """Uploads the guest's memory and disks into images, and removes it from the host, except for both.
 
-        ``since``: the target has that round. Raises WarmCopyImpossible if the host does not know what changed since.
-        ``memory_image_id`` None: all is offered to the target; by hosts that have said that they can.
+        ``since``: the round that the target has. Raises WarmCopyImpossible if the host does not know what changed since.
+        ``memory_image_id`` None: offers everything to the target instead. Only for hosts that support this.
         """
 
     @order
@@ -86,8 +86,8 @@ class NearLiveCalls(Client):
     ) -> GuestOutcome:
         """Takes over the ports, connects the volumes, and makes the guest with its memory. It stands still.
 
-        ``is_suspended``: it is off, and its memory is kept for its resume.
-        ``offer``: where it fetches memory and disks. Raises DiskTransferBroken if it can't.
+        ``is_suspended``: the guest is off, and its memory is kept for its resume. ``offer``: from where to fetch memory and
+        disks. Raises DiskTransferBroken if that fails.
         """
 
     @order
@@ -116,4 +116,4 @@ class NearLiveCalls(Client):
         is_paused: bool,
         is_suspended: IfSet[bool],
     ) -> GuestOutcome:
-        """Resumes the guest where it was saved, or leaves it suspended there as before."""
+        """Resumes the guest at its source, or leaves it suspended as before."""

@@ -1,4 +1,4 @@
-"""What a conductor orders computes to do once for an operation that is no move, whatever becomes of the answers."""
+"""Orders of operations other than moves. Each is carried out once, even if its answer is lost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _upload_disk(
 
 
 class OrderCalls(GuestCalls, GuestStateCalls):
-    """A part of `causeway.rpc.compute.ComputeClient`. A host of an older version is asked for the same without a token.
+    """A part of `causeway.rpc.compute.ComputeClient`. A host of an older version gets the same call without a token.
 
     Each order raises TakenOver if another conductor owns the operation, and ClaimRefused if the operation has undone it since.
     """
@@ -67,7 +67,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         block_devices: list[BlockDevice],
         again: bool,
     ) -> GuestOutcome:
-        """`build_instance`. ``again``: the host was asked before; what it may have made is destroyed first."""
+        """`build_instance`. ``again``: the host was asked before. What it may have made is destroyed first."""
 
     @call(since="1.4", monitor=True, formerly=GuestCalls.destroy_instance)
     def undo_build(
@@ -79,7 +79,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        """`destroy_instance`, for what `build_guest` has made, or was to. Whoever takes the build over may build there again."""
+        """`destroy_instance`, after `build_guest`. A conductor that takes the build over may build there again."""
 
     @call(since="1.3", monitor=True, formerly=GuestStateCalls.rebuild_instance)
     def rebuild_guest(
@@ -129,7 +129,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
-        """`power_on_instance`, for a guest that `store_disk` has powered off, or was to."""
+        """`power_on_instance`, for a guest that `store_disk` may have powered off."""
 
     @call(since="1.3", monitor=True, formerly=GuestCalls.power_off_instance)
     def stop_guest(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
@@ -139,7 +139,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
     def store_disk(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_id: str | None
     ) -> None:
-        """The guest is powered off, and its disk is uploaded, unless ``image_id`` is None: then the disk is on a volume."""
+        """Powers the guest off and uploads its disk. ``image_id`` None: the disk is a volume, and is not uploaded."""
 
     @call(since="1.4", monitor=True, formerly=_upload_disk)
     def upload_disk(
@@ -152,4 +152,4 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         image_id: str,
         power_off: bool,
     ) -> UploadedDisk:
-        """`snapshot_instance`. ``power_off``: the guest is off then; most of its disk goes up while it runs, if the host can."""
+        """`snapshot_instance`. ``power_off``: powers the guest off. If the host can, it uploads most of the disk before."""

@@ -1,4 +1,4 @@
-"""What a conductor orders computes to do for rescues; each is carried out once for its operation."""
+"""Orders for rescues. Each is carried out once for its operation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RescueCalls(Client):
         block_devices: list[BlockDevice],
         image: RescueImage,
     ) -> GuestOutcome:
-        """The guest is powered off, and boots a disk of the image instead of its own. Raises HostTooOld."""
+        """Powers the guest off, and boots it from a disk of the image instead of its own. Raises HostTooOld."""
 
     @order
     def undo_rescue(
@@ -50,9 +50,9 @@ class RescueCalls(Client):
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> None:
-        """The guest has its own disk again, and runs if ``power_on``; the rescue disk is deleted.
+        """Restores the guest with its own disk, running if ``power_on``, and deletes the rescue disk.
 
-        Nothing, if `rescue_guest` did not come to the guest. Raises HostTooOld if it never could.
+        Does nothing if `rescue_guest` did not touch the guest. Raises HostTooOld if the host does not support rescues.
         """
 
     @order
@@ -65,7 +65,7 @@ class RescueCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
-        """The guest runs from its own disk; its rescue disk stays until `delete_rescue_disk`."""
+        """Boots the guest from its own disk. The rescue disk stays until `delete_rescue_disk`."""
 
     @order
     def undo_unrescue(
@@ -78,8 +78,8 @@ class RescueCalls(Client):
         block_devices: list[BlockDevice],
         image: RescueImage,
     ) -> None:
-        """The guest boots its rescue disk again, which was made of ``image``."""
+        """Boots the guest from its rescue disk again, which was made from ``image``."""
 
     @order
     def delete_rescue_disk(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
-        """Raises GuestFailed while the guest has it."""
+        """Deletes the rescue disk. Raises GuestFailed while the guest has it."""

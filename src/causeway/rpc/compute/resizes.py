@@ -1,4 +1,4 @@
-"""What a conductor orders of computes in moves inside a cell: names from the field."""
+"""Orders of moves inside a cell, with the field's names."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class ResizeCalls(Client):
         block_devices: list[BlockDevice],
         since: IfSet[int | None] = None,
     ) -> SourceOutcome:
-        """Powers the guest off, offers its local disks to the target, and takes it off the host but for its disks.
+        """Powers the guest off, offers its local disks to the target, and removes it from the host, except for its disks.
 
-        ``since``: the target has that round; only what changed since is offered. Raises WarmCopyImpossible if
-        the host does not know what did.
+        ``since``: the round that the target has; only later changes are offered. Raises WarmCopyImpossible if the host does not
+        know them.
         """
 
     @call(since="1.0", monitor=True)
@@ -59,7 +59,7 @@ class ResizeCalls(Client):
 
     @call(since="1.0", monitor=True)
     def confirm_resize(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
-        """Deletes the stashed disks and releases what the source still held for the server."""
+        """Deletes the stashed disks, and releases everything that the source still holds for the server."""
 
     @call(since="1.0", monitor=True)
     def revert_resize(
@@ -89,4 +89,4 @@ class ResizeCalls(Client):
 
     @call(since="1.0")
     def drop_move_claim(self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str) -> None:
-        """Ends what a move claimed at a host that it turns away from before there is a guest."""
+        """Releases what a move claimed at a host that it abandons before there is a guest."""

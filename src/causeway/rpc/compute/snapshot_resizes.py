@@ -1,6 +1,6 @@
-"""What a conductor orders of computes in moves between cells: names from the field.
+"""Orders of moves between cells, with the field's names.
 
-They are sent as 1.0, though only clouds of 1.1 move servers between cells (`causeway.model.versions.CROSS_CELL`).
+They are sent as version 1.0, though only clouds of 1.1 move servers between cells (`causeway.model.versions.CROSS_CELL`).
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ class SnapshotResizeCalls(Client):
         since: IfSet[int | None] = None,
         is_direct: IfSet[bool] = False,
     ) -> SourceOutcome:
-        """Powers the guest off, uploads its root disk to an image (if given), and takes it off the host but for its disks.
+        """Powers the guest off, uploads its root disk to an image (if given), and removes it from the host, except for its disks.
 
-        ``disk_image_ids``: images for its ephemeral disks, by name. ``since``: the target has that round; only what changed
-        since is uploaded. Raises WarmCopyImpossible if the host does not know what did. ``is_direct``: nothing is uploaded, it
-        is offered to the target; by hosts that have said that they can.
+        ``disk_image_ids``: images for its ephemeral disks, by name. ``since``: the round that the target has; only later changes
+        are uploaded. Raises WarmCopyImpossible if the host does not know them. ``is_direct``: offers the disks to the
+        target instead. Only for hosts that support this.
         """
 
     @call(since="1.7", monitor=True)
     def send_offered(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
     ) -> dict[str, Snapshot]:
-        """The source uploads what it offers and its target can't fetch, each disk to the image that is named for it."""
+        """Has the source upload its offer, which the target can't fetch, each disk to its image."""
 
     @call(since="1.0", monitor=True)
     def finish_snapshot_based_resize_at_dest(
@@ -70,8 +70,8 @@ class SnapshotResizeCalls(Client):
     ) -> GuestOutcome:
         """Takes over the ports, connects the volumes and makes the guest, from the snapshot if its root disk is local.
 
-        ``disks``: the snapshots of its ephemeral disks, by name. ``offer``: where it fetches all of them instead. Raises
-        DiskTransferBroken if it can't.
+        ``disks``: the snapshots of its ephemeral disks, by name. ``offer``: from where to fetch all disks instead. Raises
+        DiskTransferBroken if that fails.
         """
 
     @call(since="1.0", monitor=True)
@@ -103,4 +103,4 @@ class SnapshotResizeCalls(Client):
     def confirm_snapshot_based_resize_at_source(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance
     ) -> None:
-        """Deletes the stashed disks and releases what the source still held for the server."""
+        """Deletes the stashed disks, and releases everything that the source still holds for the server."""

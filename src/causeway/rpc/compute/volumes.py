@@ -1,4 +1,4 @@
-"""What a conductor orders computes to do to volumes that guests have open; each is carried out once for its operation."""
+"""Orders for volumes that guests have open. Each is carried out once for its operation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class VolumeCalls(Client):
         old: BlockDevice,
         new: BlockDevice,
     ) -> CopiedVolume:
-        """Connects ``new``, copies ``old`` to it and keeps both alike, until one of the next two. The guest keeps running."""
+        """Connects ``new``, copies ``old`` to it and keeps both equal, until one of the next two orders.
+
+        The guest continues to run.
+        """
 
     @order
     def switch_volume(
@@ -49,7 +52,7 @@ class VolumeCalls(Client):
         old: BlockDevice,
         new: BlockDevice,
     ) -> bool:
-        """The guest uses ``new`` from now on; False: the copy broke off, and it uses ``old``."""
+        """Switches the guest to ``new``. Returns False if the copy broke off and the guest still uses ``old``."""
 
     @order
     def end_volume_swap(
@@ -63,7 +66,7 @@ class VolumeCalls(Client):
         new: BlockDevice,
         keep_new: bool,
     ) -> None:
-        """Nothing is copied any more, and the other volume is disconnected. Raises GuestFailed if the guest uses that one."""
+        """Ends copying, and disconnects the other volume. Raises GuestFailed if the guest uses that one."""
 
     @order
     def snapshot_volume(
@@ -76,7 +79,7 @@ class VolumeCalls(Client):
         block_device: BlockDevice,
         new_file: str,
     ) -> bool:
-        """The guest writes to another file of its volume from now on; False: it was refused, and it does not."""
+        """Has the guest write to another file of its volume from now on. Returns False if the hypervisor refused."""
 
     @order
     def merge_volume_files(
@@ -90,4 +93,4 @@ class VolumeCalls(Client):
         merged: str | None,
         into: str | None,
     ) -> int | None:
-        """Merges files of a volume (`VolumeJobMethods.merge_volume_files`); returns how many bytes were moved, if counted."""
+        """Merges files of a volume (`VolumeJobMethods.merge_volume_files`). Returns the bytes that were moved, if counted."""

@@ -1,4 +1,4 @@
-"""What a conductor orders of hosts while a guest runs that is to move: its disks are copied beside it."""
+"""Orders that copy the disks of a guest that will move, while it runs."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class WarmCalls(Client):
         since: int | None,
         with_swap: IfSet[bool],
     ) -> CopyRound:
-        """The source makes the server's disks readable as they are now, or what changed of them since a round.
+        """Has the source make the server's disks readable as they are now, or their changes since a round.
 
-        ``with_swap``: of servers that do not boot on their way, whose hosts are new enough.
+        ``with_swap``: includes swap, for servers that keep their memory and whose hosts are new enough.
         """
 
     @order
     def receive_round(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, copied: CopyRound
     ) -> RoundReceived:
-        """The target fetches a round from the source. Raises HostUnreachable if it can't connect to it."""
+        """Has the target fetch a round from the source. Raises HostUnreachable if it can't connect."""
 
     @order
     def send_part(
@@ -60,7 +60,7 @@ class WarmCalls(Client):
         image_id: str,
         codings: IfSet[list[str]],
     ) -> Snapshot:
-        """The source uploads a part of a disk in a round. ``codings``: what both hosts know, and have said."""
+        """Has the source upload a part of a disk in a round. ``codings``: those that both hosts support."""
 
     @order
     def receive_part(
@@ -75,12 +75,12 @@ class WarmCalls(Client):
         part: int,
         sent: Snapshot,
     ) -> RoundReceived:
-        """The target downloads what `send_part` uploaded, and puts it in."""
+        """Has the target download what `send_part` uploaded, and write it into its copy."""
 
     @order
     def end_rounds(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
-        """Nothing of rounds stays at the source."""
+        """Deletes everything of rounds at the source."""
 
     @order
     def discard_copies(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
-        """Nothing of what came stays at the target."""
+        """Deletes the copies at the target."""
