@@ -1,4 +1,5 @@
-"""What exists: plain typed dataclasses, their states and the transitions that are allowed.
+"""The model: plain typed dataclasses, their states and the allowed transitions.
 
-Nothing here knows how it is stored, sent or shown. Everything can cross RPC as JSON (`msgspec` converts it by its types).
+Nothing here depends on how it is stored, sent or shown. Everything can be sent over RPC as JSON (`msgspec` converts it by its
+types).
 """

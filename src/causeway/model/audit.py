@@ -27,47 +27,47 @@ class Fix:
 
 @dataclass
 class Disagreement:
-    """Two places that say different things. ``resource`` names the thing in question (a port, a host, a consumer, ...)."""
+    """A disagreement between two places about a ``resource`` (a port, a host, a consumer, ...)."""
 
     kind: str
     severity: Severity
     resource: str
     server: str | None
     message: str
-    # None: there is no safe way to fix it, and ``left`` says why
+    # None: there is no safe fix, and ``left`` says why
     fix: Fix | None = None
     left: str = ""
 
     @property
     def key(self) -> tuple[str, str, str | None]:
-        """What makes it the same disagreement when it is seen again."""
+        """Identifies the disagreement when it is found again."""
         return (self.kind, self.resource, self.server)
 
 
 @dataclass
 class Report:
-    """What an audit found. ``disagreements`` are those that are there when it ends, ``mended`` those that it fixed."""
+    """What an audit found. ``disagreements``: those left at its end; ``mended``: those that it fixed."""
 
     started_at: datetime
     seconds: float = 0.0
     disagreements: list[Disagreement] = field(default_factory=list)
     mended: list[Disagreement] = field(default_factory=list)
-    # What could not be asked, each with the reason: what it would have said is not known.
+    # What could not be asked, each with the reason.
     unreached: list[str] = field(default_factory=list)
-    # Servers that changed under the audit's eyes each time it looked, so that nothing can be said of them.
+    # Servers that changed during each look of the audit, so that nothing is known of them.
     in_motion: list[str] = field(default_factory=list)
-    # What was looked at: servers, hosts, ports, ...
+    # How many servers, hosts, ports, ... were checked.
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_clean(self) -> bool:
-        """Everybody was asked, and all agree."""
+        """Whether everything was asked and agrees."""
         return not self.disagreements and not self.unreached
 
 
 @dataclass
 class OrphanedFile:
-    """A file in a host's image cache that is no complete image. ``seconds_old``: since it was last written to."""
+    """A file in a host's image cache that is not a complete image. ``seconds_old``: since it was last written."""
 
     name: str
     seconds_old: float
@@ -75,7 +75,7 @@ class OrphanedFile:
 
 @dataclass
 class HostClaim:
-    """What a host keeps for a server. ``migration_uuid``: of the move that brought it there; None: it was built there."""
+    """A host's claim for a server. ``migration_uuid``: of the move that brought it there; None if it was built there."""
 
     instance_uuid: str
     migration_uuid: str | None
@@ -85,12 +85,12 @@ class HostClaim:
 
 @dataclass
 class HostContents:
-    """What is really on a host, by server uuid."""
+    """What is on a host, by server uuid."""
 
     guests: dict[str, PowerState] = field(default_factory=dict)
     disks: list[str] = field(default_factory=list)
     stashed: list[str] = field(default_factory=list)
     leftover_files: list[OrphanedFile] = field(default_factory=list)
     claims: list[HostClaim] = field(default_factory=list)
-    # servers with a rescue disk; None: a host of an earlier release, which knows of none
+    # servers with a rescue disk; None from a host of an earlier release, which has no rescues
     rescue_disks: list[str] | None = None

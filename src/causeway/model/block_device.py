@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass
 class BlockDevice:
-    """A block device mapping (BDM). ``volume_size`` in GiB; of swap in MiB, as flavors have it."""
+    """A block device mapping (BDM). ``volume_size`` in GiB; for swap in MiB, as in flavors."""
 
     uuid: str
     instance_uuid: str
@@ -69,7 +69,7 @@ def has_local_disks(block_devices: list[BlockDevice]) -> bool:
 
 
 def local_disk_names(block_devices: list[BlockDevice]) -> list[tuple[str, BlockDevice]]:
-    """(name, device) of ephemeral disks, which are counted in their order, and of swap."""
+    """(name, device) of ephemeral disks, which are numbered in their order, and of swap."""
     ephemeral = [device for device in block_devices if device.is_ephemeral]
     swap = [device for device in block_devices if device.is_swap]
     return [(f"disk.eph{number}", device) for number, device in enumerate(ephemeral)] + [

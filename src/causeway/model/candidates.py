@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class PreCheck:
-    """What a dry run at a host says. ``passed`` None: unknown before the move."""
+    """The result of a check at a host. ``passed`` None: unknown before the move."""
 
     name: str
     passed: bool | None
@@ -16,7 +16,7 @@ class PreCheck:
 
 @dataclass
 class DiskMeasure:
-    """What a server's disks take on a host, stashed ones not counted; None: the driver does not know."""
+    """The size of a server's disks on a host, without stashed ones; None if the driver does not know."""
 
     allocated_bytes: int | None
 
@@ -25,8 +25,9 @@ class DiskMeasure:
 class MoveCandidate:
     """One host. ``refused_by``: who refused it (a filter, Placement, its own check), with the ``values`` that were compared.
 
-    ``needs`` and ``free``: of what it has too little. ``weights``: the score of each weigher; ``weight`` their sum.
-    ``recipe``: how the server would be moved there. ``checked``: whether it was asked for its checks; ``note`` says why not.
+    ``needs`` and ``free``: of the resource that it lacks. ``weights``: the score of each weigher; ``weight``: their sum.
+    ``recipe``: how the server would be moved there. ``checked``: whether the host was asked for its checks; if not, ``note``
+    says why.
     """
 
     host: str
@@ -50,7 +51,7 @@ class MoveCandidate:
 
 @dataclass
 class MovedVolume:
-    """``size_gb`` None: the records don't say."""
+    """``size_gb``: None if the records don't have it."""
 
     volume_id: str
     size_gb: int | None
@@ -60,24 +61,24 @@ class MovedVolume:
 
 @dataclass
 class MoveContents:
-    """What a move takes along. ``disk_bytes`` None: the server's host did not say, and ``note`` says why."""
+    """What a move would move. ``disk_bytes``: None if the server's host did not report it; ``note`` says why."""
 
     disk_bytes: int | None
     disk_gb: int = 0
     volumes: list[MovedVolume] = field(default_factory=list)
     ports: list[str] = field(default_factory=list)
     note: str = ""
-    #: how its local disks would travel, and why so; "": they don't
+    #: how its local disks would travel, and why; empty if it has none
     travel: str = ""
-    #: what would become of its memory; "": it has none
+    #: what would happen to its memory; empty if it has none
     memory: str = ""
 
 
 @dataclass
 class MoveCandidates:
-    """The answer. ``summary``: one sentence with host names. ``silent_cells`` did not answer: nothing is said of their hosts.
+    """The answer. ``summary``: one sentence with host names. ``silent_cells`` did not answer, so their hosts are missing.
 
-    ``refusal``: why the request itself would be refused now, whatever hosts there are.
+    ``refusal``: why the request itself would be refused now, on any host.
     """
 
     server: str

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class ConsoleType(Enum):
-    """What hypervisors of ours have; the value is what the API calls it."""
+    """The types that our hypervisors have. The value is the API's name."""
 
     NOVNC = "novnc"
     SERIAL = "serial"
@@ -15,7 +15,7 @@ class ConsoleType(Enum):
 
 @dataclass
 class ConsoleAddress:
-    """Where a guest's console listens just now. ``access_url_base``: what the URLs of such consoles begin with."""
+    """Where a guest's console listens now. ``access_url_base``: the beginning of the URLs of such consoles."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class ConsolePlace:
 
 @dataclass
 class ConsoleToken:
-    """What a token opens: the console of a server while it is on that host. Of the token itself only a hash is kept."""
+    """What a token opens: the console of a server while it is on that host. Only a hash of the token is stored."""
 
     token_hash: str
     console_type: ConsoleType
@@ -46,7 +46,7 @@ class ConsoleToken:
 
 
 class Ending(Enum):
-    """Why a console is over, in the words that its user sees: at most 123 bytes, with a server's id for ``{}``."""
+    """Why a console ended, as its user sees it: at most 123 bytes, with a server's id for ``{}``."""
 
     UNKNOWN = "This token is wrong or has expired: ask for a new console"
     EXPIRED = "The time of this console is over: ask for a new one (POST /servers/{}/remote-consoles)"
@@ -62,7 +62,7 @@ class Ending(Enum):
 
 @dataclass
 class Standing:
-    """How a console stands. ``ending``: None while it may stay open. ``is_busy``: something is being done to its server."""
+    """The standing of a console. ``ending``: None while it may stay open. ``is_busy``: its server is being changed."""
 
     ending: Ending | None
     is_busy: bool = False

@@ -1,6 +1,6 @@
-"""What a hypervisor counts of a guest that runs. Source: Compute API reference, "Show Server Diagnostics".
+"""A hypervisor's counters of a running guest. Source: Compute API reference, "Show Server Diagnostics".
 
-None: the hypervisor does not say.
+A value is None if the hypervisor does not report it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class CpuDiagnostics:
-    """``time``: nanoseconds that it has run."""
+    """``time``: nanoseconds for which the CPU has run."""
 
     id: int
     time: int | None = None

@@ -1,4 +1,4 @@
-"""Drains: many servers are moved away from somewhere. What exists of one, and which state may follow which.
+"""Drains move many servers away from somewhere. This module has their records, and the transitions of their states.
 
 A *drain* has a row for each of its *servers*::
 
@@ -9,7 +9,7 @@ A *drain* has a row for each of its *servers*::
                  ▼
                 done ──▶ rolling_back ──▶ rolled_back    what is not confirmed is reverted
 
-It pauses by itself, with the reason in ``note``, after as many failures as its request allows.
+A drain pauses by itself, with the reason in ``note``, after as many failures as its request allows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TRANSITIONS: dict[DrainState, frozenset[DrainState]] = {
     DrainState.ROLLED_BACK: frozenset(),
     DrainState.DONE: frozenset({DrainState.ROLLING_BACK}),
 }
-# Nobody works on one in these.
+# No conductor works on a drain in these states.
 AT_REST = frozenset({DrainState.PLANNED, DrainState.CANCELLED, DrainState.ROLLED_BACK, DrainState.DONE})
 
 
@@ -49,21 +49,21 @@ _CLOSED = re.compile(r"Drain ([0-9a-f-]{36}) empties it\.")
 
 
 def reason_of(drain_id: str) -> str:
-    """What the record of a host says that a drain closed."""
+    """The reason in the record of a host that a drain closed."""
     return f"Drain {drain_id} empties it."
 
 
 def drain_of(reason: str | None) -> str | None:
-    """The id of the drain that closed a host for this reason; None: somebody else did."""
+    """The id of the drain that closed a host for this reason; None if no drain did."""
     found = _CLOSED.fullmatch(reason or "")
     return found[1] if found is not None else None
 
 
 class DrainServerState(StrEnum):
-    """``blocked``: it can't go, ``why`` says why; looked at again while the drain runs.
+    """``blocked``: the server can't go now, and ``why`` says why. A running drain looks again.
 
-    ``asked``: its move was asked for, or is about to be: the journal knows, by the request's id. ``moved``: it is there and waits
-    for its confirm. ``passed_over``: it was deleted, or its user moved it away meanwhile.
+    ``asked``: its move was requested, or is about to be; the journal knows, by the request's id. ``moved``: it has arrived and
+    waits for its confirm. ``passed_over``: it was deleted, or its user moved it meanwhile.
     """
 
     PENDING = "pending"
@@ -78,7 +78,7 @@ class DrainServerState(StrEnum):
     REVERTED = "reverted"
 
 
-# Nothing more is done with them.
+# Nothing more is done with servers in these states.
 OVER = frozenset(
     {
         DrainServerState.DONE,
@@ -89,17 +89,17 @@ OVER = frozenset(
 )
 
 
-# Something was asked for, and has not come to its end.
+# A request for the server has not ended.
 IN_WORK = frozenset({DrainServerState.ASKED, DrainServerState.CONFIRMING, DrainServerState.REVERTING})
-# They are where they were to come to.
+# The server has arrived.
 ARRIVED = frozenset({DrainServerState.MOVED, DrainServerState.CONFIRMING, DrainServerState.DONE})
 
 
 class How(StrEnum):
-    """How a server is moved. ``gentlest``: of the next four, the first that works for it.
+    """How a server is moved. ``gentlest``: the first of the next four ways that works for the server.
 
-    ``records``: only its records, for it is on no host. ``evacuate``: its host is dead, and all of it is on volumes: its records
-    go, and it is made anew at the target.
+    ``records``: only its records, since it is on no host. ``evacuate``: its host is dead, and its disks are volumes: its records
+    move, and its guest is made anew at the target.
     """
 
     GENTLEST = "gentlest"
@@ -111,19 +111,19 @@ class How(StrEnum):
     EVACUATE = "evacuate"
 
 
-# What may be asked for; the others follow from what a server is.
+# The ways that may be requested. The others follow from the server's state.
 TO_CHOOSE = (How.GENTLEST, How.LIVE, How.NEAR_LIVE, How.WARM, How.COLD)
 
 
 class First(StrEnum):
-    """By what a server's disks and memory take to travel."""
+    """The order of servers by the size of their disks and memory."""
 
     LARGEST = "largest"
     SMALLEST = "smallest"
 
 
 class Afterwards(StrEnum):
-    """Who confirms what waits for it: the drain at once, or after hours; or the servers' owners."""
+    """Who confirms moves: the drain at once, the drain after some hours, or the servers' owners."""
 
     CONFIRM = "confirm"
     CONFIRM_LATER = "confirm_later"
@@ -132,7 +132,7 @@ class Afterwards(StrEnum):
 
 @dataclass(frozen=True)
 class Scope:
-    """Whose servers: what any of these has. Cells, aggregates and zones by name, projects and servers by id."""
+    """Which servers to move: those in any of these. Cells, aggregates and zones by name, projects and servers by id."""
 
     cells: list[str] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
@@ -144,7 +144,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class Targets:
-    """Where to: any of these. Nothing is named: wherever it fits outside of the scope."""
+    """Where to move them: to any of these; if none is named, to any host outside of the scope."""
 
     cells: list[str] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
@@ -153,9 +153,9 @@ class Targets:
 
 @dataclass(frozen=True)
 class Limits:
-    """Moves at once, in all and for each source host, target host and pair of cells; None: found out (`drains.climbing`).
+    """Moves at once, in all and for each source host, target host and pair of cells; None to find it (`drains.climbing`).
 
-    ``bytes_per_second``: of all disks and memories together that travel while their guests run; None: as fast as it goes.
+    ``bytes_per_second``: for all disks and memories together that travel while their guests run; None for no limit.
     """
 
     total: int | None = None
@@ -165,20 +165,20 @@ class Limits:
     bytes_per_second: int | None = None
 
     def planned(self) -> Limits:
-        """With a number for each that is found out: what is begun with."""
+        """These limits, with first values for those that the drain finds itself."""
         return replace(self, **{name: most for name, most in FIRST_LIMITS.items() if getattr(self, name) is None})
 
 
-# What is begun with where nobody has set a limit, and what plans reckon with.
+# The first values of limits that are not set. Plans use them too.
 FIRST_LIMITS = {"total": 20, "per_source_host": 2, "per_target_host": 2, "per_cell_pair": 10}
 
 
 @dataclass
 class Climb:
-    """How many moves at once a resource takes, as far as that was found out.
+    """The limit of moves at once that was found for a resource.
 
-    ``raised_from``: the limit that was raised to this one, which has yet to show what it brings; ``rate``: bytes a second
-    that came through before. ``rest``: decisions until the next raise. ``bytes`` in ``seconds``: since the last decision.
+    ``raised_from``: the limit before the last raise, while its effect is unknown; ``rate``: bytes a second before that raise.
+    ``rest``: decisions until the next raise. ``bytes`` in ``seconds``: carried since the last decision.
     """
 
     limit: int
@@ -191,7 +191,7 @@ class Climb:
 
 @dataclass
 class Pacing:
-    """What was measured of a drain that runs. ``at``: when, in seconds of the epoch; ``rate``: bytes a second of all moves.
+    """Measurements of a running drain. ``at``: when, in seconds since the epoch; ``rate``: bytes a second of all moves.
 
     ``sent``: request's id -> bytes that its move had sent by then. ``climbs``: by the names of resources (`drains.pace`).
     """
@@ -206,7 +206,7 @@ class Pacing:
 class Window:
     """When moves may begin. ``days``: 0 is Monday; ``start`` and ``end``: "HH:MM", in ``zone``.
 
-    An end that is not after its start is the next day's.
+    If ``end`` is not after ``start``, it is on the next day.
     """
 
     days: list[int]
@@ -217,10 +217,10 @@ class Window:
 
 @dataclass(frozen=True)
 class DrainRequest:
-    """What an administrator asks for.
+    """An administrator's request for a drain.
 
-    ``flavors``: a server's flavor -> the one it is resized to, by name; others are kept. ``confirm_after``: hours, for
-    `Afterwards.CONFIRM_LATER`. ``retries``: of each server's move; ``stop_after``: failures after which the drain pauses, 0:
+    ``flavors``: name of a server's flavor -> name of its new flavor; other servers keep theirs. ``confirm_after``: hours, for
+    `Afterwards.CONFIRM_LATER`. ``retries``: of each server's move; ``stop_after``: failures after which the drain pauses; 0 for
     never. ``first``: which servers go first among those that may go.
     """
 
@@ -242,16 +242,19 @@ class DrainRequest:
 
 @dataclass(kw_only=True)
 class Drain:
-    """``closed``: hosts that it closed to new servers. ``note``: why it waits, or paused by itself. Times are the database's."""
+    """``closed``: hosts that the drain closed.
+
+    ``note``: why it waits, or paused by itself. Times are from the database's clock.
+    """
 
     id: str
     request: DrainRequest
     state: DrainState = DrainState.PLANNED
     closed: list[str] = field(default_factory=list)
     note: str | None = None
-    #: cancelled: what is under way is undone, where that is still possible
+    #: when cancelled: undo moves under way, if that is still possible
     undo: bool = False
-    #: None: nothing was measured yet
+    #: None before the first measurement
     pacing: Pacing | None = None
     epoch: int = 0
     owner: str | None = None
@@ -270,12 +273,12 @@ class Drain:
 
 @dataclass(kw_only=True)
 class DrainServer:
-    """A server of a drain, with its plan and what became of it. Cells by their names.
+    """A server of a drain, with its plan and its outcome. Cells by name.
 
-    ``bytes``: of its local disks; ``seconds``: that its move is estimated to take; ``pause``: seconds that its guest stands still
-    or is off, by the plan; ``took`` and ``stood_still``: what these were of its last move, if that is known. ``why``: of one
-    that can't go, and ``help`` what would help. ``request_id``: of the move that was asked for last. ``not_before``: it failed,
-    and is tried again then; or its owner asked to wait.
+    ``bytes``: of its local disks; ``seconds``: the estimate for its move; ``pause``: the planned seconds in which its guest
+    stands still or is off; ``took`` and ``stood_still``: the real values of its last move, if known. ``why``: why it can't go;
+    ``help``: what would help. ``request_id``: of its last requested move. ``not_before``: when it is tried again after a
+    failure, or until when its owner asked to wait.
     """
 
     drain_id: str
@@ -307,7 +310,7 @@ class DrainServer:
 
 @dataclass
 class DrainProgress:
-    """``servers``: state -> how many there are. Bytes: of the local disks of all of them, and of those that have arrived."""
+    """``servers``: state -> their number. Bytes: of the local disks of all servers, and of those that have arrived."""
 
     servers: dict[DrainServerState, int] = field(default_factory=dict)
     bytes_total: int = 0
@@ -316,7 +319,7 @@ class DrainProgress:
 
 @dataclass
 class Shortage:
-    """What targets lack: ``sentence`` says it all ("cell2 lacks 120 GiB of memory for 14 servers")."""
+    """What targets lack. ``sentence`` has everything ("cell2 lacks 120 GiB of memory for 14 servers")."""
 
     where: str
     resource: str
@@ -327,9 +330,9 @@ class Shortage:
 
 @dataclass
 class Plan:
-    """What a drain would do. ``ends_at``: if it began at ``began_at``; None: it would not come to an end.
+    """What a drain would do. ``ends_at``: if it began at ``began_at``; None if it would never end.
 
-    ``bound``: the resource that keeps it from going faster; ``doubled``: seconds if there were twice as much of that.
+    ``bound``: the resource that limits its speed; ``doubled``: seconds if there were twice as much of it.
     """
 
     servers: list[DrainServer]
@@ -349,7 +352,7 @@ class Plan:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: "1 h 20 min"."""
+    """Formats seconds for people: "1 h 20 min"."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)

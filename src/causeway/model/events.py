@@ -1,10 +1,10 @@
-"""Events that the services around us send to servers."""
+"""Events that other services send about servers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What is shown of a server's ports may be another now.
+# Events after which the ports shown for a server may be out of date.
 CHANGED = "network-changed"
 
 

@@ -1,7 +1,7 @@
-"""What may be done to a server while something else is done to it: one table, from which all refusals (409) come.
+"""Which work on a server excludes which: one table, from which all refusals (409) come.
 
-What is under way is known from the server's task, and from its operations in the journal. Each is read in the transaction in
-which a request is written there, so of two requests one sees the other (`causeway.parts.acceptance`).
+The server's task and its operations in the journal say what is under way. Each is read in the transaction that writes a request
+there, so of two requests one sees the other (`causeway.parts.acceptance`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from causeway.model.states import TaskState
 
 
 class Work(StrEnum):
-    """What is asked for, or under way."""
+    """Work that is requested, or under way."""
 
     BUILD = "build"
     DELETE = "delete"
@@ -33,31 +33,32 @@ class Work(StrEnum):
     POWER = "start, stop"
     GUEST = "soft reboot, pause, unpause, suspend, resume, change of a password, crash dump"
     HARD_REBOOT = "hard reboot"
-    DEVICE_RECORD = "change what becomes of an attached volume"
+    DEVICE_RECORD = "change what happens to an attached volume"
     RECORD = "rename, metadata, tags, lock"
 
 
 class Rule(StrEnum):
-    """What becomes of a request."""
+    """What happens to a request."""
 
-    #: accepted; the two run beside each other
+    #: accepted; both run at the same time
     BESIDE = "beside"
     #: refused
     REFUSED = "refused"
-    #: accepted; begins when what is under way has ended
+    #: accepted; begins when the other work has ended
     AFTER = "after"
-    #: refused while the server has its task. Without one it shows its user that it has ended: accepted, begins when it has
+    #: refused while the server has the other work's task; without a task the user sees it as ended, so accepted, and begins at
+    #: its end
     AT_ITS_END = "at its end"
-    #: accepted; what is under way is undone if it has not passed its pivot, and its end is waited for
+    #: accepted; the other work is undone if it has not passed its pivot; begins at its end
     INSTEAD = "instead"
-    #: refused; what is under way is cancelled, so that it is accepted soon
+    #: refused; the other work is cancelled, so that a later request is accepted
     CANCELS = "cancels"
 
 
 _ACCEPTED_BESIDE_TASK = frozenset({Rule.BESIDE, Rule.AFTER, Rule.INSTEAD})
 ACCEPTED = _ACCEPTED_BESIDE_TASK | {Rule.AT_ITS_END}
 
-# Operations whose last step takes the task from the server, before it is written down that they have ended.
+# Operations whose last step ends the server's task before the journal has their end.
 _AT_THEIR_END: dict[Work, Rule] = dict.fromkeys(
     (
         Work.BUILD,
@@ -78,7 +79,7 @@ _AT_THEIR_END: dict[Work, Rule] = dict.fromkeys(
     Rule.AT_ITS_END,
 )
 
-# asked for -> what is not refused. What stands in no row is only under way, or only asked for.
+# requested work -> the other work that does not refuse it. Everything else does.
 _RULES: dict[Work, dict[Work, Rule]] = {
     Work.DELETE: {
         Work.BUILD: Rule.INSTEAD,
@@ -96,18 +97,18 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.VOLUME_IMAGE: Rule.INSTEAD,
         Work.VOLUME: Rule.INSTEAD,
         Work.SNAPSHOT: Rule.INSTEAD,
-        # Theirs is the server's host, which may be down; they find that the server is gone.
+        # These work on the server's host, which may be down. They find that the server was deleted.
         Work.DEVICE: Rule.BESIDE,
         Work.POWER: Rule.BESIDE,
         Work.GUEST: Rule.BESIDE,
         Work.HARD_REBOOT: Rule.BESIDE,
     },
     Work.MOVE: _AT_THEIR_END,
-    # A delete has a resize confirmed on its way.
+    # A delete confirms a resize first.
     Work.CONFIRM: _AT_THEIR_END | {Work.DELETE: Rule.BESIDE},
     Work.REVERT: _AT_THEIR_END,
     Work.REBUILD: _AT_THEIR_END,
-    # The host is dead: what needs it will not end by itself. Only its own end, and that of moves, decides where the server is.
+    # The host is dead, so work that needs it will not end by itself. Only evacuations and moves decide where the server is.
     Work.EVACUATE: {
         Work.REBUILD: Rule.CANCELS,
         Work.EVACUATE: Rule.CANCELS,
@@ -131,15 +132,15 @@ _RULES: dict[Work, dict[Work, Rule]] = {
     # The host does one thing to a guest at a time.
     Work.IMAGE: _AT_THEIR_END | {Work.DEVICE: Rule.BESIDE},
     Work.VOLUME_IMAGE: _AT_THEIR_END | {Work.DEVICE: Rule.BESIDE},
-    # The hypervisor copies a disk, or changes the files below it: whoever starts the guest has to know which it stands on.
+    # The hypervisor copies a disk, or changes the files below it: work that starts the guest must know which disk to use.
     Work.VOLUME: _AT_THEIR_END,
-    # The image waits for the snapshots that block storage asks for, or has deleted those that it made.
+    # The image waits for the snapshots that block storage requests, or has deleted those that it made.
     Work.SNAPSHOT: _AT_THEIR_END | {Work.VOLUME_IMAGE: Rule.BESIDE},
-    # What works on the server knows its devices: it has to have ended.
+    # Other work on the server uses its devices, so it must have ended.
     Work.DEVICE: {Work.DEVICE: Rule.BESIDE},
     Work.POWER: {Work.DEVICE: Rule.BESIDE},
     Work.GUEST: {Work.DEVICE: Rule.BESIDE},
-    # It is how users end what hangs in a guest.
+    # Users need this to end a guest that hangs.
     Work.HARD_REBOOT: {Work.DEVICE: Rule.BESIDE, Work.GUEST: Rule.BESIDE, Work.HARD_REBOOT: Rule.BESIDE},
     Work.DEVICE_RECORD: {
         work: Rule.BESIDE for work in Work if work not in (Work.MOVE, Work.CONFIRM, Work.REVERT, Work.BUILD)
@@ -198,7 +199,7 @@ def rule(asked: Work, under_way: Work) -> Rule:
 
 
 def tasks_beside(asked: Work) -> frozenset[TaskState | None]:
-    """The tasks that a server may have when this is asked for."""
+    """The tasks that a server may have when this work is requested."""
     return frozenset(
         {None, *(task for task, work in WORK_OF_TASK.items() if rule(asked, work) in _ACCEPTED_BESIDE_TASK)}
     )

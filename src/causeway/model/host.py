@@ -10,7 +10,7 @@ from causeway.model import versions
 from causeway.model.numa import NUMATopology
 from causeway.model.pci import PciDevicePool
 
-# Among a compute node's capabilities: what its host lacks for live migrations, a sentence each; None: it does not know yet.
+# A key of a compute node's capabilities: what its host lacks for live migrations, in sentences; None if not known yet.
 LIVE_MIGRATION_LACKS = "live_migration_lacks"
 
 CELL0_UUID = "00000000-0000-0000-0000-000000000000"
@@ -73,7 +73,7 @@ class ComputeNode:
     uptime: str | None = None
     # Properties the ImagePropertiesFilter and ComputeCapabilitiesFilter compare with.
     capabilities: dict[str, Any] = field(default_factory=dict)
-    # With what servers, and moves in progress, hold there.
+    # Including what servers and moves in progress hold there.
     numa_topology: NUMATopology | None = None
     pci_stats: list[PciDevicePool] = field(default_factory=list)
     created_at: datetime | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class ImageMeta:
-    """What is kept of an image with a server. Sizes in bytes, min_ram in MiB, min_disk in GiB."""
+    """The part of an image that is stored with a server. Sizes in bytes, min_ram in MiB, min_disk in GiB."""
 
     id: str
     name: str = ""

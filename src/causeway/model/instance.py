@@ -27,7 +27,7 @@ class KeyPair:
 
 @dataclass
 class MigrationContext:
-    """What the claim at the target host promised; ``old_*`` is what the source keeps until confirm."""
+    """What the claim at the target host promised; ``old_*``: what the source holds until confirm."""
 
     migration_uuid: str
     old_numa_topology: InstanceNUMATopology | None = None
@@ -92,7 +92,7 @@ class Instance:
     new_flavor: Flavor | None = None
     old_vm_state: VmState | None = None
     migration_context: MigrationContext | None = None
-    # Asked for until the server is built, then what its host keeps for it.
+    # The request until the server is built; then what its host holds for it.
     numa_topology: InstanceNUMATopology | None = None
     pci_requests: list[InstancePCIRequest] = field(default_factory=list)
     pci_devices: list[PciDevice] = field(default_factory=list)
@@ -122,7 +122,10 @@ class Instance:
 
 
 def name_guest(template: str, uuid: str, project_id: str | None, user_id: str | None, hostname: str | None) -> str:
-    """As `Instance.guest_name`. Places for numbers take the uuid as a number: ids of rows differ from cell to cell."""
+    """Like `Instance.guest_name`.
+
+    Numbers in the template are filled with the uuid as a number, since ids of rows differ between cells.
+    """
     number = UUID(uuid).int
     fields = {"uuid": uuid, "id": number, "project_id": project_id, "user_id": user_id, "hostname": hostname}
     try:

@@ -1,4 +1,4 @@
-"""What no hypervisor takes along when a guest is migrated live."""
+"""What no hypervisor can migrate live."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 
-# Of a flavor's extra specs, or an image's properties.
+# A flavor's extra spec, or an image's property -> the description of the server.
 _NOT_MOVABLE = {
     "accel:device_profile": "instance with accelerators",
     "hw:mem_encryption": "SEV-enabled instance",
@@ -19,7 +19,7 @@ _PORTS_WITH_DEVICES = ("direct", "direct-physical", "macvtap", "remote-managed",
 
 
 def live_obstacle(flavor: Flavor, image: ImageMeta | None, vnic_types: Iterable[str]) -> str | None:
-    """What the server is that can't be migrated live; None: it can."""
+    """Why a server can't be migrated live, as a description of the server; None if it can."""
     properties = image.properties if image is not None else {}
     for name, what in _NOT_MOVABLE.items():
         value = flavor.extra_specs.get(name, properties.get(name))

@@ -1,4 +1,4 @@
-"""The machine type that a server's guest was first started with. It keeps it wherever it goes, whatever a host's default becomes.
+"""The machine type with which a server's guest was first started. The server keeps it on every host, whatever the host's default.
 
 It is in the server's system metadata, under the field's name.
 """
@@ -15,12 +15,12 @@ def recorded(system_metadata: Mapping[str, str]) -> str | None:
 
 
 def recording(system_metadata: Mapping[str, str], machine_type: str | None) -> dict[str, str]:
-    """System metadata with what a host says that the guest has. What is recorded stays."""
+    """System metadata with the machine type that a host reported, unless one is recorded already."""
     if machine_type is None or recorded(system_metadata) is not None:
         return dict(system_metadata)
     return {**system_metadata, RECORDED: machine_type}
 
 
 def without(system_metadata: Mapping[str, str]) -> dict[str, str]:
-    """Of a server that is made anew, from another image."""
+    """System metadata without a machine type, for a server that is made anew from another image."""
     return {name: value for name, value in system_metadata.items() if name != RECORDED}

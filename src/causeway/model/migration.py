@@ -1,4 +1,4 @@
-"""Migrations: a server's way from one host to another, as the Compute API shows it."""
+"""Migrations of servers between hosts, as the Compute API shows them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from datetime import datetime
 
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus
 
-# The type of a migration that brings a server away from a dead host.
+# The type of a migration away from a dead host.
 EVACUATION = "evacuation"
-# The type of one that takes a server to another host while its guest runs, and the statuses in which that is under way.
+# The type of a migration while the guest runs, and the statuses in which it is under way.
 LIVE_MIGRATION = "live-migration"
 LIVE_IN_PROGRESS = (MigrationStatus.QUEUED, MigrationStatus.PREPARING, MigrationStatus.RUNNING)
 
 
 def live_status_after(status: MigrationStatus, *, cancelled: bool) -> MigrationStatus:
-    """What a live migration is that came to nothing. As in the field: before its hosts agreed that is an error."""
+    """The status of a live migration that failed. As in the field, it is an error if its hosts had not agreed yet."""
     if status in MIGRATION_ENDED:
         # This was done before.
         return status
@@ -26,7 +26,7 @@ def live_status_after(status: MigrationStatus, *, cancelled: bool) -> MigrationS
 
 @dataclass
 class Migration:
-    """One row of the API database for the whole life of a move: the one truth, whichever cells hold the server."""
+    """One row of the API database for the whole life of a move, whichever cells have the server."""
 
     uuid: str
     instance_uuid: str

@@ -1,4 +1,4 @@
-"""Orders that a host missed while it was dead: what it is to clean up when it comes back, before anything else."""
+"""Orders that a host missed while it was dead. It must carry them out when it comes back, before anything else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from causeway.model.outcomes import MoveToken
 
 
 class Missed(StrEnum):
-    """Orders that a host can miss. All but the last three are orders of moves, under their own names."""
+    """Orders that a host can miss. All except the last three are orders of moves, under their own names."""
 
     CONFIRM_CROSS_CELL = "confirm_snapshot_based_resize_at_source"
     CONFIRM_SAME_CELL = "confirm_resize"
@@ -21,16 +21,16 @@ class Missed(StrEnum):
     DELETE_LIVE_SOURCE = "post_live_migration_at_source"
     RELEASE_CLAIM = "drop_move_claim"
     DISCARD_COPIES = "discard_copies"
-    #: the server is deleted, or was not built there: nothing of it stays
+    #: the server was deleted, or was not built there: delete everything of it
     DESTROY = "destroy_instance"
-    #: the server lives, but on another host: what is here of it is deleted. Hosts get it as `DESTROY`
+    #: the server lives on another host: delete what is here of it. Sent to hosts as `DESTROY`
     REMOVE = "remove_guest"
-    #: the server is to come back from its stashed disks there: they go into their place, for whoever starts it
+    #: the server must come back from its stashed disks there: put them into their place
     RESTORE_DISKS = "restore_disks"
 
     @property
     def deletes_stash_only(self) -> bool:
-        """Whether nothing but what was kept aside goes."""
+        """Whether only stashed disks are deleted."""
         return self in (
             Missed.CONFIRM_CROSS_CELL,
             Missed.CONFIRM_SAME_CELL,
@@ -41,9 +41,9 @@ class Missed(StrEnum):
 
 @dataclass
 class MissedOrder:
-    """``instance`` and ``block_devices``: as the records had them then. ``token``: of the move; None: of none.
+    """``instance`` and ``block_devices``: as the records had them then. ``token``: of the move, if there was one.
 
-    ``stop_only``: the guest, if there is one, is switched off, and nothing else is done.
+    ``stop_only``: the guest, if there is one, is powered off, and nothing else is done.
     """
 
     id: str
@@ -56,5 +56,5 @@ class MissedOrder:
 
     @classmethod
     def stop(cls, instance: Instance) -> MissedOrder:
-        """Computes of an older version don't know ``stop_only``: they refuse this one, since it names no move."""
+        """An order to only stop the guest. Older computes, which ignore ``stop_only``, refuse it because it has no token."""
         return cls(f"stop {instance.uuid}", Missed.RELEASE_CLAIM, instance, stop_only=True)

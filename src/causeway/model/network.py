@@ -17,7 +17,7 @@ class FixedIp:
     gateway: str | None = None
     dns: list[str] = field(default_factory=list)
     floating_ips: list[str] = field(default_factory=list)
-    # Of its subnet. None: seen by a release that did not look; then a DHCP server is assumed, as that release did.
+    # Whether its subnet has DHCP. None if an older release read the port; that release assumed DHCP.
     dhcp: bool | None = None
     ipv6_address_mode: str | None = None
     routes: list[dict[str, str]] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Vif:
     tag: str | None = None
     # True: the port was there before the server and outlives it.
     preserve_on_delete: bool = False
-    # The names of its security groups (the id of one without a name). None: seen by a release that did not look.
+    # The names of its security groups (ids of groups without a name). None if an older release read the port.
     security_groups: list[str] | None = None
 
     @property
@@ -62,7 +62,7 @@ class RequestedNetwork:
     port_id: str | None = None
     fixed_ip: str | None = None
     tag: str | None = None
-    # Of a given port: what it asks Placement for, as the network service shows it.
+    # Of a given port: the resources that it asks for, as the network service shows them.
     resource_request: dict[str, Any] | None = None
     # Of a given port: the device of its host that it needs.
     pci_request: InstancePCIRequest | None = None

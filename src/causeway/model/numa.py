@@ -1,8 +1,7 @@
-"""NUMA: what hosts have, what servers ask for, and what they were given. Names as in the field.
+"""NUMA: what hosts have, what servers request, and what they hold. Names as in the field.
 
-A host's cell counts what its guests hold. A server's cell says on which of its CPUs (numbered from 0, over all its cells)
-and how much memory it has; once it was claimed, ``id`` is the host's cell and ``cpu_pinning_raw`` the host's CPU for each
-pinned one.
+A host's cell counts what its guests hold. A server's cell has some of the server's CPUs (numbered from 0 across its cells) and
+memory. Once it is claimed, ``id`` is the host's cell, and ``cpu_pinning_raw`` has the host's CPU for each pinned one.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class InstanceNUMACell:
     cpu_thread_policy: str | None = None
     # The server's CPU, as text (keys of JSON are) -> the host's.
     cpu_pinning_raw: dict[str, int] | None = None
-    # Threads beside pinned CPUs that nobody else may have (thread policy "isolate").
+    # Threads beside pinned CPUs that no other guest may have (thread policy "isolate").
     cpuset_reserved: list[int] = field(default_factory=list)
     # The host's CPUs that the shared ones may run on.
     shared_on: list[int] = field(default_factory=list)
@@ -82,13 +81,13 @@ class InstanceNUMACell:
 
     @property
     def held_cpus(self) -> set[int]:
-        """The host's CPUs that nobody else may have."""
+        """The host's CPUs that no other guest may have."""
         return {*self.cpu_pinning.values(), *self.cpuset_reserved}
 
 
 @dataclass
 class InstanceNUMATopology:
-    """A server's cells: asked for, or claimed on a host."""
+    """A server's cells: requested, or claimed on a host."""
 
     cells: list[InstanceNUMACell] = field(default_factory=list)
 

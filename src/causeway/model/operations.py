@@ -1,7 +1,7 @@
-"""Operations: what takes long on a server, which kinds there are, and what their server's task is meanwhile.
+"""Operations: long work on servers, its kinds, and the server's task meanwhile.
 
-An operation is a saga that works on a server (`causeway.sagas`); its recipe has its name here. Most are *moves*: they work for a
-migration.
+An operation is a saga that works on a server (`causeway.sagas`). The names of recipes are here. Most operations are *moves*,
+which have a migration.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from causeway.model.states import TaskState
 class Operation(Saga):
     """A run of a recipe (``cross_cell_resize``, ``cross_cell_confirm``, ``shelve``, ...).
 
-    ``migration_uuid``: its own id, if it works for no migration.
+    ``migration_uuid``: its own id, if it has no migration.
     """
 
     migration_uuid: str
     instance_uuid: str
-    #: where the server was when somebody acquired the operation; not kept
+    #: the server's cell when the operation was acquired; not stored
     cell_uuid: str | None = None
-    #: what it did; None: an earlier release began it, and each is a row of its own
+    #: its steps; None if an earlier release began it, with a row for each step
     steps: list[StepRecord] | None = field(default_factory=list)
-    #: why its destination was chosen, until that is written down; never read with it
+    #: why its destination was chosen, until this is written; never read with the operation
     explanation: dict[str, Any] | None = None
-    #: what its row is known to hold; None: not known
+    #: the known content of its row; None if unknown
     written: dict[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -47,7 +47,7 @@ class Operation(Saga):
 
 @dataclass(kw_only=True)
 class OperationBrief:
-    """How an operation stands, without what it remembers: for callers that read thousands."""
+    """The state of an operation without its memory, for callers that read thousands."""
 
     id: str
     recipe: str
@@ -88,10 +88,10 @@ MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_VOLUME_IMAGE, CREATE_BACKUP, SHELVE
 # from being done is refused.
 NOT_WAITED_FOR = OF_DEVICES | {DELETE}
 
-# Those that begin beside the image of a server on a volume: it waits for them.
+# Recipes that may begin during the image of a server on a volume, which waits for them.
 BESIDE_VOLUME_IMAGE = frozenset({SNAPSHOT_VOLUME, MERGE_VOLUME_FILES})
 
-# recipe -> the task of the server from the request's acceptance on; None: it has none.
+# recipe -> the task of the server from the request's acceptance on; None for no task.
 TASKS: dict[str, TaskState | None] = {
     "resize": server_actions.RESIZE.begins,
     "same_cell_confirm": server_actions.CONFIRM_RESIZE.begins,
@@ -128,7 +128,7 @@ TASKS: dict[str, TaskState | None] = {
     DELETE: TaskState.DELETING,
 }
 
-# recipe -> what it is, for the table of what excludes what.
+# recipe -> its kind of work, for the table of exclusions.
 WORK: dict[str, Work] = {
     BUILD: Work.BUILD,
     DELETE: Work.DELETE,
@@ -167,7 +167,7 @@ WORK: dict[str, Work] = {
     DETACH_INTERFACE: Work.DEVICE,
 }
 
-# The names of the actions that ask for them.
+# The names of the actions that request them.
 ACTIONS = tuple(
     action.name
     for action in (

@@ -1,4 +1,4 @@
-"""What a compute reports of work it did; a conductor writes it down."""
+"""The outcomes of work that a compute returns, and a conductor records."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from causeway.model.states import PowerState
 
 @dataclass
 class MoveToken:
-    """Under whose orders a compute acts: the move, its fencing epoch, and the step. An older epoch is refused."""
+    """The sender of an order to a compute: the move, its fencing epoch, and the step. An older epoch is refused."""
 
     move_id: str
     migration_uuid: str
     epoch: int
     step: str
-    #: whoever reports progress under it goes by the rate that is answered; older hosts know of none
+    #: progress reports with this token follow the rate in the answer; older hosts know no rate
     heeds_rate: bool = False
 
 
 @dataclass
 class RecordedClaim:
-    """What a host should hold for a server: ``instance`` has it; ``migration_uuid`` is that of the move that brought it."""
+    """What a host should hold for a server, according to ``instance``. ``migration_uuid``: of the move that brought it."""
 
     instance: Instance
     migration_uuid: str | None = None
@@ -35,29 +35,29 @@ class RecordedClaim:
 
 @dataclass
 class GuestOutcome:
-    """A guest as it is after the work: what the server's record must say from now on."""
+    """A guest after the work, as the server's record must have it from now on."""
 
     power_state: PowerState
     network_info: list[Vif] = field(default_factory=list)
     block_devices: list[BlockDevice] = field(default_factory=list)
     bytes_done: int | None = None
-    # What the host claimed for a server that asks for it.
+    # The host's claim, if the server asks for one.
     numa_topology: InstanceNUMATopology | None = None
     pci_devices: list[PciDevice] = field(default_factory=list)
-    # Of a guest that was made: its machine type, to be recorded if none is.
+    # The machine type of a new guest, to be recorded if none is.
     machine_type: str | None = None
 
 
 @dataclass
 class UploadedDisk:
-    """A root disk that is an image now. ``bytes_done``: the image's size; None: it is on a volume, or an older host made it."""
+    """A root disk that was uploaded. ``bytes_done``: the image's size; None if it is a volume, or an older host uploaded it."""
 
     bytes_done: int | None = None
 
 
 @dataclass
 class CopiedVolume:
-    """A volume as it is connected to the host, with all that another one has. ``bytes_done``: None: nobody counted."""
+    """A volume as connected to the host, with the whole content of another one. ``bytes_done``: None if not counted."""
 
     volume: BlockDevice
     bytes_done: int | None = None
@@ -72,7 +72,7 @@ class Snapshot:
     size: int
     # Set if the snapshot holds only what differs from this image
     base_image_id: str | None = None
-    # Of what the sender sent; None if an earlier attempt of its sent it
+    # Of the bytes that were sent; None if an earlier attempt sent them
     sha256: str | None = None
     # Bytes of a real disk that each byte stands for: files of simulated guests are small
     scale: float = 1.0
@@ -104,7 +104,7 @@ class OfferedDisk:
 
 @dataclass
 class DiskOffer:
-    """The local disks of a moved server, offered by its source. Who has ``token`` may read them: it is never shown."""
+    """The local disks of a moved server, offered by its source. ``token`` gives access to them, and is never shown."""
 
     url: str
     token: str = field(repr=False)
@@ -118,7 +118,7 @@ class DiskOffer:
 
 @dataclass
 class SourceOutcome:
-    """The guest is off and gone from the source host, its disks are stashed there."""
+    """The outcome at the source: the guest is off and removed from the host, and its disks are stashed there."""
 
     power_state: PowerState
     snapshot: Snapshot | None = None

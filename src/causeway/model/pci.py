@@ -1,4 +1,4 @@
-"""PCI devices of hosts, and what servers ask for. Names as in the field."""
+"""PCI devices of hosts, and servers' requests for them. Names as in the field."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PciDeviceType(StrEnum):
 
 # The tag ``physical_network`` of devices for networks that have none (JSON null in [pci] device_spec): tunnelled ones.
 NO_PHYSICAL_NETWORK = ""
-# What extra_info says of one device alone; all else is a property of its kind.
+# Keys of extra_info that differ between devices of one kind. All others are properties of the kind.
 OF_ONE_DEVICE = frozenset({"mac_address", "ifname", "vf_num", "pf_mac_address", "card_serial_number", "vdpa_device"})
 
 
@@ -52,8 +52,8 @@ class PciDevice:
 class InstancePCIRequest:
     """``count`` devices, each fitting one of ``spec`` (vendor_id, product_id, dev_type, ...).
 
-    ``requester_id``: the port that needs the device; None: the flavor does. ``port_numa_policy``: what that port itself says;
-    ``numa_policy``: what holds.
+    ``requester_id``: the port that needs the device; None if the flavor does. ``port_numa_policy``: the port's own policy;
+    ``numa_policy``: the one in force.
     """
 
     request_id: str
@@ -67,7 +67,7 @@ class InstancePCIRequest:
 
 @dataclass
 class PciDevicePool:
-    """How many devices of one kind a host has free: what the scheduler knows of them."""
+    """The number of free devices of one kind on a host, as the scheduler knows it."""
 
     vendor_id: str
     product_id: str

@@ -1,6 +1,6 @@
-"""How far an operation has come: what the API and the command line show of it.
+"""The progress of an operation, as the API and the command line show it.
 
-What it remembers (ports, attachments, secrets of transfers) is never part of it.
+The operation's memory (ports, attachments, secrets of transfers) is never part of it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from causeway.model.sagas import CANCELLABLE, ENDED, SagaState, StepPhase, StepR
 class StepProgress:
     """A step's do or undo with all its attempts. ``seconds``: of the last one; None while it is running.
 
-    ``round``: of a step that transfers in rounds; bytes are the round's, and when it has ended those of all.
+    ``round``: of a step that transfers in rounds; the bytes are those of the round, and of all rounds when the step has ended.
     ``seconds_left``: an estimate from the rate so far.
 
-    ``error`` is the last attempt's, ``first_error`` that of the one which failed first: message and details.
+    ``error``, ``first_error``: of the last and the first attempt that failed, with message and details.
     """
 
     step: str
@@ -46,9 +46,9 @@ class StepProgress:
 
 @dataclass(kw_only=True)
 class Wait:
-    """Why an operation does not continue now. ``until``: when it is tried again; None: when its cause is gone.
+    """Why an operation does not continue now. ``until``: when it is tried again; None if it waits until the cause is gone.
 
-    ``host``: the one of the step that failed; None: the step works on records and services.
+    ``host``: of the step that failed; None if the step works on records and services.
     """
 
     reason: str
@@ -58,11 +58,10 @@ class Wait:
 
 @dataclass(kw_only=True)
 class OperationProgress:
-    """An operation and its steps. ``version`` is another string as soon as there is anything new to see.
+    """An operation and its steps. ``version``: a string that changes with everything else.
 
-    ``step``, ``bytes_done``, ``bytes_total``, ``percent``, ``round`` and ``seconds_left`` are of the step that was begun last;
-    None if the operation has ended. ``migration_uuid``: None, if it works for no migration. ``error``: why it failed, is stuck
-    or waits.
+    ``step``, ``bytes_done``, ``bytes_total``, ``percent``, ``round`` and ``seconds_left``: of the step that began last; None if
+    the operation has ended. ``migration_uuid``: None if it has no migration. ``error``: why it failed, is stuck or waits.
     """
 
     id: str
@@ -92,7 +91,7 @@ class OperationProgress:
 
 
 def progress_of(operation: Operation, steps: list[StepRecord], now: datetime) -> OperationProgress:
-    """``steps``: all that it did so far, in order."""
+    """``steps``: all of its steps so far, in order."""
     last = None if operation.state in ENDED or not steps else steps[-1]
     return OperationProgress(
         id=operation.id,
@@ -144,7 +143,7 @@ def _step(step: StepRecord, now: datetime) -> StepProgress:
 
 
 def version_of(operation: Operation, steps: list[StepRecord]) -> str:
-    """Another string whenever the operation's epoch, state, steps or bytes are others; its lease is renewed without that."""
+    """A string that changes with the operation's epoch, state, steps or bytes, but not when its lease is renewed."""
     seen = (
         operation.epoch,
         operation.state,
@@ -181,7 +180,7 @@ def _wait_of(operation: Operation, last: StepRecord | None) -> Wait | None:
 
 
 def why_not_cancellable(operation: Operation) -> str | None:
-    """Why the operation can't be cancelled; None if it can be at the moment."""
+    """Why the operation can't be cancelled; None if it can be now."""
     name = f"Operation {operation.id} ({operation.recipe}) of server {operation.instance_uuid}"
     if operation.state in ENDED:
         return f"{name} can't be cancelled: it has ended, and is {operation.state}."

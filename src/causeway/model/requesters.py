@@ -1,4 +1,4 @@
-"""Who asked for what takes long, kept with it: whoever takes it up acts for the same user."""
+"""The requester of an operation, stored with it, so that a conductor that takes it over acts for the same user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server is rescued with: kept in its system metadata while it is, so that whoever starts its guest starts that."""
+"""The rescue image of a server. Its system metadata has it while it is rescued, so that every start of its guest uses it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BUSES = {
 
 @dataclass
 class RescueImage:
-    """``device``, ``bus``: as the image wants its disk to be shown to the guest."""
+    """``device``, ``bus``: the kind of disk that the image asks for."""
 
     image_id: str
     device: str | None = None
@@ -29,15 +29,15 @@ class RescueImage:
 
     @property
     def is_stable(self) -> bool:
-        """The guest keeps all its disks under their names, and the rescue disk is one more.
+        """Whether the guest keeps all its disks under their names, with the rescue disk as one more.
 
-        Else it has the rescue disk as its first one and its own root disk as its second, and no others.
+        If not, it has only the rescue disk, as the first disk, and its own root disk, as the second.
         """
         return self.device is not None or self.bus is not None
 
     @property
     def misfit(self) -> str | None:
-        """Why no guest can have such a disk; None: it can."""
+        """Why no guest can have such a disk; None if one can."""
         buses = _BUSES.get(self.device or "disk")
         if buses is None:
             return f"Image {self.image_id} has an unknown {DEVICE_PROPERTY}: {self.device}"
@@ -46,13 +46,13 @@ class RescueImage:
         return None
 
     def recorded(self) -> dict[str, str]:
-        """As it is in system metadata."""
+        """The entries for system metadata."""
         known = {IMAGE: self.image_id, DEVICE: self.device, BUS: self.bus}
         return {name: value for name, value in known.items() if value is not None}
 
 
 def of_image(image_id: str, properties: Mapping[str, Any]) -> RescueImage:
-    """What an image with these properties makes of it."""
+    """The rescue image for an image with these properties."""
     device, bus = properties.get(DEVICE_PROPERTY), properties.get(BUS_PROPERTY)
     return RescueImage(image_id, None if device is None else str(device), None if bus is None else str(bus))
 
@@ -65,5 +65,5 @@ def of_record(system_metadata: Mapping[str, str]) -> RescueImage | None:
 
 
 def without(system_metadata: Mapping[str, str]) -> dict[str, str]:
-    """The system metadata of a server that is not rescued any more."""
+    """The system metadata of a server that is no longer rescued."""
     return {name: value for name, value in system_metadata.items() if name not in (IMAGE, DEVICE, BUS, SINCE)}

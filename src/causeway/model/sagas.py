@@ -1,8 +1,8 @@
-"""What the journal of long work holds: sagas, their steps, their states, and which state may follow which.
+"""The records of the journal: sagas and their steps, their states, and the allowed transitions.
 
-A *saga* is one run of a recipe. Each step is written down before it acts, and completed after. States of a saga::
+A *saga* is one run of a recipe. Each step is written before it acts, and completed afterwards. States of a saga::
 
-    proposed ──▶ refused      the request is not accepted yet; nobody runs it. Refused: it never will be
+    proposed ──▶ refused      proposed: not accepted yet, and not run. refused: will never be run
        │
        ▼
     requested ──▶ running ──▶ done
@@ -13,8 +13,8 @@ A *saga* is one run of a recipe. Each step is written down before it acts, and c
                   ▼ │
                 stuck, failed       failed: everything was undone, the saga was rolled back
 
-A running saga *waits* while nobody works on it until ``lease_until``: a step failed for a passing reason (``error``), and is
-retried then.
+A running saga *waits* if it has no owner until ``lease_until``: a step failed for a passing reason (``error``), and is retried
+then.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ TRANSITIONS: dict[SagaState, frozenset[SagaState]] = {
     # Straight to undoing: cancelled before it began.
     SagaState.REQUESTED: frozenset({SagaState.RUNNING, SagaState.UNDOING, SagaState.FAILED}),
     SagaState.RUNNING: frozenset({SagaState.UNDOING, SagaState.STUCK, SagaState.DONE}),
-    # Running again: what was to be undone had passed its pivot all the same.
+    # Running again: the saga had passed its pivot after all.
     SagaState.UNDOING: frozenset({SagaState.STUCK, SagaState.FAILED, SagaState.RUNNING}),
     SagaState.STUCK: frozenset({SagaState.RUNNING, SagaState.UNDOING}),
     SagaState.DONE: frozenset(),
     SagaState.FAILED: frozenset(),
 }
 
-# Nobody runs these: the request is not accepted yet, or never will be.
+# States of sagas that are not run: the request is not accepted yet, or was refused.
 NOT_ACCEPTED = frozenset({SagaState.PROPOSED, SagaState.REFUSED})
 ENDED = frozenset({SagaState.DONE, SagaState.FAILED})
-# Before its pivot a saga in one of these may be cancelled.
+# States in which a saga may be cancelled before its pivot.
 CANCELLABLE = (SagaState.REQUESTED, SagaState.RUNNING, SagaState.UNDOING, SagaState.STUCK)
 
 
@@ -71,7 +71,7 @@ class StepState(StrEnum):
 class StepEvent:
     """A named part of a step, with all its attempts on one host.
 
-    ``start_time`` is the first attempt's; ``finish_time``, ``result`` ("Success" or "Error") and ``details`` are the last one's.
+    ``start_time``: of the first attempt; ``finish_time``, ``result`` ("Success" or "Error") and ``details``: of the last one.
     """
 
     event: str
@@ -85,13 +85,13 @@ class StepEvent:
     first_details: str | None = None
 
 
-# What came in less says nothing of how fast it comes.
+# In less time than this, no rate can be computed.
 _SECONDS_OF_RATE = 1.0
 
 
 @dataclass
 class StepRecord:
-    """A step's do or undo, with its attempts in a row: times from the first to the last, the first error and the last."""
+    """A step's do or undo with all its attempts: times from the first to the last, the first error and the last."""
 
     step: str
     phase: StepPhase
@@ -102,12 +102,12 @@ class StepRecord:
     host: str | None = None
     bytes_done: int | None = None
     bytes_total: int | None = None
-    # Of a step that transfers in rounds: which one, and since when; None: since the attempt began.
+    # Of a step that transfers in rounds: the round, and when it began; None if with the attempt.
     round: int | None = None
     bytes_since: datetime | None = None
     error: dict[str, Any] | None = None
     first_error: dict[str, Any] | None = None
-    # None: written by a version that kept them in the saga's memory.
+    # None if an older version wrote the step, which kept events in the saga's memory.
     events: list[StepEvent] | None = None
     started_at: datetime | None = None
     # When the last attempt began.
@@ -125,32 +125,32 @@ class StepRecord:
         return percent(self.bytes_done, self.bytes_total)
 
     def end_events(self, now: datetime) -> None:
-        """Ends those that an interrupted attempt left open, when the step has ended without them or is not tried again."""
+        """Ends events that an interrupted attempt left open, if the step has ended without them or is not tried again."""
         for event in self.events or ():
             if event.finish_time is None:
                 event.finish_time = now
                 event.result = "Success" if self.state is StepState.DONE else "Error"
 
     def show(self, done: int | None, total: int | None) -> None:
-        """Has what was reported of a transfer (None: nothing was) shown with the step, unless that knows how it ended."""
+        """Sets the reported progress of a transfer (None: no report), unless the step has its final numbers."""
         if self.state is StepState.STARTED and self.bytes_done is None:
             self.bytes_done, self.bytes_total = done, total
 
     def seconds_left(self, now: datetime) -> int | None:
-        """Until all bytes are through, at the rate so far; None if it is unknown, or the step has ended."""
+        """Seconds until all bytes are transferred, at the rate so far; None if unknown, or the step has ended."""
         since = self.bytes_since or self.tried_at or self.started_at
         return None if self.ended_at else seconds_left(self.bytes_done, self.bytes_total, since, now)
 
 
 def seconds_left(done: int | None, total: int | None, since: datetime | None, now: datetime) -> int | None:
-    """Until ``total`` bytes are done at the rate since then; None if it is unknown yet."""
+    """Seconds until ``total`` bytes are done at the rate since ``since``; None if unknown."""
     if not done or total is None or since is None or (seconds := (now - since).total_seconds()) < _SECONDS_OF_RATE:
         return None
     return round(seconds * max(0, total - done) / done)
 
 
 def percent(done: int | None, total: int | None) -> int | None:
-    """How much of ``total`` bytes is done; None if there are none, or nobody knows how many."""
+    """Per cent of ``total`` bytes that are done; None if the total is 0 or unknown."""
     return 100 * (done or 0) // total if total else None
 
 
@@ -158,10 +158,10 @@ def percent(done: int | None, total: int | None) -> int | None:
 class Saga:
     """A run of a recipe. ``data`` is the recipe's memory.
 
-    ``owner`` is a life of a process (see `causeway.sagas.lives`). Times are the database's, but for ``ended_at`` and
-    ``failing_since``: when the present step failed first. ``recipe_version``: that of the recipe by which it was begun;
-    ``memory_version``: how ``data`` is to be read. None: what releases wrote that did not count them, as 1. ``parked``: what the
-    release knew that could not run it, and why (see `causeway.sagas.versions`).
+    ``owner``: a life of a process (see `causeway.sagas.lives`). Times are from the database's clock, except ``ended_at`` and
+    ``failing_since``, when the present step first failed. ``recipe_version``: of the recipe with which it began;
+    ``memory_version``: the format of ``data``. None, from releases without versions, means 1. ``parked``: the knowledge of the
+    release that could not run it, and why (see `causeway.sagas.versions`).
     """
 
     id: str
@@ -187,11 +187,11 @@ class Saga:
 
     @property
     def owner_host(self) -> str | None:
-        """The host of the process that owns it, or owned it last."""
+        """The host of the process that owns the saga, or owned it last."""
         return None if self.owner is None else self.owner.rpartition("/")[0]
 
     @property
     def waits_until(self) -> datetime | None:
-        """When the step that failed is retried; None if the saga does not wait for that."""
+        """When the failed step is retried; None if the saga does not wait for a retry."""
         waits = self.state is SagaState.RUNNING and self.owner is None and self.error is not None
         return self.lease_until if waits else None

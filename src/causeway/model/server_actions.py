@@ -1,8 +1,9 @@
-"""What users, drains and other services may ask of a server: a row for each action.
+"""The actions that users, drains and other services may request for a server: a row for each.
 
-A row says who is refused, in which states, and what becomes of the server. The API checks requests against it, and records their
-beginning (`causeway.api.servers.loading`). What the conductor has a host do at once is a `GuestAction`: its row also has the end
-(`causeway.conductor.endpoints.power`). All else is an operation of the journal, whose recipe has the rest.
+A row says in which states the action is refused, and how the server's state changes. The API checks requests against it, and
+records their beginning (`causeway.api.servers.loading`). A `GuestAction` is an action that the conductor has a host do at once;
+its row also has the end (`causeway.conductor.endpoints.power`). All others are operations of the journal, whose recipes have
+the rest.
 
 Source: Compute API guide, "Server concepts"; Compute API reference, "Servers - run an action".
 """
@@ -22,23 +23,23 @@ class HostCheck(Enum):
 
     BEFORE_STATES = auto()
     AFTER_STATES = auto()
-    #: no host is needed, or the handler looks at more before
+    #: no host is needed, or the handler checks more before
     BY_HANDLER = auto()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerAction:
-    #: in the server's history, and in messages
+    #: its name in the server's history, and in messages
     name: str
-    #: vm states in which it may begin; None: any
+    #: vm states in which it may begin; None for any
     vm: frozenset[VmState] | None
-    #: task states in which it may begin; None: any
+    #: task states in which it may begin; None for any
     task: frozenset[TaskState | None] | None
-    #: the server's task state from then on; None: it stays as it is
+    #: the server's task state from then on; None to keep the present one
     begins: TaskState | None = None
-    #: a lock keeps users from it
+    #: whether users are refused while the server is locked
     lockable: bool = True
-    #: whether servers with a TPM are refused: its state stays on its host, or would go with its disks
+    #: whether servers with a TPM are refused: its state stays on its host, or would be deleted with the disks
     refuses_tpm: bool = False
     host: HostCheck = HostCheck.AFTER_STATES
 
@@ -46,12 +47,12 @@ class ServerAction:
         return self.vm is None or vm_state in self.vm
 
     def without(self, *vm: VmState) -> Self:
-        """The same action for callers that may not ask for it in some states."""
+        """The same action, refused in some more states."""
         return replace(self, vm=None if self.vm is None else self.vm - set(vm))
 
     @property
     def task_change(self) -> dict[str, TaskState]:
-        """What its beginning changes of the server's record."""
+        """The change of the server's record when the action begins."""
         return {} if self.begins is None else {"task_state": self.begins}
 
 
@@ -120,7 +121,7 @@ def _on_guest(
     )
 
 
-# What the conductor has the server's host do at once.
+# Actions that the conductor has the server's host do at once.
 
 START = _on_guest(
     "start",
@@ -153,7 +154,7 @@ REBOOT = GuestAction(
     becomes=VmState.ACTIVE,
     # A guest that could not be rebooted is in an unknown state.
     after_failure=VmState.ERROR,
-    # A hard reboot may have broken into a soft one.
+    # A hard reboot may have interrupted a soft one.
     meanwhile=frozenset(
         {
             TaskState.REBOOTING,
@@ -168,7 +169,7 @@ REBOOT = GuestAction(
 HARD_REBOOT = replace(
     REBOOT,
     vm=frozenset({*_WITH_GUEST, VmState.ERROR}),
-    # As in the field it does not break into the change of a password.
+    # As in the field, it does not interrupt a change of the password.
     task=tasks_beside(Work.HARD_REBOOT) - {TaskState.UPDATING_PASSWORD},
     begins=TaskState.REBOOTING_HARD,
 )
@@ -216,7 +217,7 @@ CHANGE_PASSWORD = _on_guest(
     event="compute_set_admin_password",
     notification=None,
 )
-# Without a task: it is over at once.
+# It ends at once, so it gives the server no task.
 TRIGGER_CRASH_DUMP = _on_guest(
     "trigger_crash_dump",
     Work.GUEST,
@@ -226,7 +227,7 @@ TRIGGER_CRASH_DUMP = _on_guest(
     notification="trigger_crash_dump",
 )
 
-# What changes the record only. A lock of its own keeps nobody from these: the handler has the rules.
+# Actions that only change the record. The handlers have the rules for locked servers.
 
 LOCK = ServerAction(name="lock", vm=None, task=None, lockable=False, host=HostCheck.BY_HANDLER)
 UNLOCK = replace(LOCK, name="unlock")
@@ -238,19 +239,19 @@ MIGRATE = replace(RESIZE, name="migrate")
 CONFIRM_RESIZE = ServerAction(
     name="confirmResize",
     vm=frozenset({VmState.RESIZED}),
-    # A delete has it confirmed on its way, without the API.
+    # A delete confirms the resize itself, without the API.
     task=tasks_beside(Work.CONFIRM) - {TaskState.DELETING},
     host=HostCheck.BY_HANDLER,
 )
 REVERT_RESIZE = _action(
     "revertResize", Work.REVERT, TaskState.RESIZE_REVERTING, VmState.RESIZED, host=HostCheck.BY_HANDLER
 )
-# Its name in messages; its record has another one.
+# The name is for messages. The record of the action has another one.
 LIVE_MIGRATE = _action("os-migrateLive", Work.MOVE, TaskState.MIGRATING, VmState.ACTIVE, VmState.PAUSED)
 LIVE_MIGRATION = replace(LIVE_MIGRATE, name="live-migration")
-# Drains ask for it: users are refused, as in the field.
+# For drains. Users are refused, as in the field.
 MIGRATE_SUSPENDED = _action(LIVE_MIGRATION.name, Work.MOVE, TaskState.MIGRATING, VmState.SUSPENDED)
-# Drains ask for it, of servers without a host.
+# For drains, and servers without a host.
 MOVE_RECORDS = _action("migrate", Work.MOVE, TaskState.MIGRATING, VmState.SHELVED_OFFLOADED, VmState.ERROR)
 RESCUE = _action(
     "rescue",
@@ -270,7 +271,7 @@ REBUILD = _action(
 EVACUATE = ServerAction(
     name="evacuate",
     vm=frozenset({VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}),
-    # Whatever task the dead host has left: what works on the server is in the journal.
+    # With any task, which the dead host may have left: the journal has the operations that work on the server.
     task=None,
     begins=TaskState.REBUILDING,
     lockable=False,
@@ -280,7 +281,7 @@ CREATE_IMAGE = _action("createImage", Work.IMAGE, TaskState.IMAGE_SNAPSHOT_PENDI
 CREATE_BACKUP = _action("createBackup", Work.IMAGE, TaskState.IMAGE_BACKUP, *_WITH_GUEST)
 SHELVE = _action("shelve", Work.SHELVE, TaskState.SHELVING, *_WITH_GUEST, refuses_tpm=True)
 SHELVE_OFFLOAD = _action("shelveOffload", Work.SHELVE, TaskState.SHELVING_OFFLOADING, VmState.SHELVED)
-# Drains ask for it, of servers whose host is dead, and which have everything on volumes.
+# For drains, and servers whose host is dead and whose disks are volumes.
 OFFLOAD_FROM_DEAD_HOST = _action(
     "evacuate",
     Work.SHELVE,
@@ -288,7 +289,7 @@ OFFLOAD_FROM_DEAD_HOST = _action(
     *(VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.ERROR),
 )
 UNSHELVE = _action("unshelve", Work.UNSHELVE, TaskState.UNSHELVING, *_SHELVED, host=HostCheck.BY_HANDLER)
-# In the field's history a delete that is put off is a delete.
+# In the field's history, a deferred delete is a delete.
 SOFT_DELETE = _action("delete", Work.SOFT_DELETE, TaskState.SOFT_DELETING, *_WITH_GUEST, VmState.RESCUED)
 RESTORE = _action("restore", Work.SOFT_DELETE, TaskState.RESTORING, VmState.SOFT_DELETED)
 ATTACH_INTERFACE = _action("attach_interface", Work.DEVICE, None, *_WITH_DEVICES)
@@ -301,7 +302,7 @@ ATTACH_VOLUME = _action(
     host=HostCheck.BY_HANDLER,
 )
 DETACH_VOLUME = replace(ATTACH_VOLUME, name="detach_volume")
-# Block storage asks for these two; in the field they give the server no task.
+# Block storage requests these two. In the field they give the server no task.
 SWAP_VOLUME = _action(
     "swap_volume",
     Work.VOLUME,
@@ -316,7 +317,7 @@ SNAPSHOT_VOLUME = _action(
     *(VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED, VmState.RESIZED),
     lockable=False,
 )
-# The image of a server on a volume asks block storage for snapshots, which asks for this: the server keeps the image's task.
+# The image of a server on a volume asks block storage for snapshots, which requests this. The server keeps the image's task.
 SNAPSHOT_FOR_IMAGE = replace(SNAPSHOT_VOLUME, task=frozenset({TaskState.IMAGE_SNAPSHOT_PENDING}), begins=None)
-# Operators ask for it by a command.
+# Operators request it with a command.
 REFRESH_ATTACHMENT = _action("refresh_volume_attachment", Work.VOLUME, TaskState.REFRESHING_ATTACHMENT, VmState.STOPPED)

@@ -1,4 +1,4 @@
-"""States of servers and migrations, which of them may follow which, and the status that users see.
+"""States of servers and migrations, their allowed transitions, and the status that users see.
 
 Source of the values and of the status table: the Compute API reference ("Server status") and the API guide.
 """
@@ -63,14 +63,14 @@ class TaskState(StrEnum):
     SHELVING = "shelving"
     SHELVING_OFFLOADING = "shelving_offloading"
     UNSHELVING = "unshelving"
-    # Ours: in the field a server has no task while one of its volumes is worked on; it is locked for the last of them.
+    # Ours: in the field a server has no task during work on its volumes; for the last of these it is locked.
     SWAPPING_VOLUME = "swapping_volume"
     SNAPSHOTTING_VOLUME = "snapshotting_volume"
     REFRESHING_ATTACHMENT = "refreshing_attachment"
 
 
 DELETING = frozenset({TaskState.DELETING, TaskState.SOFT_DELETING})
-# What moves set: before them there is a move in the journal.
+# Tasks that moves set. The journal has the move before.
 RESIZE_TASKS = frozenset(
     {TaskState.RESIZE_PREP, TaskState.RESIZE_MIGRATING, TaskState.RESIZE_MIGRATED, TaskState.RESIZE_FINISH}
 )
@@ -89,15 +89,15 @@ class PowerState(IntEnum):
 
 
 class MigrationStatus(StrEnum):
-    # These are of evacuations too: done at the target, and cleaned up at the source when it came back.
+    # Evacuations have these too: done at the target, then cleaned up at the source when it came back.
     ACCEPTED = "accepted"
     DONE = "done"
     COMPLETED = "completed"
-    # Of live migrations, which are accepted before and completed after.
+    # Live migrations are accepted before these, and completed afterwards.
     QUEUED = "queued"
     PREPARING = "preparing"
     RUNNING = "running"
-    # The guest runs at its target, and the rest of its memory comes after it.
+    # The guest runs at its target, and the rest of its memory follows.
     RUNNING_POST_COPY = "running (post-copy)"
     PRE_MIGRATING = "pre-migrating"
     MIGRATING = "migrating"
@@ -112,7 +112,7 @@ class MigrationStatus(StrEnum):
     FAILED = "failed"
 
 
-# A step that is repeated after a crash sets the status it had already set: staying is always allowed.
+# Staying in a status is always allowed: a step that is repeated after a crash sets it again.
 MIGRATION_TRANSITIONS: dict[MigrationStatus, frozenset[MigrationStatus]] = {
     MigrationStatus.PRE_MIGRATING: frozenset(
         {MigrationStatus.MIGRATING, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
@@ -150,7 +150,7 @@ MIGRATION_TRANSITIONS: dict[MigrationStatus, frozenset[MigrationStatus]] = {
         {
             MigrationStatus.DONE,
             MigrationStatus.QUEUED,
-            # One to another cell waits for no turn.
+            # A migration to another cell does not wait for its turn.
             MigrationStatus.PREPARING,
             MigrationStatus.CANCELLED,
             MigrationStatus.ERROR,
@@ -229,7 +229,7 @@ _RESIZING = dict.fromkeys(
 _REBUILDING = dict.fromkeys(
     (TaskState.REBUILDING, TaskState.REBUILD_BLOCK_DEVICE_MAPPING, TaskState.REBUILD_SPAWNING), ServerStatus.REBUILD
 )
-# The source's record is shown again before its guest runs again: until then it is still reverting.
+# The source's record is visible before its guest runs again. Until then the server is still reverting.
 _REVERTING = {TaskState.RESIZE_REVERTING: ServerStatus.REVERT_RESIZE}
 
 # vm_state -> (default status, task_state -> status)
@@ -265,6 +265,6 @@ STATUS_TABLE: dict[VmState, tuple[ServerStatus, dict[TaskState, ServerStatus]]] 
 
 
 def server_status(vm_state: VmState, task_state: TaskState | None) -> ServerStatus:
-    """The status users see for a (vm_state, task_state)."""
+    """The status that users see for a (vm_state, task_state)."""
     default, by_task = STATUS_TABLE[vm_state]
     return by_task.get(task_state, default) if task_state is not None else default

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Thing(StrEnum):
-    """Of a server: what a step declares that it makes (`Step.makes`), so that its undo deletes it."""
+    """Things of a server. A step declares those that it makes (`Step.makes`), and its undo deletes them."""
 
     PORT = "port"
     BINDING = "binding"

@@ -1,7 +1,7 @@
-"""The history of the interface of compute services: versions, and what came with each. For clouds that are upgraded host by host.
+"""The versions of the interface of compute services, and what each one added, for clouds that are upgraded host by host.
 
-`COMPUTE` is the one place for it: each call in `causeway.rpc.compute` declares an RPC version of it as its ``since``. It is in
-this layer because options, the scheduler and the API ask for it, too. The other interfaces have theirs beside their clients.
+`COMPUTE` is the only list: each call in `causeway.rpc.compute` declares one of its RPC versions as ``since``. It is in this layer
+because options, the scheduler and the API need it too. The versions of other interfaces are beside their clients.
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Version(NamedTuple):
-    """A version of the compute service (as hosts report it), the RPC version that it understands, and what it brought."""
+    """A version of the compute service (as hosts report it), the RPC version that it understands, and what it added."""
 
     service: int
     rpc: str
@@ -50,18 +50,18 @@ SERVICE, RPC = COMPUTE[-1].service, COMPUTE[-1].rpc
 
 
 def since(rpc: str) -> Version:
-    """The version that brought an RPC version. Raises KeyError if there is none."""
+    """The version that added an RPC version. Raises KeyError if there is none."""
     return {version.rpc: version for version in COMPUTE}[rpc]
 
 
-# Those that others ask a host's service or an upgrade level for.
+# Versions that code checks for in a host's service or an upgrade level.
 CROSS_CELL = since("1.1")
 VERIFY = since("1.2")
 RESCUE = since("1.10")
 FIRMWARE = since("1.12")
 VOLUME_JOBS = since("1.14")
-# The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
-# can. None of them had our versions, so the latter are no limit.
+# The field's releases, as operators write them in upgrade_levels: those that can't move servers between cells, and those that
+# can. None of them has our versions, so the latter mean no limit.
 _BEFORE = "pike queens rocky stein train"
 _SINCE = (
     "ussuri victoria wallaby xena yoga zed antelope bobcat caracal dalmatian epoxy flamingo"
@@ -71,13 +71,13 @@ RELEASES = dict.fromkeys(_BEFORE.split(), "1.0") | dict.fromkeys(_SINCE.split(),
 
 
 def allows(level: str | None, version: Version) -> bool:
-    """Whether an upgrade level (an RPC version, ``auto``, or None for no limit) allows what came with a version."""
+    """Whether an upgrade level (an RPC version, ``auto``, or None for no limit) allows what a version added."""
     held = cap(level)
     return held is None or numbers(held) >= numbers(version.rpc)
 
 
 def cap(level: str | None) -> str | None:
-    """The newest RPC version that may be sent; None: no limit. With ``auto`` each host is asked for what its version has."""
+    """The newest RPC version that may be sent; None for no limit. With ``auto``, each host's own version decides."""
     if level is None or level in ("", "auto"):
         return None
     return RELEASES.get(level, level)

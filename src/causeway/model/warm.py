@@ -4,56 +4,56 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# What disks are called whose content is a stream of changes (`causeway.compute.disks.changes`), where others say qcow2.
+# The disk format (instead of qcow2) of disks whose content is a stream of changes (`causeway.compute.disks.changes`).
 CHANGES = "changes"
 
 
 @dataclass
 class CopiedDisk:
-    """A disk in a round. ``size``: bytes that the guest sees of it; what travels is whole blocks of ``block`` bytes."""
+    """A disk in a round. ``size``: bytes that the guest sees. Whole blocks of ``block`` bytes travel."""
 
     name: str
     size: int
     block: int
-    #: bytes that travel at most, or what they stand for
+    #: the most bytes that travel, or the real size that they stand for
     to_send: int
-    #: it goes in that many parts, each of which can be sent again
+    #: the number of parts in which it travels; each can be sent again
     parts: int
-    #: what this image has does not travel
+    #: the content of this image does not travel
     base_image_id: str | None = None
-    #: bytes of a real disk that each byte which travels stands for: those of simulated guests are small
+    #: bytes of a real disk for each byte that travels, since disks of simulated guests are small
     scale: float = 1.0
 
 
 @dataclass
 class CopyRound:
-    """The disks of a guest as they were at one instant: all of them, or what changed since another round.
+    """The disks of a guest as they were at one instant: whole, or their changes since another round.
 
-    Whoever has ``secret`` may read them: it is never shown.
+    ``secret`` gives access to them, and is never shown.
     """
 
     number: int
-    #: None: it has all that differs from the base images
+    #: the earlier round; None if this one has everything that differs from the base images
     since: int | None
     url: str
     secret: str = field(repr=False)
     disks: list[CopiedDisk] = field(default_factory=list)
-    #: how the source can compress; none: it is of an older version, or may not
+    #: how the source can compress; empty if it may not, or has an older version
     codings: list[str] = field(default_factory=list)
-    #: the source can offer the last changes to a host of another cell; False: it is of an older version
+    #: the source can offer the last changes to a host of another cell; False if it has an older version
     can_offer: bool = False
 
     @property
     def size(self) -> int:
-        """Bytes that travel at most."""
+        """The most bytes that travel."""
         return sum(disk.to_send for disk in self.disks)
 
 
 @dataclass
 class RoundReceived:
-    """What a target reports of a round. ``sent``: bytes that travelled; ``codings``: what it can read compressed.
+    """A target's report of a round. ``sent``: bytes that travelled; ``codings``: compressions that it can read.
 
-    ``can_fetch``: it can fetch the last changes, too, from a host of another cell; False: it is of an older version.
+    ``can_fetch``: it can also fetch the last changes from a host of another cell; False if it has an older version.
     """
 
     sent: int
@@ -63,20 +63,20 @@ class RoundReceived:
 
 @dataclass
 class WarmCopy:
-    """How far the copying beside the guest has come, in the memory of its move."""
+    """The progress of copying disks while the guest runs, in the memory of the move."""
 
-    #: the last round that the target has whole; None: none yet
+    #: the last round that the target has whole; None before the first
     received: int | None = None
     rounds: int = 0
     #: bytes that travelled while the guest ran
     sent: int = 0
-    #: hosts do not reach one another: through the image service
+    #: goes through the image service, since the hosts do not reach one another
     through_images: bool = False
     #: the last round came directly, and so can the last changes
     is_direct: bool = False
-    #: what the target can read compressed, as far as it has said
+    #: compressions that the target can read, as far as known
     codings: list[str] = field(default_factory=list)
     #: images of parts that may be there
     image_ids: list[str] = field(default_factory=list)
-    #: why the rest is not copied beside the guest
+    #: why the rest is not copied while the guest runs
     ended: str | None = None

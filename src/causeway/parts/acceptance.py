@@ -1,18 +1,17 @@
-"""Whether a request for an operation counts: what was refused never runs, what was accepted is there and runs.
+"""Accepts or refuses requests for operations: a refused operation never runs, an accepted one is in the journal and runs.
 
-Two databases are written, one after the other; the process may die in between, and the answer to any write may be lost:
+Two databases are written, one after the other. The process may die in between, and the answer to any write may be lost.
 
-1. The journal: the operation is *proposed*. Nobody runs one that is only proposed.
-2. The server's cell, in one transaction: the swap of the server's states, and the record of the action. Then what the operation
-   needs from its first step on is made (`Request.prepare`).
-3. The journal: the operation is *requested*, and everybody sees its migration, if it has one. This is what makes it count, and
-   the last thing that is written before the user gets the answer.
+1. The journal: the operation is *proposed*. A proposed operation is never run.
+2. The server's cell, in one transaction: the swap of the server's states, and the record of the action. Then `Request.prepare`
+   makes what the operation needs from its first step on.
+3. The journal: the operation is *requested*, and its migration, if it has one, becomes visible. From here on the request counts.
+   This is the last write before the user gets the answer.
 
-If a step fails the operation is *refused* and cannot be requested any more: one row says both, so only one can be true. If an
-answer is lost, the row or the record of the action is asked whether the write took effect. A conductor that finds one
-which has been proposed for longer than a lease refuses it: its API has died, or has stood still; one that has only stood still
-finds that out in step 3, and begins again. What a refused request did to its server is undone by its API, or else by a
-conductor, before it is taken out of the journal.
+If one of these fails, the operation is *refused*, and can't become requested: both are values of one field. If an answer is
+lost, the row, or the record of the action, shows whether the write took effect. A conductor refuses an operation that has been
+proposed for longer than a lease, because its API has died or was suspended. A suspended API notices this in step 3, and begins
+again. The API, or else a conductor, undoes what a refused request did to its server, and then deletes it from the journal.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Seconds between attempts to find out what became of a write whose answer was lost; then the answer asks the user to try again.
+# Seconds between attempts to find the outcome of a write whose answer was lost. After these the user is asked to try again.
 PAUSES = (0.1, 0.4, 1.5, 4.0)
-# Seconds between looks whether what is in the way has ended; then the request is refused.
+# Seconds between looks whether another operation has ended that excludes this one. After these the request is refused.
 DEVICE_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
-# How often a request begins again that a conductor took for abandoned.
+# How often a request begins again after a conductor refused it as abandoned.
 ATTEMPTS = 3
-# What an action says whose request was refused after its record was written.
+# The message of an action whose request was refused after the action was recorded.
 NOT_ACCEPTED = "The request was broken off before it was accepted. Nothing was done; try again."
 
 
@@ -63,18 +62,18 @@ class Request:
     expected_task: Collection[TaskState | None] | None
     expected_vm: Collection[VmState] | None
     changes: dict[str, Any] = field(default_factory=dict)
-    #: makes what the operation needs from its first step on, between the swap and the acceptance; may be repeated
+    #: called between the swap and the acceptance: makes what the operation needs from its first step on; may be repeated
     prepare: Callable[[], None] | None = None
-    #: undoes what ``prepare`` made, before a request that was refused is taken out of the journal; may be repeated
+    #: undoes ``prepare``, before a refused request is deleted from the journal; may be repeated
     discard: Callable[[], None] | None = None
-    #: whose rights whoever takes the operation over has
+    #: whose rights a conductor has that takes the operation over
     requester: Requester | None = None
-    #: written together with the acceptance; what it raises refuses the request
+    #: called in the transaction of the acceptance; if it raises, the request is refused
     on_acceptance: Callable[[sa.Connection], None] | None = None
 
 
 def all_of(*writes: Callable[[sa.Connection], None] | None) -> Callable[[sa.Connection], None]:
-    """For `Request.on_acceptance`: one after the other."""
+    """Combines writes for `Request.on_acceptance`, in this order."""
 
     def write(connection: sa.Connection) -> None:
         for one in writes:
@@ -85,25 +84,25 @@ def all_of(*writes: Callable[[sa.Connection], None] | None) -> Callable[[sa.Conn
 
 
 def task_of(operation: Operation) -> TaskState | None:
-    """The server's task from the request of an operation on; None: it has none."""
+    """The server's task from the request of an operation on; None if the operation gives it none."""
     return TASKS[operation.recipe]
 
 
 def status_of(operation: Operation) -> MigrationStatus | None:
-    """What a finished migration is from the request of its confirm or revert on; None: the request is no such one."""
+    """The status of a finished migration from the request of its confirm or revert on; None for other requests."""
     if not operation.recipe.endswith(("_confirm", "_revert")):
         return None
     return MigrationStatus.REVERTING if operation.recipe.endswith("_revert") else MigrationStatus.CONFIRMING
 
 
 def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None:
-    """Has a request accepted; ``cell_uuid``: the server's cell. Right after its switch between cells that is waited for.
+    """Enters a request until it is accepted. ``cell_uuid``: the server's cell. Waits if the server is just switching cells.
 
-    Raises StateChanged if another request was quicker, DatabaseFailed if it could not be written down; then it never runs.
+    Raises StateChanged if another request was quicker, DatabaseFailed if it could not be written. Then it never runs.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
-            LOG.warning("Operation %s was taken for abandoned: its request begins again", request.operation.id)
+            LOG.warning("Operation %s was refused as abandoned: its request begins again", request.operation.id)
             request.operation.id = str(uuids.uuid4())
         swapped = False
         try:
@@ -114,7 +113,7 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
                 request.prepare()
             accepted = _accept(api, request)
         except errors.DatabaseFailed:
-            # It is not known what took effect, but for what the journal says of it.
+            # Only the journal knows what took effect.
             _try_to_refuse(api, cells, request)
             raise
         except errors.CausewayError:
@@ -129,7 +128,7 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
 
 
 def admit_in(connection: sa.Connection, operation: Operation) -> None:
-    """Raises StateChanged (DevicesChanging) if one of the server's other operations keeps this one from being accepted.
+    """Raises StateChanged (DevicesChanging) if another operation of the server excludes this one.
 
     The rules are in `causeway.model.exclusion`. Of two requests, the second one sees the first.
     """
@@ -137,7 +136,7 @@ def admit_in(connection: sa.Connection, operation: Operation) -> None:
     for other in under_way:
         if other.id == operation.id or other.state is SagaState.REFUSED:
             continue
-        # One of a newer release has a name that is not known: it excludes everything.
+        # An operation of a newer release may have an unknown name. It excludes everything.
         work = WORK.get(other.recipe)
         if work is None or rule(WORK[operation.recipe], work) not in ACCEPTED:
             raise _excluded(operation, other, work)
@@ -160,9 +159,9 @@ def _excluded(operation: Operation, other: Operation, work: Work | None) -> erro
 
 
 def accept_at_once(api: Database, operation: Operation, requester: Requester) -> None:
-    """For an operation that changes nothing in the server's cell before it begins: it counts when this has returned.
+    """Enters an operation that changes nothing in the server's cell before it begins. It counts when this returns.
 
-    Raises what `admit_in` does, and DatabaseFailed if it could not be written down; then it never runs.
+    Raises what `admit_in` raises, and DatabaseFailed if it could not be written. Then it never runs.
     """
 
     def insert(connection: sa.Connection) -> None:
@@ -181,14 +180,14 @@ def accept_at_once(api: Database, operation: Operation, requester: Requester) ->
     try:
         when_others_rest(insert_now, of_device=True)
     except errors.DatabaseFailed:
-        # It may have been written down all the same.
+        # It may have been written all the same.
         _patiently(insert_if_missing)
 
 
 def when_others_rest(admit: Callable[[], T], *, of_device: bool) -> T:
-    """``admit``, again for a moment if it is refused: what has ended may be written down a little later than its user sees it.
+    """Calls ``admit``, and again for a moment if it is refused: a user may see the end of an operation before the journal has it.
 
-    ``of_device``: for an attach or detach, which waits for whatever it is; others wait for attaches and detaches.
+    ``of_device``: for an attach or detach, which waits for any operation. Others wait for attaches and detaches only.
     """
     for pause in DEVICE_PAUSES:
         try:
@@ -205,7 +204,7 @@ def _propose(api: Database, request: Request) -> None:
     operation.state = SagaState.PROPOSED
     with api.write() as connection:
         admit_in(connection, operation)
-        # Only one of two requests gets the migration out of "finished".
+        # Only one of two requests can change the migration from "finished".
         if status is not None and not migrations.swap_status_in(
             connection, operation.migration_uuid, MigrationStatus.FINISHED, status
         ):
@@ -214,7 +213,7 @@ def _propose(api: Database, request: Request) -> None:
 
 
 def _swap(cells: Cells, cell_uuid: str, request: Request, *, again: bool) -> None:
-    """``again``: the server may be as the attempt before left it, or as a conductor restored it."""
+    """Swaps the server's states. ``again``: an earlier attempt may have done it, or a conductor may have restored them."""
     operation, action = request.operation, request.action
 
     def swap(connection: sa.Connection) -> None:
@@ -239,13 +238,13 @@ def _swap(cells: Cells, cell_uuid: str, request: Request, *, again: bool) -> Non
 
 
 def _took_effect(database: Database, operation: Operation) -> bool:
-    """Whether a swap whose answer was lost was committed; one that is still under way is waited for."""
+    """Whether a swap whose answer was lost was committed. Waits for a swap that is still under way."""
     with database.write() as connection:
         return _is_swapped(connection, operation)
 
 
 def _is_swapped(connection: sa.Connection, operation: Operation) -> bool:
-    """Whether this request's action is the newest one of the server, whose row is locked from here on."""
+    """Whether this request's action is the newest one of the server. Locks the server's row."""
     try:
         instance = instances.get_in(connection, operation.instance_uuid, with_tags=False)
     except errors.ServerNotFound:
@@ -258,7 +257,7 @@ def _is_swapped(connection: sa.Connection, operation: Operation) -> bool:
 
 
 def _accept(api: Database, request: Request) -> bool:
-    """Makes the operation count; False if a conductor refused it meanwhile. Raises DatabaseFailed if that can't be found out."""
+    """Accepts the operation. Returns False if a conductor refused it meanwhile. Raises DatabaseFailed if this is unknown."""
 
     def accept() -> bool:
         with api.write() as connection:
@@ -266,7 +265,7 @@ def _accept(api: Database, request: Request) -> bool:
                 if request.on_acceptance is not None:
                     request.on_acceptance(connection)
                 return True
-            # Accepted by an attempt whose answer was lost, or refused.
+            # An earlier attempt, whose answer was lost, has accepted it, or a conductor has refused it.
             return proposals.state_in(connection, request.operation.id) not in (
                 None,
                 SagaState.PROPOSED,
@@ -280,18 +279,18 @@ def _accept(api: Database, request: Request) -> bool:
 
 
 def _patiently(look: Callable[[], T]) -> T:
-    """``look``, again while the database does not answer; raises DatabaseFailed when patience is at its end."""
+    """Calls ``look`` again while the database does not answer. Raises DatabaseFailed when the patience is over."""
     for pause in PAUSES:
         try:
             return look()
         except errors.DatabaseFailed as failure:
-            LOG.warning("It is not known yet whether a request was written down: %s", failure.details)
+            LOG.warning("It is not known yet whether a request was written: %s", failure.details)
         time.sleep(pause)
     return look()
 
 
 def _delete_refused(api: Database, operation: Operation) -> None:
-    """Takes a request that did nothing to its server out of the journal; if that fails a conductor does."""
+    """Deletes a request that did nothing to its server from the journal. If this fails, a conductor does it later."""
     try:
         with api.write() as connection:
             if proposals.refuse_in(connection, operation.id):
@@ -306,16 +305,16 @@ def _try_to_refuse(api: Database, cells: Cells, request: Request) -> None:
     try:
         delete_if_refused(api, cells, operation, request.discard)
     except errors.CausewayError as failure:
-        # Nobody runs what was not accepted.
+        # An operation that was not accepted is never run.
         LOG.warning("Operation %s stays in the journal until a conductor finds it: %s", operation.id, failure.message)
 
 
 def delete_if_refused(
     api: Database, cells: Cells, operation: Operation, discard: Callable[[], None] | None = None
 ) -> bool:
-    """Refuses an operation that was proposed, and takes it out of the journal with all that it did. May be repeated.
+    """Refuses a proposed operation, undoes what it did, and deletes it from the journal. May be repeated.
 
-    ``discard``: see `Request`. False if it was accepted, or is out of the journal.
+    ``discard``: see `Request`. Returns False if the operation was accepted, or is not in the journal.
     """
     if not refuse(api, operation):
         return False
@@ -326,7 +325,7 @@ def delete_if_refused(
 
 
 def refuse(api: Database, operation: Operation) -> bool:
-    """From here on the request can't be accepted any more; False if it was, or is out of the journal."""
+    """Refuses the request, so that it can't be accepted. Returns False if it was accepted, or is not in the journal."""
     with api.write() as connection:
         if proposals.refuse_in(connection, operation.id):
             _restore_migration(connection, operation)
@@ -347,13 +346,13 @@ def settle(api: Database, cells: Cells, operation: Operation) -> None:
         with database.write() as connection:
             _undo_request(connection, api, operation)
     except errors.ServerNotFound:
-        LOG.info("Server %s is gone: nothing of a request that was refused is left", operation.instance_uuid)
+        LOG.info("Server %s was deleted: nothing of a refused request is left", operation.instance_uuid)
     with api.write() as connection:
         proposals.delete_in(connection, operation.id)
 
 
 def _undo_request(connection: sa.Connection, api: Database, operation: Operation) -> None:
-    # The server's row is held from here on: another request of it waits, and is seen in the journal if it came before.
+    # The server's row is locked from here on. Another request for the server waits, or is in the journal already.
     if not _is_swapped(connection, operation) or proposals.has_others(api, operation):
         return
     if task_of(operation) is not None:

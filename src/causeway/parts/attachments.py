@@ -1,4 +1,4 @@
-"""Volumes of servers that leave a host: they stay reserved, and are connected anew where the server comes up."""
+"""Volumes of servers that leave a host: they stay reserved, and are connected again where the server comes up."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def reserve_anew(
     *,
     in_doubt: bool = False,
 ) -> None:
-    """Every connected attachment is replaced by one that is not; a volume is never without one. May be repeated.
+    """Replaces every connected attachment by an unconnected one. A volume always has one of them. May be repeated.
 
-    ``in_doubt``: the volume service is asked of those that are not known to be connected, for a host may have done so and
-    then failed. Raises StateChanged if somebody else has replaced one meanwhile.
+    ``in_doubt``: also asks the volume service about attachments that are not known to be connected, since a host may have
+    connected one and then failed. Raises StateChanged if another process has replaced one meanwhile.
     """
     for device in present:
         if not device.is_volume or device.volume_id is None:
@@ -33,7 +33,7 @@ def reserve_anew(
         known = {other.attachment_id for other in present}
         new = devices.reserve_volume(services, context, device.volume_id, device.instance_uuid, known, ours=True)
         if not block_devices.swap_attachment(database, device.uuid, old, new):
-            # Who was only slow comes after another conductor that did the same.
+            # This conductor was slow, and another one has done the same.
             services.volumes.delete_attachment(context, new)
             raise errors.StateChanged(
                 f"Volume {device.volume_id} of server {device.instance_uuid} has got another attachment meanwhile."
@@ -44,7 +44,10 @@ def reserve_anew(
 
 
 def _must_be_replaced(services: ConductorServices, context: RequestContext, device: BlockDevice) -> bool:
-    """Whether an attachment is connected, or gone. One whose guest never opened it can be replaced afterwards."""
+    """Whether an attachment is connected, or does not exist.
+
+    Completes one that its guest never opened, so that it can be replaced.
+    """
     if device.attachment_id is None:
         return True
     try:
@@ -52,6 +55,7 @@ def _must_be_replaced(services: ConductorServices, context: RequestContext, devi
     except errors.VolumeNotFound:
         return True
     if attachment.status == "attaching":
-        # The service reserves no volume a second time that is being attached, and one without an attachment is anybody's.
+        # The service does not reserve a volume that is being attached a second time, and anyone can reserve a volume without
+        # attachment.
         services.volumes.complete_attachment(context, device.attachment_id)
     return attachment.status != "reserved"

@@ -1,6 +1,6 @@
-"""Work for many cells at once, in which no cell's waits for another's.
+"""Does work for many cells at once, so that no cell waits for another.
 
-A cell whose database or queue hangs keeps the thread that works for it, and gets no new work meanwhile; all others continue.
+A cell whose database or queue hangs blocks its own thread, and gets no new work meanwhile. All other cells continue.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ByCell:
-    """Threads by cell. ``name`` says in log lines what it is that can't be done."""
+    """Threads by cell. ``name``: the work, for log lines."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -24,23 +24,23 @@ class ByCell:
         self._threads: dict[Hashable, threading.Thread] = {}
 
     def start(self, cell: Hashable, work: Callable[[], object]) -> None:
-        """Does a cell's work on a thread of its own; nothing, while its last work is not done."""
+        """Does a cell's work on a thread of its own, unless its last work is still running."""
         with self._lock:
             if cell not in self._threads:
-                # A daemon: a process that is to end does not wait for a cell that hangs.
+                # A daemon thread: a stopping process must not wait for a cell that hangs.
                 thread = threading.Thread(target=self._run, args=(cell, work), name=self._name, daemon=True)
                 self._threads[cell] = thread
                 thread.start()
 
     def each(self, work: Mapping[str, Callable[[], object]], patience: float) -> None:
-        """Does the work of several cells, and waits ``patience`` seconds for all of it, but no longer."""
+        """Does the work of several cells, and waits for it, at most ``patience`` seconds."""
         end = time.monotonic() + patience
         for cell, one in work.items():
             self.start(cell, one)
         self._join(work, end)
 
     def wait(self, patience: float) -> None:
-        """Until all that was started is done, ``patience`` seconds at most."""
+        """Waits until all work is done, at most ``patience`` seconds."""
         with self._lock:
             cells = list(self._threads)
         self._join(cells, time.monotonic() + patience)
@@ -57,7 +57,7 @@ class ByCell:
         except errors.CausewayError as failure:
             LOG.warning("%s of cell %s: %s %s", self._name, cell, failure.message, failure.details)
         except Exception:
-            # The boundary of the thread: nobody else would hear of it.
+            # The boundary of the thread: otherwise the error would be lost.
             LOG.exception("%s of cell %s failed unexpectedly", self._name, cell)
         finally:
             with self._lock:

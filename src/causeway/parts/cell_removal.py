@@ -1,10 +1,10 @@
-"""A cell is deleted: only when nothing is in it that anybody needs, and then with all that the cloud knows of its hosts.
+"""Deletes a cell, if nothing in it is needed, with everything that the cloud has about its hosts.
 
-Everything is looked at before anything is changed. Then the cell is disabled, what is left of deleted servers is archived, the
-hosts go, and the cell's mapping goes last: who is interrupted begins again. The cell's database is left alone.
+Everything is checked before anything is changed. Then the cell is disabled, rows of deleted servers are archived, the hosts are
+removed, and at last the cell's mapping is deleted. If this is interrupted, it can be repeated. The cell's database stays.
 
-Computes of the cell may still run, as long as they take no new servers. What they report meanwhile makes records of their
-services anew, which go with the cell; afterwards nobody listens to them any more, and they are switched off with their hardware.
+Computes of the cell may still run, if they take no new servers. Their reports may make new records of their services, which are
+in the cell's database. Afterwards nothing listens to these computes; switch them off.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from causeway.store.api import cells, cleanups, drains, journal, mappings, migra
 from causeway.store.cell import hosts, instances
 from causeway.store.database import Database, utcnow
 
-# Rows archived in one go, and names that a message gives.
+# Rows archived in one transaction, and names shown in a message.
 _ROWS, _MOST_NAMED = 1000, 3
 
 
 @dataclass
 class Removed:
-    """What went with a cell. ``archived``: rows of deleted servers, which are in shadow tables now."""
+    """What was deleted with a cell. ``archived``: rows of deleted servers, which are in shadow tables now."""
 
     hosts: list[str]
     archived: int = 0
@@ -39,7 +39,7 @@ class Removed:
 
 @dataclass
 class Removal:
-    """``database``: the cell's. ``placement``: is only called if the cell has hosts. ``down_time``: see `service_down_time`."""
+    """``database``: of the cell. ``placement``: only called if the cell has hosts. ``down_time``: see `service_down_time`."""
 
     api: Database
     database: Database
@@ -48,7 +48,7 @@ class Removal:
     down_time: float
 
     def remove(self) -> Removed:
-        """Raises Conflict, with all that is in the way, if the cell is not empty; then nothing was changed."""
+        """Deletes the cell. Raises Conflict, with every reason, and changes nothing, if the cell is not empty."""
         mapped = [host for host, cell in cells.hosts(self.api).items() if cell == self.cell.uuid]
         services = {service.host: service for service in hosts.list_services(self.database, binary=BINARY)}
         names = sorted({*mapped, *services, *(node.host for node in hosts.list_nodes(self.database))})
@@ -68,14 +68,14 @@ class Removal:
         return removed
 
     def _servers(self) -> Iterator[str]:
-        """Servers that live here, and records that a move has left here."""
+        """Reasons: servers that live here, and records that a move has left here."""
         living = mappings.living_in(self.api, self.cell.uuid)
         if living:
             yield f"It has {_count(living, 'server')}: drain it (causeway drain plan), or delete them."
         there = instances.living(self.database)
         going = there & mappings.of_cell(self.api, self.cell.uuid) - living
         if going:
-            yield f"It has {_count(going, 'server')} that were asked to be deleted, and are not yet: wait for that."
+            yield f"It has {_count(going, 'server')} whose delete was requested and has not ended: wait for it."
         copies = there - going - living
         if copies:
             yield (
@@ -84,7 +84,7 @@ class Removal:
             )
 
     def _work(self) -> Iterator[str]:
-        """Operations that have not ended, moves that may come back, drains."""
+        """Reasons: operations that have not ended, moves that may be reverted, drains."""
         here = mappings.of_cell(self.api, self.cell.uuid)
         working = [operation.instance_uuid for operation in journal.unfinished(self.api)]
         busy = here.intersection(working)
@@ -110,7 +110,7 @@ class Removal:
             )
 
     def _held(self, names: Collection[str]) -> Iterator[str]:
-        """What servers hold of these hosts in Placement, wherever they live."""
+        """Reasons: allocations of these hosts, for servers in any cell."""
         holders: set[str] = set()
         for node in hosts.list_nodes(self.database):
             if node.host in names:
@@ -120,7 +120,7 @@ class Removal:
             yield f"{_count(known, 'server')} hold something of its hosts in Placement: see what `causeway audit` says."
 
     def _delete_cleanups(self) -> None:
-        """What hosts were to do when they come back: they never will."""
+        """Deletes the cleanups of the cell's hosts, which will not come back."""
         cleanups.delete_of_cell(self.api, self.cell.uuid)
         evacuated = migrations.search(self.api, migration_type=EVACUATION, statuses=[MigrationStatus.DONE])
         for migration in evacuated:

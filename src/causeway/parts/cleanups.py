@@ -1,7 +1,7 @@
-"""What a host that was dead is to clean up when it is back: moves, builds and deletes continued without it.
+"""The cleanups that a dead host must do when it is back, because moves, builds and deletes continued without it.
 
-Nothing is destroyed of which the records say by now that it lives there. A guest that still runs there is destroyed with its
-disks only if the server lives elsewhere, or is deleted.
+Nothing is destroyed that lives on the host according to the present records. A guest that still runs there is destroyed with its
+disks only if the server lives elsewhere, or was deleted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
-# A migration with one of these may have something of the server at both of its hosts.
+# Statuses in which a migration may have something of the server on both of its hosts.
 _BETWEEN_HOSTS: list[str] = [
     MigrationStatus.PRE_MIGRATING,
     MigrationStatus.MIGRATING,
@@ -53,7 +53,7 @@ def note(
     block_devices: list[BlockDevice],
     token: MoveToken | None = None,
 ) -> None:
-    """Notes an order that a host missed, for callers other than moves, in a transaction of its own. ``token``: of a build."""
+    """Notes an order that a host missed, in its own transaction. For callers other than moves. ``token``: of a build."""
     missed = dataclasses.replace(missed_order(host, what, instance, token), block_devices=block_devices)
     with services.api.write() as connection:
         cleanups.note_in(connection, host, cell_uuid, missed)
@@ -65,10 +65,10 @@ def missed_order(host: str, what: Missed, instance: Instance, token: MoveToken |
 
 
 def due(services: ConductorServices, host: str) -> list[MissedOrder]:
-    """What a host may and must do now. What is of no use any more is deleted.
+    """The orders that a host must carry out now. Deletes those that are no longer needed.
 
-    A server whose cell does not answer keeps no other from its turn: what is left of it stays, and its guest is switched off,
-    since it may run elsewhere.
+    A server whose cell does not answer does not delay the others: its disks stay, and its guest is powered off, since it may run
+    elsewhere.
     """
     noted = cleanups.listed(services.api, host)
     servers = _look_for(services, {cleanup.instance_uuid for cleanup in noted})
@@ -76,7 +76,7 @@ def due(services: ConductorServices, host: str) -> list[MissedOrder]:
 
 
 def clean(services: ConductorServices, context: RequestContext, host: str) -> None:
-    """Has a host that runs carry out what it missed. What fails stays noted."""
+    """Has a running host carry out its missed orders. Those that fail stay noted."""
     orders = due(services, host)
     if not orders:
         return
@@ -89,7 +89,7 @@ def clean(services: ConductorServices, context: RequestContext, host: str) -> No
 class _Servers:
     """Where servers are. ``cells``: by their mappings; ``living``: their records; ``unclear``: those whose cell does not answer.
 
-    A server that is in none of them is deleted.
+    A server in none of these was deleted.
     """
 
     cells: dict[str, str | None]
@@ -98,7 +98,7 @@ class _Servers:
 
 
 def _look_for(services: ConductorServices, uuids: set[str]) -> _Servers:
-    """Asks each cell once. Raises DatabaseFailed if the mappings can't be read."""
+    """Looks for servers, asking each cell once. Raises DatabaseFailed if the mappings can't be read."""
     cells = mappings.cells_of(services.api, sorted(uuids))
     by_cell: dict[str, list[str]] = defaultdict(list)
     for uuid, cell_uuid in cells.items():
@@ -113,7 +113,7 @@ def _look_for(services: ConductorServices, uuids: set[str]) -> _Servers:
     living = {instance.uuid: instance for found in answers.by_cell.values() for instance in found}
     unclear = {uuid for cell in answers.down for uuid in by_cell[cell.uuid]}
     missing = sorted(uuids - living.keys() - unclear)
-    # It may have left for another cell since its mapping was read.
+    # The server may have moved to another cell since its mapping was read.
     unclear |= {
         uuid for uuid, cell_uuid in mappings.cells_of(services.api, missing).items() if cell_uuid != cells.get(uuid)
     }
@@ -121,7 +121,7 @@ def _look_for(services: ConductorServices, uuids: set[str]) -> _Servers:
 
 
 def _without_mapping(services: ConductorServices, uuids: set[str]) -> set[str]:
-    """Those that are not deleted for sure: some cell has them still, or does not answer. A mapping may be lost (`map_server`)."""
+    """Servers that may not be deleted: a cell has them, or does not answer. Their mapping may be lost (`map_server`)."""
     if not uuids:
         return set()
 
@@ -133,7 +133,7 @@ def _without_mapping(services: ConductorServices, uuids: set[str]) -> set[str]:
 
 
 def _due(services: ConductorServices, servers: _Servers, cleanup: Cleanup) -> MissedOrder | None:
-    """What the host is to do about it now, if anything."""
+    """The order that the host must carry out for a cleanup now, if any."""
     missed, host, living = cleanup.missed, cleanup.host, servers.living.get(cleanup.instance_uuid)
     if missed is None:
         return None if living is None or living.host == host else _stop(services, host, living, None)
@@ -143,7 +143,10 @@ def _due(services: ConductorServices, servers: _Servers, cleanup: Cleanup) -> Mi
     verdict = _verdict(services, host, missed, living)
     if verdict is None:
         LOG.warning(
-            "What %s left of server %s on %s is its own by now: it stays", missed.what, cleanup.instance_uuid, host
+            "What %s left of server %s on %s is in use by the server now: it stays",
+            missed.what,
+            cleanup.instance_uuid,
+            host,
         )
         cleanups.delete(services.api, host, [cleanup.id])
     if not verdict:
@@ -153,7 +156,7 @@ def _due(services: ConductorServices, servers: _Servers, cleanup: Cleanup) -> Mi
 
 
 def _require_elsewhere(cleanup: Cleanup, servers: _Servers) -> None:
-    """Raises DatabaseFailed for a server of the host's own cell, which may be meant to run there: nothing can be said then."""
+    """Raises DatabaseFailed for a server of the host's own cell, which does not answer: the server may have to run there."""
     if servers.cells.get(cleanup.instance_uuid) == cleanup.cell_uuid:
         raise errors.DatabaseFailed(
             "What the host missed is unknown: its cell does not answer.",
@@ -162,15 +165,15 @@ def _require_elsewhere(cleanup: Cleanup, servers: _Servers) -> None:
 
 
 def _stop(services: ConductorServices, host: str, instance: Instance, token: MoveToken | None) -> MissedOrder | None:
-    """For a server that lives elsewhere, and of which nothing else can be done now."""
+    """The order to stop the guest of a server that lives elsewhere, if nothing else can be done now."""
     if _moves_there(services, host, instance.uuid, token):
         return None
-    LOG.warning("Server %s is not on %s any more: its guest there is to be off", instance.uuid, host)
+    LOG.warning("Server %s is no longer on %s: its guest there must be off", instance.uuid, host)
     return MissedOrder.stop(instance)
 
 
 def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instance: Instance | None) -> bool | None:
-    """Whether it is to be done now; None: never. ``instance``: None if the server is deleted."""
+    """Whether to carry out an order now; None if never. ``instance``: None if the server was deleted."""
     if missed.what is Missed.RELEASE_CLAIM:
         return _releases_claim(services, host, missed)
     if instance is None:
@@ -178,12 +181,12 @@ def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instan
     lives_there = instance.host == host
     if missed.what is Missed.DESTROY:
         if instance.task_state in (TaskState.DELETING, TaskState.SPAWNING):
-            # Its delete, or the build that continued without the host, has not ended; either is resumed if need be.
+            # The delete, or the build that continued without the host, has not ended. If needed, it is resumed.
             return False
         if lives_there:
             return None
     if missed.what is Missed.REMOVE and lives_there:
-        # An operation that is being rolled back may not have said yet that it does not.
+        # An operation that is being rolled back may not have recorded yet that it no longer needs this.
         return False if journal.active_of_server(services.api, instance.uuid) is not None else None
     if missed.what is Missed.RESTORE_DISKS:
         if not lives_there:
@@ -194,17 +197,20 @@ def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instan
 
 
 def _moves_there(services: ConductorServices, host: str, instance_uuid: str, token: MoveToken | None) -> bool:
-    """Whether a move that is not the token's may have something of the server on the host."""
+    """Whether a move other than the token's may have something of the server on the host."""
     migration_uuid = token.migration_uuid if token is not None else None
     for other in migrations.search(services.api, instance_uuid=instance_uuid, statuses=_BETWEEN_HOSTS):
         if other.uuid != migration_uuid and host in (other.source_compute, other.dest_compute):
             return True
-    # Another try of the same migration.
+    # This is another try of the same migration.
     return token is not None and any(_is_live(move) and _chose(move, host) for move in _tries(services, token))
 
 
 def _releases_claim(services: ConductorServices, host: str, missed: MissedOrder) -> bool | None:
-    """The tries of a migration share its claim: one that is under way may choose the host, one that did has ended its own."""
+    """Whether the host should release a claim.
+
+    The tries of a migration share it, so a try that is under way may still need it.
+    """
     token = missed.token
     if token is None:
         return None
@@ -235,7 +241,7 @@ def _has_ended(services: ConductorServices, move_id: str) -> bool:
 
 
 def _present(services: ConductorServices, token: MoveToken | None) -> MoveToken | None:
-    """The token with the move's present epoch: the host may have heard of that one already."""
+    """The token with the move's present epoch, which the host may have seen already."""
     if token is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""How consoles stand that were opened, or can be: whether their servers are still where they were."""
+"""Finds whether the servers of open consoles, and of consoles that can be opened, are still where they were."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from causeway.store.database import Database, parts
 
 
 def standings(cells: Cells, tokens: Collection[ConsoleToken]) -> dict[str, Standing]:
-    """How the console of each token stands, by the token's hash; those of cells that do not answer are left out.
+    """The standing of each token's console, by the token's hash, without those of cells that do not answer.
 
-    One statement for all, and one for each cell. Raises DatabaseFailed if the API database does not answer.
+    Makes one statement in all, and one for each cell. Raises DatabaseFailed if the API database does not answer.
     """
     homes = mappings.cells_of(cells.api, sorted({token.instance_uuid for token in tokens}))
     found: dict[str, Standing] = {}

@@ -1,4 +1,4 @@
-"""Ports and volumes of servers: reserved and written down.
+"""Reserves and records ports and volumes of servers.
 
 They are made in `causeway.parts.making` and released in `causeway.parts.releasing`.
 """
@@ -32,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class KeptForRevert:
-    """The attachment by which the source of a resize (``move_id``) reserves a volume until its confirm or revert."""
+    """The attachment with which the source of a resize (``move_id``) reserves a volume until its confirm or revert."""
 
     move_id: str
     volume_id: str
@@ -46,13 +46,13 @@ def next_device_name(devices: list[BlockDevice]) -> str:
 
 
 def name_devices(devices: list[BlockDevice]) -> None:
-    """Gives names to those that have none, in the field's order: root, ephemeral disks, swap, volumes."""
+    """Names the devices that have no name, in the field's order: root, ephemeral disks, swap, volumes."""
     for device in sorted(devices, key=lambda device: (not device.is_root, not device.is_ephemeral, not device.is_swap)):
         device.device_name = device.device_name or next_device_name(devices)
 
 
 def save_connections_in(connection: sa.Connection, outcome: GuestOutcome) -> None:
-    """Writes down how a compute connected the volumes of a guest."""
+    """Records how a compute connected the volumes of a guest."""
     for device in outcome.block_devices:
         block_devices.update_in(
             connection, device.uuid, attachment_id=device.attachment_id, connection_info=device.connection_info
@@ -60,9 +60,9 @@ def save_connections_in(connection: sa.Connection, outcome: GuestOutcome) -> Non
 
 
 def seen_ports_in(connection: sa.Connection, uuid: str, seen: list[Vif]) -> list[Vif]:
-    """The ports of the server's record, as a host has seen them. Others may have plugged or unplugged since it looked.
+    """The ports of the server's record, updated with what a host has seen. Ports attached or detached since then stay so.
 
-    The server's row is the caller's from here on. Raises ServerNotFound.
+    Locks the server's row. Raises ServerNotFound.
     """
     known = {vif.id: vif for vif in seen}
     return [known.get(vif.id, vif) for vif in instances.get_in(connection, uuid, with_tags=False).network_info]
@@ -76,7 +76,7 @@ def save_guest(
     expected_task: Collection[TaskState | None] | None = None,
     **changes: Any,
 ) -> bool:
-    """Writes down what a compute reported of a guest; False if the server is gone or is to be deleted by now."""
+    """Records what a compute reported of a guest. Returns False if the server was deleted, or is being deleted."""
     with database.write() as connection:
         save_connections_in(connection, outcome)
         try:
@@ -103,9 +103,9 @@ def reserve_volume(
     *,
     ours: bool = False,
 ) -> str:
-    """Reserves a volume for a server: the id of an attachment that is not connected. ``ours``: the server has it already.
+    """Reserves a volume for a server. Returns the id of an unconnected attachment. ``ours``: the server has the volume already.
 
-    The volume service chooses the id. If its answer is lost, the reservation may be there all the same: then it is taken.
+    The volume service chooses the id. If its answer is lost, the reservation may exist: then it is used.
     """
     try:
         return services.volumes.create_attachment(context, volume_id, instance_uuid, ours=ours).id
@@ -121,7 +121,7 @@ def reserve_volume(
 
 
 def check_zone(services: ConductorServices, instance: Instance, volume: Volume) -> None:
-    """Raises InvalidVolume if volumes have to be in their server's zone ([cinder] cross_az_attach) and this one is not."""
+    """Raises InvalidVolume if volumes must be in their server's zone ([cinder] cross_az_attach) and this one is not."""
     if not services.conf.cinder.cross_az_attach and volume.availability_zone != instance.availability_zone:
         raise errors.InvalidVolume(
             f"Invalid volume: Instance {instance.uuid} and volume {volume.id} are not in the same availability_zone. "
@@ -132,7 +132,7 @@ def check_zone(services: ConductorServices, instance: Instance, volume: Volume) 
 def release_reservations(
     services: ConductorServices, context: RequestContext, instance_uuid: str, volume_id: str, known: set[str | None]
 ) -> None:
-    """Ends the server's attachments of a volume that are neither ``known`` nor kept for a revert: nobody knows of them."""
+    """Deletes the server's unrecorded attachments of a volume: those neither ``known`` nor needed for a revert."""
     kept = known | noted_by_moves(services, instance_uuid)
     ours = admin_context(request_id=context.request_id)
     for found in services.volumes.list_attachments(ours, instance_uuid=instance_uuid, volume_id=volume_id):
@@ -141,11 +141,10 @@ def release_reservations(
 
 
 def noted_by_moves(services: ConductorServices, instance_uuid: str) -> set[str | None]:
-    """The attachments that moves of the server count on: all of one under way, the source's of one that may be reverted.
+    """The attachments that moves of the server need: all of a move under way, and the source's of a move that may be reverted.
 
-    What else moves have made is in the server's record by now, or nobody's.
+    Other attachments of moves are in the server's record by now, or orphaned.
     """
-    # Before the moves are read: one that ends meanwhile counts still.
     found = migrations.search(services.api, instance_uuid=instance_uuid)
     not_ended = {each.uuid for each in found if each.status not in MIGRATION_ENDED}
     noted: set[str | None] = set()
@@ -159,7 +158,7 @@ def noted_by_moves(services: ConductorServices, instance_uuid: str) -> set[str |
 
 
 def kept_for_revert(services: ConductorServices, instance: Instance, volume_id: str) -> KeptForRevert | None:
-    """What the source of the server's resize, which waits for its end, has reserved of a volume."""
+    """The reservation of a volume for the source of the server's resize, which waits for confirm or revert."""
     if instance.migration_context is None:
         return None
     for move in journal.of_migration(services.api, instance.migration_context.migration_uuid):

@@ -1,6 +1,6 @@
-"""A host takes new servers, or none: its service's record says so, and a trait of its nodes in Placement.
+"""Opens and closes hosts to new servers: in the service's record, and by a trait of its nodes in Placement.
 
-The trait is changed first: if Placement refuses, the service stays as it was.
+The trait is changed first. If Placement refuses, the service stays as it was.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ DISABLED_TRAIT: str = os_traits.COMPUTE_STATUS_DISABLED
 def set_disabled(
     placement: PlacementClient, database: Database, service: Service, *, disabled: bool, **more: Any
 ) -> None:
-    """``service``: of a compute; ``database``: of its cell. ``more``: what else changes in its record. May be repeated."""
+    """Opens or closes a host. ``database``: of its cell. ``more``: other changes of the service's record. May be repeated."""
     _set_trait(placement, database, service, disabled=disabled)
     hosts.update_service(database, service.uuid, disabled=disabled, **more)
 
 
 def disable_for(placement: PlacementClient, database: Database, service: Service, reason: str) -> bool:
-    """Closes a host, if it is still open; False: somebody else closed it, for a reason of theirs. May be repeated."""
+    """Closes a host. Returns False if it is closed for another reason. May be repeated."""
     _set_trait(placement, database, service, disabled=True)
     return hosts.swap_disabled(database, service, was=(False, None), disabled=True, disabled_reason=reason)
 
 
 def enable_if_disabled_for(placement: PlacementClient, database: Database, service: Service, reason: str) -> bool:
-    """Opens a host, if it is still closed for that reason; False: it is open, or closed for another one. May be repeated."""
+    """Opens a host that is closed for this reason. Returns False if it is open, or closed for another reason. May be repeated."""
     _set_trait(placement, database, service, disabled=False)
     if hosts.swap_disabled(database, service, was=(True, reason), disabled=False, disabled_reason=None):
         return True

@@ -1,7 +1,7 @@
-"""An operation that follows another one: for the same migration, if it has one, on behalf of the same user.
+"""An operation that follows another one, for the same migration, if it has one, and on behalf of the same user.
 
-Most take the place of one that was undone, and are their own because computes refuse what was undone for the former one. The
-server keeps its task meanwhile.
+Most replace an operation that was undone. They are new operations because computes refuse orders of an operation that was
+undone. The server keeps its task meanwhile.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def follower_of(
     memory_version: int,
     cause: errors.CausewayError | None = None,
 ) -> Operation:
-    """``version``: of the recipe. ``cause``: why the former one was undone; None: it has ended well."""
+    """``version``: of the recipe. ``cause``: why the former operation was undone; None if it succeeded."""
     saga_id = str(uuids.uuid4())
     return Operation(
         id=saga_id,
         migration_uuid=former.migration_uuid if former.is_for_migration else saga_id,
         instance_uuid=former.instance_uuid,
         recipe=recipe,
-        # Not "requested": that is for what a user asked for just now.
+        # Not "requested": that state is for new requests of users.
         state=SagaState.RUNNING,
         data=msgspec.to_builtins(memory),
         request_id=former.request_id,

@@ -1,9 +1,8 @@
-"""The late check of server groups: whether a host still will do, when a server is about to take it.
+"""The late check of server groups: whether a server may still go to its chosen host.
 
-The scheduler chose the host from what the databases said then; another member may have been on its way to it (bug 1821755, and
-the late check has no counterpart across cells in the field). Computes have no database, so it is done here, under a lock of
-the group in the API database: race-free across cells, conductors and schedulers. Only servers in groups with a hard policy
-pay for it.
+The scheduler chose the host by what the databases said then, but another member may have been on its way to it (bug 1821755;
+the field has no late check across cells). Computes have no database, so the check is here, under a lock of the group in the API
+database. So it has no races between cells, conductors and schedulers. Only servers in groups with a hard policy need it.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ HARD = ("affinity", "anti-affinity")
 
 
 def claim_host(services: ConductorServices, group: RequestedGroup | None, instance_uuid: str, host: str) -> None:
-    """Takes a host for a member of a group. Release it (`release`) when the server's record names the host, or it failed.
+    """Claims a host for a member of a group. Call `release` when the server's record names the host, or the operation failed.
 
-    Raises ClaimRefused if members that are there, or came before on their way there, forbid it.
+    Raises ClaimRefused if members that are there, or claimed it before, forbid it.
     """
     if group is None or group.policy not in HARD:
         return
-    # In this order: who has released a claim by now, has written down where it is.
+    # In this order: a member that has released its claim by now has recorded its host.
     on_their_way = group_claims.take(services.api, group.uuid, instance_uuid, host)
     if on_their_way is None:
         return
@@ -41,7 +40,7 @@ def claim_host(services: ConductorServices, group: RequestedGroup | None, instan
 
 
 def release(services: ConductorServices, group: RequestedGroup | None, instance_uuid: str) -> None:
-    """A server that claims nothing is fine."""
+    """Releases the claim of a server, if it has one."""
     if group is not None and group.policy in HARD:
         group_claims.release(services.api, instance_uuid)
 
@@ -54,7 +53,7 @@ def _refusal(group: RequestedGroup, host: str, by_host: dict[str, set[str]], unk
     if by_host and host not in by_host:
         return "Affinity server group policy was violated: the members of the group are on another host by now."
     if not by_host and unknown:
-        return "The server's affinity group has members in a cell that does not answer: where they are is not known."
+        return "The server's affinity group has members in a cell that does not answer, so their hosts are unknown."
     return None
 
 

@@ -1,4 +1,4 @@
-"""What work on a server leaves in its history: events of its action, faults, states."""
+"""Writes a server's history: events of its action, faults, states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from causeway.store.database import Database, utcnow
 
 @contextmanager
 def event(database: Database, context: RequestContext, uuid: str, name: str, host: str) -> Iterator[None]:
-    """An event of the request's action: written with its result when the block ends, whichever way it ends."""
+    """Encloses an event of the request's action. Writes its result when the block ends or fails."""
     record = ActionEvent(event=name, start_time=utcnow(), host=host, result="Success")
     try:
         yield
@@ -31,7 +31,7 @@ def event(database: Database, context: RequestContext, uuid: str, name: str, hos
 
 
 def failed_event(name: str, failure: errors.CausewayError) -> ActionEvent:
-    """An event that is over, of a failure."""
+    """An event that ended with a failure."""
     now = utcnow()
     said = "".join(traceback.format_exception(failure))
     return ActionEvent(
@@ -46,7 +46,7 @@ def fault_of(failure: errors.CausewayError, on_host: str | None = None) -> Insta
 def fail(
     database: Database, uuid: str, failure: errors.CausewayError, on_host: str | None = None, /, **changes: Any
 ) -> None:
-    """Adds a fault and sets the states that the server has from now on. A server that is gone meanwhile is fine."""
+    """Adds a fault and changes the server's states, if the server still exists."""
     fault = fault_of(failure, on_host)
     try:
         with database.write() as connection:

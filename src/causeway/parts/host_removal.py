@@ -1,4 +1,4 @@
-"""A host is taken out of the cloud: its provider in Placement, its aggregates, its mapping, the records of its service."""
+"""Removes a host from the cloud: its provider in Placement, its aggregates and its mapping."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from causeway.store.database import Database
 
 
 def remove_host(api: Database, placement: PlacementClient, database: Database, host: str) -> None:
-    """What the cloud knows of a host, but for its service's record. The caller has seen that nothing is there. May be repeated.
+    """Removes a host, except its service's record. The caller has checked that nothing is on it. May be repeated.
 
     ``database``: of its cell.
     """

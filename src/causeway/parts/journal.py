@@ -1,4 +1,4 @@
-"""The journal of moves, as the engine of sagas asks it."""
+"""The journal of operations, as an implementation of the engine's interface."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from causeway.store.database import Database
 
 
 class MoveJournal:
-    """``lease``: in seconds."""
+    """``lease``: the length of a lease in seconds."""
 
     def __init__(self, api: Database, lease: float) -> None:
         self._api = api
-        # Of its own: nobody else's statements, locks or full pool delay a renewal, and one that hangs ends in time.
+        # Connections of its own: other statements, locks or a full pool can't delay a renewal, and one that hangs ends in time.
         url = api.url.render_as_string(hide_password=False)
         self._leases = Database(url, api.name, answer_timeout=max(1, ceil(lease / 3)))
 

@@ -1,8 +1,9 @@
-"""Who owns a guest whose live migration ended, or was lost sight of: decided from what both hypervisors show, and nothing else.
+"""Decides which host owns a guest after a live migration ended or its order was lost, only from what both hypervisors show.
 
-An error of whoever ordered the migration is no proof: the hypervisors may have continued without them. The rules, from tries with
-real hypervisors: a guest that is alive at the target is the target's, whatever the source shows; one that stands still at the
-source to be handed over is nobody's to resume; and while one side can't be asked, only what the other one says for sure counts.
+An error of the caller that ordered the migration proves nothing, since the hypervisors may have continued. The rules come from
+experiments with real hypervisors. A guest that is alive at the target belongs to the target, whatever the source shows. A guest
+that stands still at the source to be handed over must not be resumed. While one side can't be asked, only a certain answer of
+the other one counts.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ _COMING = (Presence.INCOMING, Presence.PAUSED_FOR_MIGRATION)
 
 
 class Decision(StrEnum):
-    #: the target owns it: only forward
+    #: the target owns it: go forward
     ARRIVED = "arrived"
-    #: the target owns it, and the source still gives it memory: only forward, when that has ended
+    #: the target owns it, and the source still sends memory: go forward when that has ended
     LANDING = "landing"
-    #: it is still running: to be waited for, or aborted
+    #: the migration is still running: wait for it, or abort it
     UNDER_WAY = "under way"
-    #: the source owns it, and what the target has may go
+    #: the source owns it: what the target has may be deleted
     STAYED = "stayed"
-    #: neither has a guest that runs, and it was the source's: what the target has may go
+    #: neither has a running guest, and the source owned it: what the target has may be deleted
     STOPPED = "stopped"
-    #: neither hypervisor knows it
+    #: neither hypervisor has it
     LOST = "lost"
-    #: nobody can say now: nothing is resumed, started or destroyed
+    #: unknown now: nothing may be resumed, started or destroyed
     UNCLEAR = "unclear"
 
 
 def owner(source: Presence | None, target: Presence | None, *, has_job: bool) -> Decision:
-    """``source``, ``target``: what they show, None if they can't be asked. ``has_job``: a migration is running at the source."""
+    """``source``, ``target``: what they show; None if they can't be asked. ``has_job``: the source has a running migration."""
     if target is not None and target.is_alive:
         return Decision.LANDING if has_job else Decision.ARRIVED
     if source is None:
@@ -43,7 +44,7 @@ def owner(source: Presence | None, target: Presence | None, *, has_job: bool) ->
     if has_job:
         return Decision.UNDER_WAY
     if target is None:
-        # One that runs was not handed over. A user may have paused it, or it arrived and its pause was kept here.
+        # A guest that runs was not handed over. A paused one was paused by a user, or it arrived and is still shown here.
         return Decision.STAYED if source is Presence.RUNNING else Decision.UNCLEAR
     if source.is_alive:
         return Decision.STAYED

@@ -1,4 +1,4 @@
-"""Only so many guests leave a host at the same time: the others wait for their turn, inside a cell and across cells."""
+"""Limits how many guests leave a host at the same time. The others wait for their turn, inside a cell and across cells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WAIT_HERE = (operations.LIVE_MIGRATION, operations.LIVE_ACROSS_CELLS)
 
 
 class AwaitTurn(Step[R], Generic[R]):
-    """Those that wait do so in nobody's hands."""
+    """Waits until the source may send another guest. Meanwhile the saga is released."""
 
     name = "AwaitTurn"
     reads = frozenset({"source_host"})
@@ -37,7 +37,7 @@ class AwaitTurn(Step[R], Generic[R]):
 
 
 def run_queued(run: ServerRun[Any]) -> None:
-    """The source has room for another one: the next of its queue begins."""
+    """Starts the next live migration in the queue of the source, which has room for it."""
     api = run.services.api
     for migration in live_turns.queued(api, run.memory.source_host):
         for operation in journal.of_migration(api, migration.uuid):

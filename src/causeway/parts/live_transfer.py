@@ -38,7 +38,7 @@ _STAYED = (Decision.STAYED, Decision.STOPPED, Decision.LOST)
 
 @dataclass
 class Side:
-    """One of the two hosts, and how it is asked."""
+    """One of the two hosts, and the means to call it."""
 
     host: str
     cell_uuid: str
@@ -48,7 +48,7 @@ class Side:
 
 @dataclass
 class Journey:
-    """From where to where a guest goes. ``instance``, ``devices``: as they are to be at the target."""
+    """The source and target of a guest. ``instance``, ``devices``: as they will be at the target."""
 
     source: Side
     target: Side
@@ -57,7 +57,7 @@ class Journey:
 
 
 class GuestGoes(Step[R], ABC, Generic[R]):
-    """The source has the guest go. What became of it is asked of both hosts, whatever the source answered."""
+    """Has the source send the guest. Then asks both hosts for the outcome, whatever the source answered."""
 
     name = "MigrateGuest"
     writes = frozenset({"is_lost"})
@@ -68,10 +68,10 @@ class GuestGoes(Step[R], ABC, Generic[R]):
 
     @abstractmethod
     def _made_ready(self, run: R) -> tuple[LiveTarget | None, LiveOptions]:
-        """What the target said when it was made ready, and what was asked for."""
+        """The target's answer when it was prepared, and the options of the request."""
 
     def _arrived(self, run: R, journey: Journey) -> None:
-        """What is known of the guest now goes into the memory, with the pivot."""
+        """Writes what is known of the guest into the memory, with the pivot."""
 
     def where(self, run: R) -> str | None:
         host: str = run.memory.source_host
@@ -83,7 +83,7 @@ class GuestGoes(Step[R], ABC, Generic[R]):
             migrations.update(api, migration_uuid, status=MigrationStatus.RUNNING)
         journey = self._journey(run)
         cause: errors.CausewayError | None = None
-        # Another attempt, or one that was to be undone, may have brought it there.
+        # An earlier attempt may have brought the guest there, also one that is being undone.
         seen = look(run, journey) if self._was_begun(run) else None
         if seen is None or seen.decision is not Decision.ARRIVED:
             cause = self._send(run, journey)
@@ -95,7 +95,7 @@ class GuestGoes(Step[R], ABC, Generic[R]):
             self._arrived(run, journey)
             self._pivot(run)
             return
-        cause = cause or errors.GuestFailed("the hypervisor says that it succeeded, and the guest is not there.")
+        cause = cause or errors.GuestFailed("the hypervisor reported success, but the guest is not there.")
         if decision in _STAYED:
             raise failure_of(cause, run.uuid) from cause
         raise _unclear(run, journey, seen) from cause
@@ -104,7 +104,7 @@ class GuestGoes(Step[R], ABC, Generic[R]):
         return run.is_repeated or any(record.step == self.name for record in run.steps[:-1])
 
     def _send(self, run: R, journey: Journey) -> errors.CausewayError | None:
-        """Why the guest did not go, by the word of whoever was asked: None, if it went."""
+        """Sends the guest. Returns the error of the call; None if it succeeded."""
         target, options = self._made_ready(run)
         if target is None:
             raise RuntimeError("the target was not made ready")
@@ -126,16 +126,16 @@ class GuestGoes(Step[R], ABC, Generic[R]):
         return errors.from_wire(outcome.failure) if outcome.failure is not None else None
 
     def _count(self, run: R, came: LiveProgress) -> None:
-        """What the target has counted is all; the source was last asked a while before the end."""
+        """Records the bytes that the target has counted. They are complete; the source was last asked before the end."""
         sent = came.memory_processed + came.disk_processed
         if run.step is not None and sent >= (run.step.bytes_done or 0):
             run.transferred(sent)
             counters: dict[str, Any] = {f"{name}_bytes": value for name, value in came.bytes_of().items()}
-            # In the transaction from which on no report of the source is written down any more: one may still be on its way.
+            # In this transaction, after which no report of the source is recorded: one may still arrive.
             run.with_next_save(lambda connection: migrations.update_in(connection, run.saga.migration_uuid, **counters))
 
     def _pivot(self, run: R) -> None:
-        """Whoever has asked for the end of it meanwhile was too late."""
+        """Writes the pivot, also if the migration was cancelled meanwhile: that came too late."""
         run.saga.pivoted = True
         try:
             run.save()
@@ -196,7 +196,7 @@ def done_or_noted(
 
 
 def failure_of(cause: errors.CausewayError, uuid: str) -> errors.CausewayError:
-    """What a live migration ends with that its hypervisors did not carry out: it is not tried again."""
+    """The error of a live migration that the hypervisors did not carry out. It is not tried again."""
     if isinstance(cause, errors.Cancelled):
         return cause
     return errors.GuestStayed(f"The live migration of server {uuid} failed: {cause.message}", details=cause.details)
@@ -204,7 +204,7 @@ def failure_of(cause: errors.CausewayError, uuid: str) -> errors.CausewayError:
 
 @dataclass
 class Seen:
-    """What both hosts show; None: one can't be asked. ``came``: as `GuestPresence` of the target has it."""
+    """What both hosts show; None for one that can't be asked. ``came``: as in the target's `GuestPresence`."""
 
     decision: Decision
     source: Presence | None
@@ -213,13 +213,13 @@ class Seen:
 
     @property
     def is_stranded(self) -> bool:
-        """Whether the guest stands still to be handed over, and nothing is there that could have taken it."""
+        """Whether the guest stands still to be handed over, and the target has nothing that could take it."""
         nothing = (Presence.ABSENT, Presence.OFF, Presence.CRASHED)
         return self.source is Presence.PAUSED_FOR_MIGRATION and self.target in nothing
 
 
 def look(run: ServerRun[Any], journey: Journey) -> Seen:
-    """Asks both hosts."""
+    """Asks both hosts what they have."""
     source = _presence(run, journey.source, if_dead=Presence.CRASHED)
     target = _presence(run, journey.target, if_dead=Presence.ABSENT)
     shown = source.presence if source is not None else None, target.presence if target is not None else None
@@ -229,7 +229,7 @@ def look(run: ServerRun[Any], journey: Journey) -> Seen:
 
 
 def _presence(run: ServerRun[Any], side: Side, *, if_dead: Presence) -> GuestPresence | None:
-    """What a host shows; None if it can't be asked. ``if_dead``: what counts of one of which an operator said that it is dead."""
+    """What a host shows; None if it can't be asked. ``if_dead``: the answer for a fenced host."""
     life = life_of(run, side)
     if life.is_fenced:
         return GuestPresence(if_dead)
@@ -240,7 +240,7 @@ def _presence(run: ServerRun[Any], side: Side, *, if_dead: Presence) -> GuestPre
     except errors.StateChanged:
         raise
     except errors.CausewayError as failure:
-        LOG.warning("Host %s does not say what it has of server %s: %s", side.host, run.uuid, failure.message)
+        LOG.warning("Host %s can't report what it has of server %s: %s", side.host, run.uuid, failure.message)
         return None
 
 
@@ -254,7 +254,7 @@ def _unclear(run: ServerRun[Any], journey: Journey, seen: Seen) -> errors.Causew
         f"source {journey.source.host}: {seen.source}, target {journey.target.host}: {seen.target}, {seen.decision}"
     )
     if seen.is_stranded:
-        # It may have run at the target and ended there: then it must not resume from where it was.
+        # The guest may have run at the target and ended there. Then it must not resume from its state here.
         details += (
             f". The guest stands still on {journey.source.host} and resumes by itself if its hypervisor only waits for a dead"
             f" connection. If it does not, make sure that it runs nowhere else, and end it there (virsh destroy {run.uuid}):"

@@ -1,4 +1,4 @@
-"""The volumes of a server that is migrated live: attached to both hosts for a while."""
+"""The volumes of a server that is migrated live. They are attached to both hosts for a while."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def attached_there(
     connector: dict[str, Any],
     note: Callable[[str], None],
 ) -> BlockDevice:
-    """The device as the target has it. ``known``: its attachment; None: it is made, and noted."""
+    """The device as the target has it. ``known``: its attachment; None to make one, which is passed to ``note``."""
     volumes = run.services.volumes
     if known is None:
         made = volumes.create_attachment(run.context, volume_id, run.uuid, connector, device.device_name, ours=True)
@@ -31,7 +31,7 @@ def attached_there(
 
 
 def as_there(present: list[BlockDevice], there: list[BlockDevice]) -> list[BlockDevice]:
-    """A server's block devices as the target has them. ``there``: its volumes, attached there."""
+    """A server's block devices as the target has them. ``there``: its volumes with their attachments there."""
     by_uuid = {device.uuid: device for device in there}
     return [
         dataclasses.replace(
@@ -46,7 +46,7 @@ def as_there(present: list[BlockDevice], there: list[BlockDevice]) -> list[Block
 
 
 def delete_orphaned_attachments(run: ServerRun[Any], present: list[BlockDevice]) -> None:
-    """Attachments that an attempt before made, and whose ids nobody wrote down."""
+    """Deletes attachments that an earlier attempt made without recording their ids."""
     if not any(device.is_volume for device in present):
         return
     known = {device.attachment_id for device in present}

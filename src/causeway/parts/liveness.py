@@ -1,8 +1,8 @@
-"""Whether a compute host lives, and whether an operator said that it is dead: the one place that decides it.
+"""Decides whether a compute host is up, down or fenced. Nothing else decides this.
 
-``forced_down`` (``openstack compute service set --down HOST nova-compute``) is the operator's word that a host is *fenced*: it
-runs nothing and will not come back by surprise. Without that word a host that does not report is only *down*: its guests may
-run on, and what needs it waits.
+With ``forced_down`` (``openstack compute service set --down HOST nova-compute``) an operator declares a host *fenced*: it runs
+nothing and will not come back by surprise. Otherwise a host that does not report is only *down*: its guests may still run, and
+operations that need the host wait.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class HostLife:
         return self.liveness is Liveness.DOWN
 
     def explained(self) -> str:
-        """For administrators: what is the matter, and what they can do."""
+        """The host's state for administrators, and what they can do."""
         if self.is_down:
             return (
                 f"host {self.host} is down; if it will not come back, say so:"
@@ -60,7 +60,7 @@ def of_host(services: ConductorServices, database: Database, host: str) -> HostL
 
 
 def of_service(services: ConductorServices, host: str, found: Service | None) -> HostLife:
-    """By the record of a host's compute service. A host without one is down."""
+    """The life of a host by the record of its compute service. A host without one is down."""
     if found is None:
         return HostLife(host, Liveness.DOWN)
     if found.forced_down:

@@ -1,7 +1,7 @@
-"""Ports and volumes that are made for servers.
+"""Makes ports and volumes for servers.
 
-What is made says in the service that keeps it which server it is for. So it is found again if the answer is lost, or if its
-conductor dies before it is written down: then `causeway.parts.releasing` releases it.
+Each of them names its server in its own service. So it is found again if the answer is lost, or if the conductor dies before it
+is recorded; then `causeway.parts.releasing` releases it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def make_port(
     *,
     operation_id: str | None = None,
 ) -> Vif:
-    """The port for a requested network: the one that was asked for, or a new one. It is not bound to a host yet."""
+    """The port for a requested network: the given one, or a new one. It is not bound to a host yet."""
     if wanted.port_id is not None:
         port = services.network.show_port(context, wanted.port_id)
         return services.network.vif_of_port(context, port, tag=wanted.tag)
     assert wanted.network_id is not None
     groups: list[str] | None = None
     if instance.security_groups not in ([], ["default"]):
-        # The network service gives a port its project's default group by itself.
+        # The network service adds the project's default group to a port by itself.
         groups = services.network.security_group_ids(context, instance.project_id, instance.security_groups)
     return services.network.create_port(
         context,
@@ -60,10 +60,10 @@ def make_first_port(
     *,
     again: bool = False,
 ) -> Vif:
-    """As `make_port`, for a server that is being built: nobody else makes ports for it.
+    """`make_port` for a server that is being built, so that nothing else makes ports for it.
 
-    If the service's answer is lost, the port may be there all the same: then it is taken. ``again``: so it may be if somebody
-    tried before, and did not live to write it down.
+    If the service's answer is lost, uses the port if it was made. ``again``: an earlier attempt, which died before it recorded
+    the port, may have made it too.
     """
     found = _port_that_was_made(services, context, instance, wanted) if again else None
     if found is not None:
@@ -101,9 +101,9 @@ def make_volume(
     *,
     again: bool = False,
 ) -> None:
-    """Makes the device's volume if it is to be made from something, and reserves it for the server.
+    """Makes the device's volume, if it needs a new one, and reserves it for the server.
 
-    ``again``: somebody tried before, and what they made may be there.
+    ``again``: an earlier attempt may have made it.
     """
     is_new = device.volume_id is None
     if device.volume_id is None:
@@ -112,7 +112,7 @@ def make_volume(
             volume = _make_volume(services, context, instance, device)
         device.volume_id, device.multiattach = volume.id, volume.multiattach
     if again and device.attachment_id is None:
-        # What was reserved and not written down.
+        # Deletes unrecorded reservations of an earlier attempt.
         devices.release_reservations(services, context, instance.uuid, device.volume_id, set())
     if is_new:
         services.volumes.wait_available(context, device.volume_id)

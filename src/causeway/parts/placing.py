@@ -1,6 +1,6 @@
-"""A host for a server that has none to come up on: evacuated, or unshelved.
+"""Chooses a host for a server that is evacuated or unshelved.
 
-It stays in its cell unless the request says otherwise.
+The server stays in its cell unless the request says otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass
 class Place:
-    """A host that is claimed in Placement, and the server as it is to be there."""
+    """A host that is claimed in Placement, and the server as it will be there."""
 
     selection: Selection
     instance: Instance
@@ -44,9 +44,10 @@ def choose(
     leaves_cell: bool = False,
     zone: str | None = None,
 ) -> Place:
-    """``host``: the one that was asked for; ``forced``: past all filters; ``ignore``: those that refused. Raises NoValidHost.
+    """Chooses and claims a host. Raises NoValidHost.
 
-    ``leaves_cell``: to any cell but ``cell_uuid``. ``zone``: where it stays, unless it is pinned to another one.
+    ``host``: the requested one; ``forced``: skips all filters; ``ignore``: hosts that refused. ``leaves_cell``: any cell except
+    ``cell_uuid``. ``zone``: where the server stays, unless it is pinned to another one.
     """
     spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
     spec.requested_destination = (
@@ -59,7 +60,7 @@ def choose(
         spec.ignore_hosts = [instance.host, *ignore]
     if forced and host is not None:
         spec.force_hosts = [host]
-    # It holds nothing: whoever asks for a host late, when another one is claimed already, is refused.
+    # The server holds nothing yet. So a late claim is refused if another host is claimed already.
     spec.is_new = move is None
     asked = []
     if instance.network_info:
@@ -95,7 +96,7 @@ def _select(
     spec: RequestSpec,
     move: MoveClaim | None,
 ) -> Selection:
-    """A host that lives: the scheduler sees a moment later that one has died."""
+    """Selects a host that is up: the scheduler notices a moment later that a host has died."""
     more = {} if move is None else {"move": move}
     while True:
         chosen = services.scheduler.select_destinations(
@@ -109,5 +110,5 @@ def _select(
             services.placement.delete_allocations(uuid)
         else:
             services.placement.return_allocations(uuid, move.migration_uuid, source_provider=move.source_node)
-        # One more each time: at last there is none, and NoValidHost is raised.
+        # The list of excluded hosts grows each time, until NoValidHost is raised.
         spec.ignore_hosts = [*spec.ignore_hosts, chosen.host]

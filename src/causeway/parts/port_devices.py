@@ -1,7 +1,7 @@
-"""The devices that the ports of servers need, as one host is asked for them.
+"""The requests of servers' ports for devices of a chosen host.
 
-A port with guaranteed bandwidth takes it from one network interface of the host, which Placement has chosen: its device has to
-be a virtual function of that one. The network service's agents name the providers of such interfaces
+A port with guaranteed bandwidth gets it from one network interface of the host, which Placement has chosen. Its device must be
+a virtual function of that interface. The network service's agents name the providers of such interfaces
 ``host:agent:interface``. Source: Compute admin guide, "Ports with resource requests"; Network admin guide, "QoS minimum
 bandwidth allocation in Placement".
 """
@@ -19,7 +19,7 @@ from causeway.model.network import Vif
 from causeway.model.pci import InstancePCIRequest
 from causeway.parts.services import ConductorServices
 
-# The network service's agent for SR-IOV, as its providers are named.
+# The network service's agent for SR-IOV, in the names of its providers.
 NIC_AGENT = "NIC Switch agent"
 
 
@@ -29,8 +29,10 @@ def at_host(
     asked: Iterable[PortRequest],
     mappings: Mapping[str, list[str]],
 ) -> list[InstancePCIRequest]:
-    """The requests, those of ports with bandwidth for a function of the interface that gives it. ``mappings``: Placement's
-    choice."""
+    """The requests; those of ports with bandwidth ask for a function of the interface that provides it.
+
+    ``mappings``: Placement's choice.
+    """
     by_port = {request.port_id: request for request in asked}
     found = []
     for request in requests:
@@ -48,7 +50,7 @@ def for_attach(
     request: InstancePCIRequest,
     resource_request: Mapping[str, Any] | None,
 ) -> list[InstancePCIRequest]:
-    """The same for a port that is attached to a server: `causeway.parts.port_resources` has noted who gives its bandwidth."""
+    """The same for a port that is being attached. `causeway.parts.port_resources` has noted the provider of its bandwidth."""
     policed = port_devices.with_policy([request], affinity_of(instance.flavor, instance.image_meta))
     asked, allocation = request_of(vif.id, resource_request), vif.profile.get(ALLOCATION)
     if asked is None or allocation is None:
@@ -61,7 +63,7 @@ def for_attach(
 
 
 def _interface_of(services: ConductorServices, provider: str) -> str | None:
-    """The interface whose provider this is; None: it is a bridge or the like, which has no functions."""
+    """The interface of a provider; None for a bridge or the like, which has no functions."""
     found = services.placement.get_provider(provider)
     parts = found.name.split(":") if found is not None else []
     return parts[2] if len(parts) == 3 and parts[1] == NIC_AGENT else None

@@ -1,6 +1,6 @@
-"""Ports that ask Placement for resources, attached to and detached from servers that are there.
+"""Attaches and detaches ports that ask for resources.
 
-A server holds what its ports ask for together with what its flavor does; its ports' binding profiles say who gives it.
+The allocations of a server include the resources of its ports. The ports' binding profiles name the providers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from causeway.parts.services import ConductorServices
 from causeway.store.cell import hosts
 from causeway.store.database import Database
 
-# The classes of resources that only ports ask for begin so.
+# The beginning of resource classes that only ports ask for.
 OF_PORTS = "NET_"
 
 
 def claim(services: ConductorServices, database: Database, instance: Instance, vif: Vif, request: PortRequest) -> None:
-    """Has the server hold what a port asks for, on its own host, and notes it in the port's profile.
+    """Allocates a port's resources for the server on its host, and notes the provider in the port's profile.
 
     Raises BadRequest if there is not enough.
     """
@@ -48,7 +48,7 @@ def claim(services: ConductorServices, database: Database, instance: Instance, v
 
 
 def settle(services: ConductorServices, context: RequestContext, instance: Instance) -> None:
-    """After a port with an allocation is gone: the server holds what its other ports ask for, and no more."""
+    """Releases the resources of a detached port: the server keeps what its flavor and its other ports ask for."""
     ports = services.network.ports_of_server(context, instance.uuid)
     profiles = {port["id"]: port.get("binding:profile") or {} for port in ports}
     wanted: Allocations = {}

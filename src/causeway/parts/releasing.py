@@ -1,8 +1,8 @@
-"""Releases ports and volumes of servers: deletes what was made for the server, detaches what was there before.
+"""Releases ports and volumes of servers: deletes those that were made for the server, and detaches the others.
 
-The network service is asked which ports the server has: there may be one that no record names, because who made it died before
-they wrote it down, and one that the record names may be another server's by now. The volume service is asked only if the
-record of a volume is not complete.
+The network service is asked which ports the server has. There may be a port that no record names, because its maker died before
+it recorded it, and a recorded port may belong to another server by now. The volume service is asked only if the record of a
+volume is incomplete.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ LOG = logging.getLogger(__name__)
 def release(
     services: ConductorServices, context: RequestContext, instance: Instance, devices: list[BlockDevice]
 ) -> None:
-    """Releases everything that a server has which is deleted or was not built. May be repeated.
+    """Releases everything of a server that is being deleted or was not built. May be repeated.
 
-    A volume that its service refuses to delete stays; raises ServiceFailed for services that can't be asked now.
+    A volume that the service refuses to delete stays. Raises ServiceFailed if a service can't be reached.
     """
     known = {vif.id: vif for vif in instance.network_info}
     for port in services.network.ports_of_server(context, instance.uuid):
@@ -83,7 +83,7 @@ def _delete_volume(
     was_made = device.source_type != "volume"
     try:
         if not was_made and not services.volumes.acts_as_user(context):
-            # The service may delete every volume. The user who named this one may not.
+            # Our credentials may delete every volume, but the user who named this one may not.
             owner = services.volumes.show(context, volume_id).project_id
             if owner != instance.project_id:
                 LOG.warning("Volume %s was not deleted with its server: it is another project's", volume_id)
@@ -92,19 +92,19 @@ def _delete_volume(
     except errors.VolumeNotFound:
         return
     except (errors.ServiceRefused, errors.InvalidVolume) as failure:
-        # It may have snapshots, of an image of the server for example.
+        # The volume may have snapshots, for example of an image of the server.
         LOG.warning("Volume %s was not deleted with its server: %s", volume_id, failure.message)
 
 
 def _delete_unknown_volume(
     services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice
 ) -> None:
-    """Deletes the volume that was made for a device and not written down; the server never had it, so nobody misses it."""
+    """Deletes the unrecorded volume that was made for a device. The server never used it."""
     ours = admin_context(request_id=context.request_id)
     for volume in services.volumes.made_for(ours, instance.project_id, device.uuid):
         try:
             if volume.status in UNFINISHED:
-                # It can't be deleted before.
+                # The volume can't be deleted before.
                 with suppress(errors.InvalidVolume):
                     services.volumes.wait_available(ours, volume.id)
             services.volumes.delete(ours, volume.id)

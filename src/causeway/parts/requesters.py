@@ -1,7 +1,7 @@
-"""Who asked for work on a server: kept with the operation, so that whoever takes it over acts for the same user.
+"""The requester of an operation. It is stored with the operation, so that a conductor that takes it over acts for the same user.
 
-The user's token is kept encrypted, and only until the operation has ended. The key is made of what API and conductors share. It
-is another one for each server, so that no row's token is of use in another server's row.
+The user's token is stored encrypted, and only until the operation has ended. The key is derived from a secret that API and
+conductors share. It differs for each server, so that a token can't be used in another server's row.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from causeway.model.requesters import Requester
 
 LOG = logging.getLogger(__name__)
 
-# Whose secret makes the key if [conductor] credentials_key does not: API and conductors have both.
+# Groups whose secret is used for the key if [conductor] credentials_key is not set. API and conductors have both.
 SHARED_CREDENTIALS = ("service_user", "placement")
 SECRETS_OF_CREDENTIALS = ("password", "application_credential_secret")
 KEY_BYTES = 32
 
 
 def requester_of(conf: cfg.ConfigOpts, context: RequestContext, instance_uuid: str) -> Requester:
-    """Who asks for something to be done to a server, as it may be written down."""
+    """The requester in the form that may be stored."""
     cipher = _cipher(conf, instance_uuid)
     if cipher is None or not context.auth_token:
         return Requester(context.without_tokens())
@@ -34,9 +34,9 @@ def requester_of(conf: cfg.ConfigOpts, context: RequestContext, instance_uuid: s
 
 
 def context_of(conf: cfg.ConfigOpts, kept: Requester, instance_uuid: str) -> RequestContext | None:
-    """The context of the user's request, without a token if none was kept, or it can't be read with the present key.
+    """The context of the user's request, without a token if none was stored or the present key can't decrypt it.
 
-    None: an older version wrote it, and did not say who asked.
+    None if an older version wrote the operation, without its requester.
     """
     if kept.requester is None:
         return None
@@ -53,7 +53,7 @@ def _token(conf: cfg.ConfigOpts, kept: Requester, instance_uuid: str) -> str | N
         return cipher.decrypt(kept.sealed_token.encode()).decode()
     except InvalidToken:
         LOG.warning(
-            "The token of who asked for work on server %s can't be decrypted: the key is not the one that the API had."
+            "The token of the requester of an operation on server %s can't be decrypted: the API used another key."
             " See [conductor] credentials_key",
             instance_uuid,
         )
@@ -74,6 +74,6 @@ def _secret(conf: cfg.ConfigOpts) -> str:
     if key:
         return key
     sections = [conf[group].auth_section or group for group in SHARED_CREDENTIALS]
-    # Which of these options there are is said by the plug-in.
+    # The plug-in decides which of these options exist.
     found = (getattr(conf[section], name, None) for section in sections for name in SECRETS_OF_CREDENTIALS)
     return next((secret for secret in found if secret), "")

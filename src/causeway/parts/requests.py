@@ -1,6 +1,6 @@
-"""How an operation on a server is asked for, whichever it is.
+"""Requests operations on servers.
 
-What is written where, and when a request counts, is in `causeway.parts.acceptance`. Then a conductor is notified; if none can be
+`causeway.parts.acceptance` says what is written where, and when a request counts. Then a conductor is notified. If none can be
 reached, one finds the operation in the journal.
 """
 
@@ -36,7 +36,7 @@ class HasConductor(Protocol):
 
 
 class RequestServices(HasConductor, Protocol):
-    """What is needed to ask for an operation."""
+    """What is needed to request an operation."""
 
     @property
     def conf(self) -> cfg.ConfigOpts: ...
@@ -46,7 +46,7 @@ class RequestServices(HasConductor, Protocol):
 
 @dataclass
 class Requests:
-    """`RequestServices` for those who are not the API."""
+    """`RequestServices` for callers other than the API."""
 
     conf: cfg.ConfigOpts
     api: Database
@@ -55,26 +55,28 @@ class Requests:
 
 
 def enter(services: RequestServices, context: RequestContext, cell_uuid: str, request: acceptance.Request) -> None:
-    """Has a request accepted; raises what `acceptance.enter` does."""
+    """Enters a request, and notifies a conductor. Raises what `acceptance.enter` raises."""
     request.requester = requesters.requester_of(services.conf, context, request.operation.instance_uuid)
     try:
         acceptance.enter(services.api, services.cells, cell_uuid, request)
     except errors.CausewayError:
-        # A conductor that was to delete the server may have seen the operation that was never to be, and waits for its end.
+        # A conductor that deletes the server may have seen the refused operation, and may be waiting for its end.
         run_waiting(services, request.operation.instance_uuid)
         raise
 
 
 def notify_conductor(services: HasConductor, context: RequestContext, operation: Operation) -> None:
-    """Notifies a conductor. If none can be reached the operation is accepted all the same: they find it in the journal."""
+    """Notifies a conductor. If none can be reached, the operation stays accepted, and one finds it in the journal."""
     try:
         services.conductor.run_move(context, move_id=operation.id)
     except errors.ServiceFailed as failure:
-        LOG.warning("Operation %s waits to be found: %s %s", operation.id, failure.message, failure.details)
+        LOG.warning(
+            "Operation %s waits until a conductor finds it: %s %s", operation.id, failure.message, failure.details
+        )
 
 
 def context_of(operation: Operation) -> RequestContext:
-    """The request that asked for an operation, with the system's own credentials: the user's token may have expired."""
+    """The context of an operation's request, with the system's own credentials, since the user's token may have expired."""
     return RequestContext(
         request_id=operation.request_id,
         user_id=operation.user_id,
@@ -88,7 +90,7 @@ def context_of(operation: Operation) -> RequestContext:
 def run_waiting(services: HasConductor, instance_uuid: str, *, but: str | None = None) -> None:
     """Notifies a conductor of the server's operations that have no owner, ``but`` for one that it already knows.
 
-    If none can be reached they wait until they are found.
+    If none can be reached, the operations wait until one finds them.
     """
     for operation in journal.waiting(services.api, instance_uuid):
         if operation.id != but:
@@ -96,9 +98,9 @@ def run_waiting(services: HasConductor, instance_uuid: str, *, but: str | None =
 
 
 def of_deletion(cells: Cells, context: RequestContext, instance_uuid: str) -> RequestContext:
-    """The context with the request that asked for the server's deletion: its events belong to that action, whoever does it.
+    """The context with the id of the request that deletes the server, so that events belong to that action.
 
-    Without a user's token it is also the context of the user who asked; a token speaks for its own user only.
+    Without a user's token, the context also has the user who made that request. A token is valid only for its own user.
     """
     try:
         _cell, database = cells.of_server(instance_uuid)

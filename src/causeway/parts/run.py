@@ -1,4 +1,4 @@
-"""What the steps of every operation on a server see of it."""
+"""A running operation on a server, as its steps see it."""
 
 from __future__ import annotations
 
@@ -34,38 +34,38 @@ class ServerRun(sagas.Run[Operation, M], Generic[M]):
         asked_at: float,
     ) -> None:
         super().__init__(environment, context, saga, memory, asked_at=asked_at)
-        #: the same as ``services``, for what needs no lease
+        #: the same as ``services``, for use without a lease
         self.unguarded = services
         self._cache: dict[str, Any] = {}
         self._history_is_written = False
 
     @property
     def services(self) -> ConductorServices:
-        """What steps work with, for as long as this conductor owns the operation."""
+        """The services that steps use, as long as this conductor owns the operation."""
         self.check_lease()
         return self.unguarded
 
     @property
     def uuid(self) -> str:
-        """The server's."""
+        """The uuid of the server."""
         return self.saga.instance_uuid
 
     def token(self, step: str) -> MoveToken:
-        """Under whose orders a compute acts."""
+        """The token of an order to a compute."""
         return MoveToken(self.saga.id, self.saga.migration_uuid, self.saga.epoch, step)
 
     def refresh(self) -> None:
-        """Users may have changed the records since they were read."""
+        """Discards the records, since users may have changed them."""
         self._cache.clear()
 
     # the server's history
 
     def history(self, failure: errors.CausewayError | None = None) -> list[ActionEvent]:  # noqa: ARG002
-        """What the history of the server's action gets when the operation ends."""
+        """The events for the history of the server's action, when the operation ends."""
         return self.step_events()
 
     def step_events(self) -> list[ActionEvent]:
-        """The events that the steps made, as they stand in the history of an action."""
+        """The events of the steps, in the form of an action's history."""
         made = (event for step in self.steps for event in step.events or ())
         return [
             ActionEvent(
@@ -81,7 +81,7 @@ class ServerRun(sagas.Run[Operation, M], Generic[M]):
         ]
 
     def write_history(self, connection: sa.Connection, failure: errors.CausewayError | None = None) -> None:
-        """Puts the events into the history of the server's action, in a transaction of its cell. Written before: not again."""
+        """Writes the events into the history of the server's action, once, in a transaction of its cell."""
         add = actions.add_first_events_in if self.is_first and not self._history_is_written else actions.add_events_in
         self._history_is_written = True
         add(connection, self.uuid, self.context.request_id, self.history(failure))

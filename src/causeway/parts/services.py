@@ -1,4 +1,4 @@
-"""What a conductor works with."""
+"""The services of a conductor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from causeway.store.database import Database
 
 @dataclass
 class ConductorServices:
-    """The databases, queues and services that a super conductor reaches. It holds nothing of its own that matters."""
+    """The databases, queues and services that a super conductor reaches. It has no state that must outlive the process."""
 
     host: str
     conf: cfg.ConfigOpts
@@ -39,11 +39,11 @@ class ConductorServices:
     network: NetworkClient
     volumes: VolumeClient
     notifier: Notifier
-    #: who this is in the journal of moves
+    #: this conductor as an owner in the journal
     life: Life
-    # Set when the conductor stops: whoever waits, stops waiting.
+    # Set when the conductor stops; ends all waits.
     stopping: threading.Event = field(default_factory=threading.Event)
-    #: what transfers take goes by it
+    #: the clock of transfers
     clock: Clock = field(default_factory=Clock)
     _computes: dict[str, ComputeClient] = field(default_factory=dict)
     _by_cell: dict[str, ByCell] = field(default_factory=dict)
@@ -54,11 +54,11 @@ class ConductorServices:
 
     @property
     def conductor(self) -> ConductorClient:
-        """All conductors, this one among them."""
+        """All conductors, including this one."""
         return ConductorClient(self.transports.get(self.conf.transport_url))
 
     def computes(self, cell_uuid: str) -> ComputeClient:
-        """The computes of a cell, over its own queue."""
+        """The computes of a cell, over the cell's queue."""
         url = self.cells.mapping(cell_uuid).transport_url
         if url not in self._computes:
             self._computes[url] = ComputeClient(

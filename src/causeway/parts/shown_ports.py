@@ -1,7 +1,8 @@
-"""What users see of a server's ports, kept in its record and brought up to date when the network service changed it.
+"""The parts of a server's ports that users see. They are stored in its record, and updated when the network service changes
+them.
 
-Only what is shown is taken from there: addresses, floating IPs, the network's name, security groups. How a port is bound and
-plugged is up to the operation that binds it: a move may be about to undo what the service shows at this moment.
+Only these parts are updated: addresses, floating IPs, the network's name, security groups. The operation that binds a port
+decides how it is bound and plugged: a move may be about to undo what the service shows now.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ ATTEMPTS = 5
 
 
 def refresh(services: ConductorServices, uuid: str) -> None:
-    """Looks at the server's ports and writes down what changed. A server that is gone, or in no cell yet, is fine."""
+    """Reads the server's ports and records changes. Does nothing if the server was deleted, or is in no cell yet."""
     try:
         for _ in range(ATTEMPTS):
             if _refresh(services, uuid):
                 return
     except errors.ServerNotFound:
         return
-    LOG.info("The ports of server %s change too often: what is shown of them waits for the next change", uuid)
+    LOG.info("The ports of server %s change too often: they are updated with the next change", uuid)
 
 
 def _refresh(services: ConductorServices, uuid: str) -> bool:
-    """False if somebody else wrote of the ports while we looked: theirs may be newer than what we saw."""
+    """Returns False if the record was changed while the ports were read: it may be newer than what was read."""
     cell_uuid = mappings.get(services.api, uuid).cell_uuid
     if cell_uuid is None:
         return True
@@ -57,7 +58,7 @@ def _refresh(services: ConductorServices, uuid: str) -> bool:
 
 
 def _shown(recorded: list[Vif], seen: Iterable[Vif]) -> list[Vif]:
-    """The recorded ports with what was seen of them; one that was not seen stays as it is."""
+    """The recorded ports, updated with what was read. A port that was not read stays as it is."""
     by_id = {vif.id: vif for vif in seen}
     return [_as_seen(vif, by_id[vif.id]) if vif.id in by_id else vif for vif in recorded]
 
