@@ -26,7 +26,7 @@ def held_until(metadata: Mapping[str, str]) -> datetime | None:
         moment = datetime.fromisoformat(text.strip())
     except ValueError as unreadable:
         raise errors.BadRequest(
-            f'Its property {PROPERTY} says "{text}", which is not a date: set it to one like 2027-03-05 or'
+            f'Its property {PROPERTY} says "{text}", which is no date: set it to one like 2027-03-05 or'
             " 2027-03-05T18:00:00+01:00, or unset it."
         ) from unreadable
     return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)

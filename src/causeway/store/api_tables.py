@@ -1,4 +1,4 @@
-"""Schema of the API database: what belongs to the whole cloud."""
+"""Schema of the API database, which has the records of the whole cloud."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class HostMappings(ApiBase):
 class InstanceMappings(ApiBase):
     """The authority: where a server lives. ``cell_uuid`` is null until it was scheduled.
 
-    Lists of servers are made of it, see `causeway.store.mapped_pages`: the columns that are the server's own
-    (created_at, project_id, user_id) are as in its cell if ``deleted`` is not null.
+    Lists of servers are made of it, see `causeway.store.mapped_pages`. Its copies of the server's columns (created_at,
+    project_id, user_id) are as in the cell if ``deleted`` is not null.
     """
 
     __tablename__ = "instance_mappings"
@@ -54,8 +54,8 @@ class InstanceMappings(ApiBase):
     project_id: Mapped[str] = mapped_column(Name, index=True)
     user_id: Mapped[str] = mapped_column(Name)
     queued_for_delete: Mapped[bool] = mapped_column(default=False)
-    # Null: written by an older version, see `causeway.store.mapping_facts`. True only if the server's row is deleted,
-    # but it may lag.
+    # Null if an older version wrote the row, see `causeway.store.mapping_facts`. True only if the server's row is deleted, but
+    # it may be set later.
     deleted: Mapped[bool | None]
     created_at: Mapped[datetime]
 
@@ -68,7 +68,7 @@ class RequestSpecs(ApiBase):
 
 
 class BuildRequests(ApiBase):
-    """A server that has no cell yet, with all that is needed to build it."""
+    """A server that has no cell yet, with everything that is needed to build it."""
 
     __tablename__ = "build_requests"
 
@@ -78,7 +78,7 @@ class BuildRequests(ApiBase):
     instance: Mapped[dict[str, Any]]
     block_devices: Mapped[list[Any]]
     requested_networks: Mapped[list[Any]]
-    # Null: written by an older version. The user's token is sealed, see `causeway.parts.requesters`.
+    # Null if an older version wrote the row. The user's token is encrypted, see `causeway.parts.requesters`.
     requester: Mapped[dict[str, Any] | None] = mapped_column(sa.JSON)
     sealed_token: Mapped[str | None] = mapped_column(LongText)
 
@@ -165,7 +165,7 @@ class InstanceGroupMembers(ApiBase):
 
 
 class InstanceGroupClaims(ApiBase):
-    """Hosts that members of groups are about to take: see `causeway.store.api.group_claims`."""
+    """Claims of members of groups on hosts: see `causeway.store.api.group_claims`."""
 
     __tablename__ = "instance_group_claims"
 
@@ -250,17 +250,17 @@ class Moves(ApiBase):
     memory_version: Mapped[int | None]
     parked: Mapped[str | None] = mapped_column(Name)
     failing_since: Mapped[datetime | None]
-    # Who asked, and their token, encrypted (`causeway.parts.requesters`); gone when it has ended.
+    # The requester, and the requester's token, encrypted (`causeway.parts.requesters`). Null when the operation has ended.
     requester: Mapped[dict[str, Any] | None]
     sealed_token: Mapped[str | None] = mapped_column(LongText)
-    # Each step's do or undo with all its attempts, written before it acts, completed after. Null: an earlier release began the
-    # move, and they are rows of `MoveSteps`. ``step``: the name of the last one. ``hosts``: where they work, as "|one|another|".
+    # Each step's do or undo with all its attempts, written before it acts and completed afterwards. Null if an earlier release
+    # began the move: then they are rows of `MoveSteps`. ``step``: the name of the last one. ``hosts``: as "|one|another|".
     steps: Mapped[list[Any] | None]
     step: Mapped[str | None] = mapped_column(Bounded(64))
     hosts: Mapped[str | None] = mapped_column(LongText)
-    # Which attempt is under way, for `ReportedProgress`; null: none that bytes may be reported of.
+    # The attempt under way, for `ReportedProgress`; null if no bytes may be reported.
     at_hand: Mapped[str | None] = mapped_column(Bounded(64))
-    # Bytes that the steps sent which have ended.
+    # Bytes that the ended steps have sent.
     sent: Mapped[int | None] = mapped_column(sa.BigInteger)
 
 
@@ -282,7 +282,7 @@ class MoveSteps(ApiBase):
     # Of a step that transfers in rounds.
     round: Mapped[int | None]
     bytes_since: Mapped[datetime | None]
-    # The last one's, and that of the attempt which failed first.
+    # Of the last attempt that failed, and of the first.
     error: Mapped[dict[str, Any] | None]
     first_error: Mapped[dict[str, Any] | None]
     # Events of the server's action; written to its history when the move ends.
@@ -294,7 +294,7 @@ class MoveSteps(ApiBase):
 
 
 class ReportedProgress(ApiBase):
-    """How far the transfer of a move has come, as a host reported it last. It counts while ``at_hand`` is the move's."""
+    """The last reported progress of a move's transfer. It is valid while ``at_hand`` is equal to the move's."""
 
     __tablename__ = "move_progress"
 
@@ -305,7 +305,7 @@ class ReportedProgress(ApiBase):
 
 
 class HostCleanups(ApiBase):
-    """What dead hosts are to clean up when they are back: see `causeway.store.api.cleanups`."""
+    """Cleanups of dead hosts: see `causeway.store.api.cleanups`."""
 
     __tablename__ = "host_leftovers"
 
@@ -321,7 +321,7 @@ class HostCleanups(ApiBase):
 
 
 class Drains(ApiBase):
-    """A `causeway.model.drains.Drain`: what an administrator asks for, how it stands, and which conductor works on it."""
+    """A `causeway.model.drains.Drain`: its request, its state, and the conductor that works on it."""
 
     __tablename__ = "drains"
 
@@ -384,7 +384,7 @@ class ConsoleAuthTokens(ApiBase):
 
     __tablename__ = "console_auth_tokens"
 
-    # SHA-256, in hexadecimal: who reads the database opens no console.
+    # SHA-256, in hexadecimal, so that a reader of the database can't open a console.
     token_hash: Mapped[str] = mapped_column(Bounded(64), primary_key=True)
     console_type: Mapped[str] = mapped_column(Bounded(16))
     instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)

@@ -1,11 +1,11 @@
-"""Archiving and purging what is left of deleted servers.
+"""Archives and purges the rows of deleted servers.
 
-Deleting a server leaves its rows, marked. `archive` moves them to shadow tables, parents and children of a server in one
-transaction for each database: in the API database its migrations and the journal of its moves, in its cell the rest. What
-the API database knew of where it was goes. `purge` and `purge_moves` delete from the shadow tables.
+Deleting a server only marks its rows. `archive` moves them to shadow tables, all rows of a server in one transaction for each
+database: its migrations and moves in the API database, and the rest in its cell. It deletes the mapping. `purge` and
+`purge_moves` delete from the shadow tables.
 
-A copy that a move leaves is deleted for good and never comes here. Should one all the same: a server whose mapping names
-another cell keeps its mapping and its migrations. A server of which a move is not over yet waits for its end.
+A copy that a move leaves is deleted for good and is never archived. If one comes here all the same, a server whose mapping names
+another cell keeps its mapping and its migrations. A server with a move that has not ended is archived later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from causeway.store.shadow_tables import (
     archived_columns,
 )
 
-# Servers looked for at once.
+# Servers in one query.
 BATCH = 100
 INSTANCES = CellBase.metadata.tables["instances"]
 ACTIONS = CellBase.metadata.tables["instance_actions"]
@@ -44,7 +44,7 @@ def archive(
 ) -> Counter[str]:
     """Moves rows of servers that were deleted (earlier than ``before``), the oldest first; table -> rows moved.
 
-    Stops at ``max_rows``. A server is moved as a whole: one with more rows goes all the same if it is the first.
+    Stops at ``max_rows``. A server is moved as a whole; the first one is moved even if it has more rows.
     """
     moved: Counter[str] = Counter()
     for uuid, deleted_at in _deleted(database, before):
@@ -53,7 +53,7 @@ def archive(
             break
         if _moves(api, uuid):
             continue
-        # First what refers to the server: if this is cut short, it is found again by its rows in the cell.
+        # First what refers to the server. If this is interrupted, the rows in the cell still lead to it.
         moved += _archive_mapping(api, uuid, cell_uuid, deleted_at)
         _move(database, uuid)
         moved += rows
@@ -90,7 +90,7 @@ def _deleted(database: Database, before: datetime | None) -> list[tuple[str, dat
 
 
 def _moves(api: Database, uuid: str) -> bool:
-    """Whether a move of a server is not over yet."""
+    """Whether a server has a move that has not ended."""
     query = sa.select(MOVES.c.id).where(MOVES.c.instance_uuid == uuid, MOVES.c.state.not_in(ENDED)).limit(1)
     with api.read() as connection:
         return connection.execute(query).first() is not None
@@ -124,7 +124,7 @@ def _rows_of(database: Database, uuid: str) -> Counter[str]:
 
 
 def _archive_mapping(api: Database, uuid: str, cell_uuid: str, deleted_at: datetime) -> Counter[str]:
-    """Removes where a server was and archives its moves; table -> rows archived."""
+    """Deletes a server's mapping and archives its moves; table -> rows archived."""
     with api.write() as connection:
         gone = connection.execute(
             mappings.TABLE.delete().where(
@@ -160,7 +160,7 @@ def _move(database: Database, uuid: str) -> None:
 def _to_shadow(
     connection: sa.Connection, table: sa.Table, shadow: sa.Table, chosen: sa.ColumnElement[bool], marks: dict[str, Any]
 ) -> int:
-    """Moves rows, with ``marks`` in the columns that only the shadow table has; returns how many."""
+    """Moves rows, with ``marks`` in the columns that only the shadow table has. Returns their number."""
     values = [sa.literal(value, shadow.c[name].type) for name, value in marks.items()]
     columns = archived_columns(table)
     rows = sa.select(*values, *columns).where(chosen)
@@ -169,12 +169,12 @@ def _to_shadow(
 
 
 def purge(database: Database, *, before: datetime | None = None) -> Counter[str]:
-    """Deletes from the shadow tables what is of servers deleted earlier than ``before`` (None: everything)."""
+    """Deletes rows of servers deleted earlier than ``before`` (None: all rows) from the shadow tables."""
     instances = SHADOWS["instances"]
     query = sa.select(instances.c.uuid).where(_before(before))
     deleted: Counter[str] = Counter()
     with database.write() as connection:
-        # Of all tables `instances` comes last: the others are found by it.
+        # `instances` is the last table, because the rows of the others are found by it.
         for name in ARCHIVED:
             table = SHADOWS[name]
             chosen = table.c[OF_SERVER].in_(query) if name != "instances" else _before(before)

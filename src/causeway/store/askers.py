@@ -1,4 +1,4 @@
-"""Threads that put questions to cells: shared by all cells, but only so many ask one cell at a time."""
+"""Threads that ask cells. All cells share them, but only a limited number asks one cell at a time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# More than there can be questions at a time; threads are made when they are needed.
+# More threads than there can be questions at a time. They are made when they are needed.
 _THREADS = 10_000
 
 
 class Askers:
-    """What is more than a cell may be asked at a time waits for its turn, in order, and for that cell alone."""
+    """Questions above a cell's limit wait for their turn, in order, without delaying other cells."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="cells")
@@ -24,7 +24,7 @@ class Askers:
         self._waiting: defaultdict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = defaultdict(deque)
 
     def submit(self, cell: str, question: Callable[[], T], at_a_time: int) -> Future[T]:
-        """The answer, some time; cancelled before its turn comes, a question is not put."""
+        """Asks a question. Returns a future of the answer, which can be cancelled until the question's turn comes."""
         future: Future[T] = Future()
         with self._lock:
             self._waiting[cell].append((future, question))
@@ -52,11 +52,11 @@ class Askers:
                 future.set_exception(failure)
             else:
                 future.set_result(answer)
-            # Not kept until the next question.
+            # So that the answer is not kept until the next question.
             del future, question
 
     def close(self, *, wait: bool) -> None:
-        """What waits for its turn is cancelled; ``wait``: for what is being asked."""
+        """Cancels waiting questions. ``wait``: waits for those under way."""
         with self._lock:
             waiting = [future for questions in self._waiting.values() for future, _question in questions]
         for future in waiting:

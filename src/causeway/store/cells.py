@@ -1,10 +1,10 @@
 """Finds the database of a cell, and asks all cells at once.
 
-Cells come and go while services run: the mappings are read again when they are older than some seconds.
+Cells are added and deleted while services run, so the mappings are read again when they are some seconds old.
 
-A cell that is down must hold nobody up. Only so many questions are put to a cell at a time (`askers`), so one that hangs does
-not use up the threads and connections of the others. Who asked it waits ``timeout`` seconds at most; while that question still
-hangs, or just after one failed slowly, the cell counts as down at once, for everybody.
+A cell that is down must not delay others. Only a limited number of questions is sent to a cell at a time (`askers`), so that a
+cell that hangs does not use up the threads and connections of the others. A caller waits at most ``timeout`` seconds. While its
+question still hangs, or just after one failed slowly, the cell counts as down at once for all callers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SLOW_FAILURE, PAUSE_AFTER_SLOW_FAILURE = 2.0, 10.0
 
 @dataclass
 class Answers(Generic[T]):
-    """What the cells said: by cell uuid; ``down`` are those that failed or did not answer in time."""
+    """The answers by cell uuid. ``down``: the cells that failed or did not answer in time."""
 
     by_cell: dict[str, T]
     down: list[CellMapping]
@@ -63,7 +63,7 @@ class Cells:
     >>> hosts.list_services(cells.database(gen1.uuid))
     []
 
-    All cells are asked at once, and one that is down keeps nobody waiting for the others:
+    All cells are asked at once, and one that is down does not delay the answers of the others:
 
     >>> found = cells.ask_all(lambda cell, database: len(hosts.list_services(database)), cell0=False)
     >>> found.by_cell == {gen1.uuid: 0}, [cell.name for cell in found.down]
@@ -89,7 +89,7 @@ class Cells:
         self._mappings: dict[str, CellMapping] = {}
         self._read_at: float | None = None
         self._databases: dict[tuple[str, str], Database] = {}
-        # cell -> a question that it did not answer in time; when a slow failure may be repeated
+        # cell -> a question that it did not answer in time; cell -> when it may be asked again after a slow failure
         self._hanging: dict[str, Future[object]] = {}
         self._down_until: dict[str, float] = {}
 
@@ -100,7 +100,7 @@ class Cells:
         with self._lock:
             self._mappings = found
             known = {(cell.uuid, cell.database_connection) for cell in found.values()}
-            # Of cells that were deleted, or are elsewhere now. Whoever still uses one of them returns its connections.
+            # Databases of cells that were deleted, or have another URL now. Their users still return their connections.
             gone = [self._databases.pop(key) for key in self._databases.keys() - known]
         for database in gone:
             database.close()
@@ -127,7 +127,7 @@ class Cells:
             raise errors.NotFound(f"Cell {cell_uuid} could not be found.") from None
 
     def database(self, cell_uuid: str) -> Database:
-        """The database of a cell; raises NotFound if there is no such cell, DatabaseFailed if it hangs."""
+        """The database of a cell. Raises NotFound if there is no such cell, DatabaseFailed if it hangs."""
         cell = self.mapping(cell_uuid)
         if self.is_down(cell_uuid):
             raise errors.DatabaseFailed(
@@ -146,18 +146,18 @@ class Cells:
             return self._databases[key]
 
     def of_server(self, uuid: str) -> tuple[CellMapping, Database]:
-        """The cell that a server lives in; raises ServerNotFound, also while it has no cell yet."""
+        """The cell that a server lives in. Raises ServerNotFound, also while it has no cell yet."""
         mapping = mappings.get(self.api, uuid)
         if mapping.cell_uuid is None:
             raise errors.ServerNotFound(uuid)
         return self.mapping(mapping.cell_uuid), self.database(mapping.cell_uuid)
 
     def ask_all(self, question: Callable[[CellMapping, Database], T], *, cell0: bool = True) -> Answers[T]:
-        """Puts a question to every cell at once; one that is down does not hold up the others' answers."""
+        """Asks every cell at once. A cell that is down does not delay the others' answers."""
         return self._ask(self.mappings(cell0=cell0), question)
 
     def ask(self, cell_uuids: Iterable[str], question: Callable[[CellMapping, Database], T]) -> Answers[T]:
-        """The same, to some cells only. Raises NotFound if one of them is none."""
+        """Asks some cells at once. Raises NotFound for an unknown cell."""
         return self._ask([self.mapping(uuid) for uuid in cell_uuids], question)
 
     def _ask(self, targets: list[CellMapping], question: Callable[[CellMapping, Database], T]) -> Answers[T]:
@@ -208,7 +208,7 @@ class Cells:
 
     @property
     def any_down(self) -> bool:
-        """Whether some cell did not answer just now."""
+        """Whether any cell did not answer just now."""
         return bool(self._hanging or self._down_until)
 
     def is_down(self, cell_uuid: str) -> bool:
@@ -226,7 +226,7 @@ class Cells:
             return False
 
     def close(self) -> None:
-        """Questions that hang are not waited for."""
+        """Closes everything, without waiting for questions that hang."""
         with self._lock:
             is_hanging = any(not one.done() for one in self._hanging.values())
         self._askers.close(wait=not is_hanging)

@@ -1,7 +1,7 @@
-"""The database's time: the one clock that all who share a database see alike.
+"""The database's time: the one clock that all its users share.
 
-Whether a lease is over must not depend on whose clock is asked. So leases are written and compared inside the database,
-with `utc_now`; no host's time goes into it.
+Whether a lease has expired must not depend on a host's clock. So leases are written and compared inside the database, with
+`utc_now`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from causeway.store.database import Database
 
 
 class utc_now(FunctionElement[datetime]):
-    """Now, in UTC without a zone and with fractions of a second; or so many seconds from now: ``utc_now(-2.5)``."""
+    """SQL for now, in UTC without a zone, with fractions of a second; with an argument, seconds from now: ``utc_now(-2.5)``."""
 
     name = "utc_now"
     type = Time
@@ -42,7 +42,7 @@ def _sqlite(element: utc_now, compiler: SQLCompiler, **kw: Any) -> str:
 
 @compiles(utc_now, "postgresql")
 def _postgresql(element: utc_now, compiler: SQLCompiler, **kw: Any) -> str:
-    # Not now(): that is when the transaction began.
+    # Not now(), which is the beginning of the transaction.
     after = compiler.process(element.clauses, **kw)
     return f"((clock_timestamp() AT TIME ZONE 'UTC') + make_interval(secs => {after}))"
 
@@ -53,6 +53,6 @@ def _mysql(element: utc_now, compiler: SQLCompiler, **kw: Any) -> str:
 
 
 def read(database: Database) -> datetime:
-    """What time it is for a database, in UTC without a zone."""
+    """The time of a database, in UTC without a zone."""
     with database.read() as connection:
         return connection.execute(sa.select(utc_now())).scalar_one()

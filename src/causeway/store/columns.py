@@ -1,4 +1,4 @@
-"""Column types that both schemas use, and conversion between rows and dataclasses."""
+"""Column types of both schemas, and the conversion between rows and dataclasses."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sqlalchemy.ext.compiler import compiles
 
 T = TypeVar("T")
 
-# MariaDB keeps whole seconds unless the type says otherwise; paging and history need more.
+# With fractions of a second, which MariaDB stores only with this type. Paging and history need them.
 Time = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 
 
 class Bounded(sa.String):
-    """Text of a limited length, on every database: SQLite keeps any length, and would hide what fails on the others."""
+    """Text of a limited length on every database. SQLite stores any length, and would hide errors of the others."""
 
     def bind_processor(self, dialect: sa.Dialect) -> Callable[[Any], Any] | None:
         return self._check if dialect.name == "sqlite" else super().bind_processor(dialect)
@@ -33,12 +33,12 @@ class Bounded(sa.String):
         return value
 
     def coerce_compared_value(self, op: Any, value: Any) -> sa.types.TypeEngine[Any]:  # noqa: ARG002
-        """What is compared with a column may be longer than it: it is in no row."""
+        """Allows comparing the column with a longer text, which no row has."""
         return sa.String()
 
 
 def fitting(text: str | None, column: sa.Column[Any]) -> str | None:
-    """The beginning of a text that nobody has checked, as much as the column takes. What programs say may have any length."""
+    """Truncates an unchecked text to the column's length. Texts of other programs may have any length."""
     return text if text is None else text[: column.type.length]  # type: ignore[attr-defined]
 
 
@@ -48,7 +48,7 @@ LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
 
 
 class TextOfJson(sa.ColumnElement[str]):
-    """What a JSON object in ``column`` has under ``key``, for columns that the database computes."""
+    """The value under ``key`` of a JSON object in ``column``, for columns that the database computes."""
 
     inherit_cache = False
 
@@ -72,16 +72,16 @@ def _in_mariadb(element: TextOfJson, _compiler: sa.Compiled, **_options: Any) ->
 
 
 def keep_all_of_unicode(metadata: sa.MetaData) -> None:
-    """Has MariaDB keep every character, whatever its databases were made with."""
+    """Makes MariaDB store every character, whatever character set its databases have."""
     for table in metadata.tables.values():
         for dialect in ("mysql", "mariadb"):
             table.dialect_kwargs[f"{dialect}_charset"] = "utf8mb4"
 
 
 class RowMapper(Generic[T]):
-    """Maps a dataclass to the columns of the same names; what is no scalar is kept as JSON.
+    """Maps a dataclass to the columns of the same names. Fields that are not scalars are stored as JSON.
 
-    ``without``: fields that are left alone: neither read nor written, so they have their defaults.
+    ``without``: fields that are neither read nor written, so they have their defaults.
     """
 
     def __init__(self, model: type[T], table: sa.Table, *, without: frozenset[str] = frozenset()) -> None:
@@ -95,7 +95,7 @@ class RowMapper(Generic[T]):
         self._hints = hints
 
     def to_value(self, name: str, value: Any) -> Any:
-        """A field's value as its column takes it."""
+        """Converts a field's value for its column."""
         if name in self._json:
             return None if value is None else msgspec.to_builtins(value)
         if isinstance(value, Enum):
@@ -103,11 +103,11 @@ class RowMapper(Generic[T]):
         return value
 
     def to_row(self, thing: T, *, without: frozenset[str] = frozenset({"id"})) -> dict[str, Any]:
-        """The values of a new row. ``id`` is left to the database."""
+        """The values of a new row. The database sets ``id``."""
         return {name: self.to_value(name, getattr(thing, name)) for name in self.fields if name not in without}
 
     def changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of an update; an unknown field is a programming error."""
+        """The values of an update. Raises KeyError for an unknown field."""
         unknown = set(changes) - set(self.fields)
         if unknown:
             raise KeyError(f"{self.model.__name__} has no stored field {', '.join(sorted(unknown))}")
@@ -119,7 +119,7 @@ class RowMapper(Generic[T]):
         return {name: new for name, old, new in values if old != new}
 
     def from_row(self, row: sa.Row[Any] | sa.RowMapping, **more: Any) -> T:
-        """The dataclass of a row; ``more`` gives the fields that are kept elsewhere."""
+        """The dataclass of a row. ``more``: the fields that are stored elsewhere."""
         mapping = row if isinstance(row, sa.RowMapping) else row._mapping
         values = {name: mapping[column] for name, column in zip(self.fields, self.columns, strict=True)}
         values.update(more)

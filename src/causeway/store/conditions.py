@@ -1,7 +1,7 @@
-"""Conditions of a list of servers: each as SQL where there is a column for it, and as a predicate over what was read of one.
+"""Conditions of a list of servers: each as SQL, if there is a column for it, and as a predicate over a server that was read.
 
-Both forms say the same. Servers that have no row yet (build requests), or whose row was read by its uuid because the server
-was moving, are judged by the predicate; rows of cells by the SQL, and by the predicate where there is no SQL.
+Both forms are equivalent. The predicate applies to servers that have no row yet (build requests), and to rows that were read by
+uuid because the server was moving. The SQL applies to rows of cells, and the predicate if there is no SQL.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _OneColumn:
 
 @dataclass(frozen=True)
 class OneOf(_OneColumn):
-    """A column has one of some values (None: is not set)."""
+    """A column has one of some values (None: it is not set)."""
 
     values: tuple[Any, ...]
 
@@ -66,7 +66,7 @@ class OneOf(_OneColumn):
 
 @dataclass(frozen=True)
 class Between(_OneColumn):
-    """A column has a time of a span, its ends included."""
+    """A column has a time from ``first`` to ``last``, inclusive."""
 
     first: datetime
     last: datetime
@@ -83,7 +83,7 @@ class Between(_OneColumn):
 class Matches(_OneColumn):
     """A column matches a regular expression somewhere, as the field's ``name`` filter does.
 
-    Databases are only given what none of them takes long for.
+    Databases only get expressions that none of them needs long for.
     """
 
     pattern: str
@@ -172,7 +172,7 @@ class HasStatus:
 
 @dataclass(frozen=True)
 class HasTags:
-    """``all_of``: every tag is there, else at least one; ``negated`` turns that round."""
+    """``all_of``: the server has every tag, else at least one of them. ``negated``: the opposite."""
 
     tags: tuple[str, ...]
     all_of: bool
@@ -194,7 +194,7 @@ class HasTags:
 
 @dataclass(frozen=True)
 class Predicate:
-    """What no column has, such as addresses."""
+    """A condition that no column has, such as an address."""
 
     test: Callable[[Listed], bool]
     columns: frozenset[str]

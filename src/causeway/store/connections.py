@@ -1,4 +1,4 @@
-"""How many connections a process has to the databases of all cells together, however many cells there are."""
+"""Limits the connections of a process to the databases of all cells together, however many cells there are."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import ConnectionPoolEntry, Pool
 
-# What one process has at most, unless it is configured: one to each of a hundred cells, and cell0, stays open.
+# The default limit of a process: a connection to each of a hundred cells, and cell0, can stay open.
 MOST = 128
-# Seconds after which a connection that nobody uses is closed.
+# Seconds after which an unused connection is closed.
 IDLE_SECONDS = 60.0
 
 
@@ -27,8 +27,8 @@ class _Idle:
 class ConnectionBudget:
     """``most`` connections to databases of cells are open at a time, half of them to one database at most.
 
-    So a database that does not answer leaves the others their half. When as many are open, who needs another one closes the
-    one that is idle for longest, whichever database it is to; if none is idle he waits.
+    So a database that does not answer leaves half of them to the others. When the limit is reached, a caller that needs another
+    one closes the connection that has been idle for longest, to any database. If none is idle, it waits.
     """
 
     def __init__(self, most: int = MOST, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,17 +36,17 @@ class ConnectionBudget:
         self.most_of_one = max(1, most // 2)
         self._clock = clock
         self._changed = threading.Condition()
-        # That which was returned last is at the end.
+        # The connection that was returned last is at the end.
         self._idle: list[_Idle] = []
         self._open: dict[BudgetPool, int] = {}
 
     @property
     def open(self) -> int:
-        """How many are open, or are being opened."""
+        """The number of connections that are open or being opened."""
         return sum(list(self._open.values()))
 
     def take(self, pool: BudgetPool, timeout: float) -> ConnectionPoolEntry:
-        """A connection that was idle, or a new one; raises SQLAlchemy's TimeoutError if there is none in time."""
+        """An idle connection, or a new one. Raises SQLAlchemy's TimeoutError if there is none in time."""
         closed = None
         with self._changed:
             if not self._changed.wait_for(lambda: self._can_have_one(pool), timeout):
@@ -81,12 +81,12 @@ class ConnectionBudget:
             self._changed.notify_all()
 
     def close_unused(self) -> None:
-        """Closes what nobody used for `IDLE_SECONDS`."""
+        """Closes connections that were not used for `IDLE_SECONDS`."""
         before = self._clock() - IDLE_SECONDS
         self._close(lambda one: one.since < before)
 
     def close_all_of(self, pool: BudgetPool) -> None:
-        """Closes what is idle of one database."""
+        """Closes the idle connections of one database."""
         self._close(lambda one: one.pool is pool)
 
     def _close(self, condition: Callable[[_Idle], bool]) -> None:
@@ -131,7 +131,7 @@ class BudgetPool(Pool):
         return f"{self._budget.open} of {self._budget.most} connections to cells are open"
 
     def dispose(self) -> None:
-        """Connections that are in use now are closed when they are returned."""
+        """Closes all connections; those in use when they are returned."""
         self.is_closed = True
         self._budget.close_all_of(self)
 

@@ -21,19 +21,19 @@ from causeway.store.patterns import sqlite_regexp
 
 T = TypeVar("T")
 
-# Of one condition in a statement.
+# The most values of one condition in a statement.
 _MOST_VALUES = 500
-# Seconds a writer waits for another one (SQLite) or for a connection of the pool.
+# Seconds for which a writer waits for another one (SQLite) or for a connection of the pool.
 LOCK_TIMEOUT = 30
-# Seconds until a server must have taken a connection, and until it must have answered a statement.
+# Seconds within which a server must accept a connection, and within which it must answer a statement.
 CONNECT_TIMEOUT, ANSWER_TIMEOUT = 10, 60
-# Seconds after which a connection is asked whether it is alive before it is used again. Asking each time, as SQLAlchemy can,
-# doubles what a statement costs; a server is not restarted in less than this.
+# Seconds after which an unused connection is pinged before its next use. Pinging each time, as SQLAlchemy can, doubles the cost
+# of a statement; a server does not restart in less time than this.
 PING_AFTER = 1.0
-# What begins a transaction where connections are in autocommit mode, so that a read costs its statement and nothing else. A
-# deferred transaction of SQLite that turns into a writing one fails at once if another writer was quicker.
+# The statement that begins a transaction. Connections are in autocommit mode, so that a read costs only its statement. A deferred
+# transaction of SQLite that begins to write fails at once if another writer was quicker.
 _BEGIN = {"sqlite": "BEGIN IMMEDIATE", "mysql": "BEGIN", "mariadb": "BEGIN"}
-# What a driver says; that no connection was free in time; that the connection broke before this statement.
+# An error of the driver; no connection was free in time; the connection broke before this statement.
 _FAILURES = (sa.exc.DBAPIError, sa.exc.TimeoutError, sa.exc.PendingRollbackError)
 _RETURNED = "returned"
 
@@ -80,9 +80,9 @@ class Database:
     ...     _ = connection.exec_driver_sql("INSERT INTO notes VALUES ('kept')")
     >>> with database.write() as connection:
     ...     _ = connection.exec_driver_sql("INSERT INTO notes VALUES ('rolled back')")
-    ...     raise ValueError("what is written in a block that raises is gone")
+    ...     raise ValueError("the writes of a block that raises are rolled back")
     Traceback (most recent call last):
-    ValueError: what is written in a block that raises is gone
+    ValueError: the writes of a block that raises are rolled back
     >>> with database.read() as connection:
     ...     connection.exec_driver_sql("SELECT text FROM notes").scalars().all()
     ['kept']
@@ -105,10 +105,10 @@ class Database:
         synchronous: bool = True,
         budget: ConnectionBudget | None = None,
     ) -> None:
-        """``answer_timeout``: seconds after which a server that does not answer has failed; None: never.
+        """``answer_timeout``: seconds after which a server that does not answer has failed; None for never.
 
-        ``budget``: connections are out of this one; None: as many as this database alone may have.
-        ``synchronous``: what was committed to SQLite outlives a power cut. Database servers have settings of their own.
+        ``budget``: limits the connections; None for the limit of a single database. ``synchronous``: commits to SQLite survive a
+        power cut. Database servers have their own settings.
         """
         self.name = name
         self.synchronous = synchronous
@@ -124,8 +124,8 @@ class Database:
             options["connect_args"] = _timeouts(self.url.get_backend_name(), answer_timeout)
             # MariaDB's driver reports a dead connection in ways of its own, before the first statement.
             options["pool_pre_ping"] = self.url.get_backend_name() != "postgresql"
-            # MariaDB's own level locks the gaps where rows might be: servers that are copied into a cell at once would
-            # be in deadlock. PostgreSQL has this one anyway.
+            # MariaDB's default level locks gaps between rows: servers that are copied into a cell at the same time would
+            # deadlock. In PostgreSQL this level is the default.
             options["isolation_level"] = "READ COMMITTED"
         if budget is None:
             options["pool_size"], options["max_overflow"] = 10, 90 if self.is_sqlite else 50
@@ -138,10 +138,10 @@ class Database:
         if options.get("pool_pre_ping") is False:
             event.listen(self.engine, "checkin", _note_return)
             event.listen(self.engine, "checkout", self._ping_if_idle)
-        # Not of connections: SQLAlchemy would prepare the events of each connection anew, a tenth of all that a statement takes.
+        # Not events of connections: SQLAlchemy would prepare these anew for each connection, a tenth of a statement's time.
         for kind in ("do_execute", "do_executemany", "do_execute_no_params"):
             event.listen(self.engine, kind, self._count)
-        # The same connections; PostgreSQL's driver switches the mode by itself, the server hears nothing of it.
+        # The same connections. PostgreSQL's driver switches the mode by itself, without the server.
         self._reader = self.engine
         if self._begin is None:
             self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -155,7 +155,7 @@ class Database:
             statements.add(self.name, statement)
 
     def _ping_if_idle(self, connection: Any, record: Any, _proxy: Any) -> None:
-        """A connection that nobody used for a while may be dead: the server was restarted, a firewall discarded it."""
+        """Pings a connection that was not used for a while: the server may have restarted, or a firewall may have closed it."""
         returned = record.info.get(_RETURNED)
         if returned is None or time.monotonic() - returned < PING_AFTER:
             return
@@ -175,8 +175,8 @@ class Database:
         cursor = connection.cursor()
         pragmas = {
             "journal_mode": "WAL",
-            # NORMAL never damages the file either, but a power cut undoes what was committed last: a pivot, perhaps,
-            # whose source is deleted already.
+            # NORMAL never damages the file either, but a power cut may undo the last commits: for example a pivot whose
+            # source is deleted already.
             "synchronous": "FULL" if self.synchronous else "NORMAL",
             "foreign_keys": "ON",
             "busy_timeout": LOCK_TIMEOUT * 1000,
@@ -192,7 +192,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """A connection for statements that only read; each sees the latest committed state."""
+        """A connection for statements that only read. Each sees the latest committed state."""
         try:
             with self._reader.connect() as connection:
                 yield connection
@@ -201,7 +201,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
-        """One transaction: committed when the block is left, rolled back when it raises."""
+        """One transaction: it is committed at the end of the block, and rolled back if the block raises."""
         try:
             with self.engine.begin() as connection:
                 self._begin_in(connection)
@@ -215,7 +215,7 @@ class Database:
         if not self.is_sqlite:
             connection.exec_driver_sql(self._begin)
             return
-        # Without what SQLAlchemy makes for each statement: that takes four times as long as this one.
+        # Directly, because SQLAlchemy's preparation of a statement takes four times as long as this statement.
         driver: Any = connection.connection.driver_connection
         try:
             driver.execute(self._begin)
@@ -236,14 +236,14 @@ class Database:
 
 
 def _timeouts(backend: str, answer: int | None) -> dict[str, Any]:
-    """Options for the driver, so that no caller waits for ever for a server that is gone."""
+    """Options for the driver, so that no caller waits for ever for a server that does not answer."""
     if backend == "postgresql":
         timeouts: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT}
         if answer is not None:
             timeouts |= {"tcp_user_timeout": answer * 1000, "options": f"-c statement_timeout={answer * 1000}"}
         return timeouts
     if backend in ("mysql", "mariadb"):
-        # What is longer would be cut off without a word: a server's tags, all in one value.
+        # Otherwise longer values would be truncated silently: all tags of a server are one value.
         whole = {"init_command": "SET SESSION group_concat_max_len = 1048576"}
         limits = {"read_timeout": answer, "write_timeout": answer} if answer is not None else {}
         return {"connect_timeout": CONNECT_TIMEOUT} | whole | limits

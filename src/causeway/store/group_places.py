@@ -13,7 +13,7 @@ from causeway.store.database import Database, parts
 
 @dataclass
 class Places:
-    """server -> the hosts that it takes room on, its own first; two while it is being moved.
+    """server -> the hosts on which it counts, its own first; two while it is being moved.
 
     ``unknown``: servers whose cells do not answer.
     """
@@ -22,7 +22,7 @@ class Places:
     unknown: set[str] = field(default_factory=set)
 
     def by_host(self) -> dict[str, set[str]]:
-        """host -> the servers that take room there."""
+        """host -> the servers that count there."""
         found: dict[str, set[str]] = {}
         for uuid, places in self.hosts.items():
             for host in places:
@@ -31,7 +31,7 @@ class Places:
 
 
 def look_up(cells: Cells, uuids: set[str]) -> Places:
-    """Asks all cells at once; copies that a move hides do not count, the record that is shown names both hosts."""
+    """Asks all cells at once. Hidden copies do not count, because the visible record names both hosts."""
     if not uuids:
         return Places()
 

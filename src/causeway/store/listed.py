@@ -1,7 +1,7 @@
-"""A server as lists and shows read it: what its row has, the JSON in it still as text.
+"""A server as it is read to be listed or shown: its row, with JSON still as text.
 
-Whoever shows a server needs little of what is in its JSON, or all of it as it is: making the model's objects of it first took
-longer than everything else. `Listed.instance` makes them for callers that need them.
+To show a server, little of its JSON is needed, or all of it unchanged. Making the model's objects from it took longer than
+everything else. `Listed.instance` makes them for callers that need them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ShownIp(msgspec.Struct):
 
 
 class ShownVif(msgspec.Struct):
-    """What is shown and looked for of a `causeway.model.network.Vif`."""
+    """The parts of a `causeway.model.network.Vif` that are shown and searched."""
 
     address: str
     network_label: str = ""
@@ -49,9 +49,9 @@ class AttachedVolume:
 
 @dataclass
 class Listed:
-    """A server with the cell whose row it is (None: a build request).
+    """A server with the cell of its row (None: a build request).
 
-    ``values``: of the columns that were asked for. ``group``: the server group that it is in, if that was asked for.
+    ``values``: of the requested columns. ``group``: its server group, if requested.
     """
 
     values: dict[str, Any]
@@ -64,14 +64,14 @@ class Listed:
     def of(
         cls, instance: Instance, cell_uuid: str | None, volumes: list[AttachedVolume], *, group: str | None = None
     ) -> Listed:
-        """As if it had been read from this instance's row."""
+        """Makes a `Listed` as if it had been read from this instance's row."""
         values = instances.row_of(instance)
         values |= {name: msgspec.json.encode(values[name]).decode() for name in JSON_COLUMNS & values.keys()}
         return cls(values, cell_uuid, list(instance.tags), volumes, group)
 
     @cached_property
     def instance(self) -> Instance:
-        """The server as the model has it, made when somebody asks; what is changed in it is not in ``values``."""
+        """The server as an object of the model, made at the first use. Changes to it do not change ``values``."""
         texts = {name: _decode(text) for name, text in self.values.items() if name in JSON_COLUMNS and text is not None}
         return msgspec.convert(self.values | texts | {"tags": list(self.tags)}, Instance)
 

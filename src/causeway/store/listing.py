@@ -1,33 +1,33 @@
 """Lists the servers of all cells, merged, sorted and paged; each server exactly once, also while it moves.
 
-During a move from cell to cell a server has two rows, for a moment after a confirm or revert again one, and the rows of
-different cells can't be read at one instant. What makes a list right is the order of reading:
+During a move between cells a server has two rows, and after its confirm or revert one again. The rows of different cells can't
+be read at one instant. The order of reading makes the list right:
 
-1. *build requests* (servers without a cell). A server's row is in its cell before its build request goes, so whoever is not
-   among the build requests any more has a row when step 2 begins.
-2. *all cells at once*, hidden copies included: the ``hidden`` flag is derived from the mapping and may lag.
-3. *the mappings* of all servers seen, and of all servers that have a move that runs now or ended after step 1 began
-   (one statement). A server is listed with the row of the cell that its mapping names, and with no other.
+1. *Build requests* (servers without a cell). A server's row is in its cell before its build request is deleted. So a server
+   that has no build request any more has a row when step 2 begins.
+2. *All cells at once*, including hidden copies: the ``hidden`` flag follows from the mapping, but may be set later.
+3. *The mappings* of all servers seen, and of all servers with a move that is running or ended after step 1 began (one
+   statement). A server is listed only with the row of the cell that its mapping names.
 
-Why that gives each server exactly once. A mapping changes only within a move (its pivot) or when a server gets its first
-cell. Take a server that is there and fits the conditions all the time.
+This lists each server exactly once, for these reasons. A mapping changes only in a move (at its pivot), or when a server gets
+its first cell. Take a server that exists and fits the conditions all the time.
 
-- Its mapping did not change between 1 and 3. Then the mapped cell had its row all the time, step 2 saw it there, and rows in
-  other cells (the copies of a move) are thrown away: listed once.
-- Its mapping did change: then it has a move that ended after 1 began or runs still, and step 3 names it - even if step 2 saw
-  it nowhere, because it was read in its new cell before the copy was written and in its old cell after the hard delete. It
-  also is in doubt if it was seen, but not in the mapped cell. Servers in doubt are read again by uuid in the mapped cell, and
-  after that their mapping is read again. If the mapping is the same before and after, the row is the right one; otherwise
-  again, a few times at most.
+- If its mapping did not change between 1 and 3, the mapped cell had its row all the time, and step 2 saw it there. Rows in other
+  cells (the copies of a move) are discarded. So it is listed once.
+- If its mapping changed, it has a move that is running or ended after 1 began, and step 3 names it. This holds even if step 2
+  did not see it at all, because it read the new cell before the copy was written and the old cell after the hard delete. Such a
+  server is in doubt, and so is one that was seen only outside of the mapped cell. Servers in doubt are read again by uuid in
+  the mapped cell, and then their mapping is read again. If the mapping is the same before and after, the row is right.
+  Otherwise this is repeated, a few times at most.
 
-A server in doubt whose mapping is gone was deleted: it is skipped. One that is mapped to a cell without its row (its build is
-being handed over at this moment) is listed with what was seen before. A deleted row in the mapped cell is judged by the
-conditions like any other.
+A server in doubt without a mapping was deleted, and is skipped. A server that is mapped to a cell without its row (its build is
+just being placed) is listed with what was seen before. A deleted row in the mapped cell is tested by the conditions like any
+other.
 
-Order and pages. Rows are ordered by the sort keys and, last, the uuid; row ids differ from cell to cell and are no part of
-it. A page begins after the key of its marker. The cells' rows are merged from small batches (`causeway.store.streams`): what is
-not behind the end of the batch that ends first, the *frontier*, is used; a further round begins there. That step 2 takes several
-reads of a cell then changes nothing of the above: all of them lie between 1 and 3.
+Order and pages: rows are ordered by the sort keys and, last, the uuid, but not by row ids, which differ between cells. A page
+begins after the key of its marker. The cells' rows are merged from small batches (`causeway.store.streams`). Rows up to the
+*frontier*, the end of the batch that ends first, are used; the next round begins there. So step 2 may read a cell several
+times. This changes nothing above, since all of these reads are between 1 and 3.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from causeway.store.streams import SLACK, Batch, Streams
 
 
 def list_servers(cells: Cells, query: ServerQuery) -> Page:
-    """One page of servers; raises BadRequest if the marker is unknown."""
+    """One page of servers. Raises BadRequest if the marker is unknown."""
     if query.limit == 0:
         return Page([], False, [])
     return mapped_pages.read(cells, query) or _of_all_cells(cells, query)
@@ -137,7 +137,7 @@ def _key_of_marker(cells: Cells, query: ServerQuery, requests: list[Listed]) -> 
     marker = str(query.marker)
     mapped = mappings.cells_of(cells.api, [marker])
     if mapped.get(marker) is None:
-        # A build request that does not fit the conditions can mark a page all the same.
+        # A build request that does not fit the conditions can be the marker of a page all the same.
         request = build_requests.find(cells.api, marker)
         if request is not None and query.project_id in (None, request.project_id):
             return key_of(query, of_request(request))
@@ -155,7 +155,7 @@ def _key_of_marker(cells: Cells, query: ServerQuery, requests: list[Listed]) -> 
 def _mapped(
     api: Database, uuids: Iterable[str], project_id: str | None, started: datetime
 ) -> tuple[dict[str, str | None], set[str]]:
-    """The cells of servers, and which servers may have changed cells since ``started``; those are in the first, too."""
+    """The cells of servers, and the servers that may have changed cells since ``started``, which are in the first too."""
     table = mappings.TABLE
     seen = sa.select(table.c.instance_uuid, table.c.cell_uuid, sa.literal(0).label("moving")).where(
         table.c.instance_uuid.in_(list(uuids))
@@ -183,7 +183,7 @@ def _settle(
     frontier: Key | None,
     down: set[str],
 ) -> list[Listed]:
-    """The rows that count, in order: of each server the one of the cell that its mapping names."""
+    """The valid rows, in order: of each server, the one of the cell that its mapping names."""
     seen: dict[str, dict[str | None, Listed]] = {}
     for row in rows:
         seen.setdefault(row.uuid, {})[row.cell_uuid] = row
@@ -219,10 +219,10 @@ def get_server(
     volumes: bool = False,
     group: bool = False,
 ) -> Listed:
-    """A server in the cell that its mapping names, or its build request; ``columns`` None: all of them.
+    """A server from the cell that its mapping names, or its build request. ``columns`` None: all columns.
 
-    A server that changes its cell between the reading of the mapping and of the row is looked up again. Raises
-    ServerNotFound, and DatabaseFailed if its cell is down.
+    If the server changes its cell between reading the mapping and the row, looks it up again. Raises ServerNotFound, and
+    DatabaseFailed if its cell is down.
     """
     query = ServerQuery(None, 1, columns=ALL_COLUMNS if columns is None else columns, tags=tags, volumes=volumes)
     previous: str | None = ""

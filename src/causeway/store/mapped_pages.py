@@ -1,21 +1,21 @@
-"""Pages of servers made of the instance mappings: only the cells are asked that hold a page's rows, and for those rows only.
+"""Pages of servers made of the instance mappings: asks only the cells that have a page's rows, and only for these rows.
 
-A mapping has what the usual list sorts and filters by: the server's project, user, time of creation, and whether its row is
-deleted. So the API database knows which servers are on a page:
+A mapping has everything by which the usual list is sorted and filtered: the server's project, user and time of creation, and
+whether its row is deleted. So the API database knows which servers are on a page. Read, in this order:
 
 1. *the mappings* behind the marker, as many as the page needs, in its order (one statement);
-2. *their rows*, by uuid, in the cells that the mappings name (one statement per cell of the page, all at once); servers
-   without a cell are in their build requests;
-3. *the moves* that run, or ended after step 1 began (one statement). A mapping changes only within a move or when a server
-   gets its first cell. Servers of the page that a move may have taken elsewhere between 1 and 2, and those whose row was not
-   there, are read again until their mapping is the same before and after.
+2. *their rows*, by uuid, in the cells that the mappings name (one statement per cell of the page, all at once), and build
+   requests of servers without a cell;
+3. *the moves* that are running, or ended after step 1 began (one statement). A mapping changes only in a move or when a server
+   gets its first cell. Servers of the page that may have moved between 1 and 2, and those whose row was missing, are read again
+   until their mapping is the same before and after.
 
-A server has one mapping, and a move does not change its place in the order: it is listed exactly once. Rows have the last
-word: one that is deleted, though its mapping does not say so yet, is left out, and the next mappings fill the page.
+A server has one mapping, and a move does not change its place in the order, so it is listed exactly once. If a row is deleted
+but its mapping does not say so yet, the server is left out, and the next mappings fill the page.
 
-When this is no way to make a page, `read` says so and all cells are asked (`causeway.store.listing`): other filters or sort
-keys; a mapping among them that was written by an older version (``deleted`` is null) and not yet brought up to date
-(`causeway.store.mapping_facts`); a cell that is down.
+If a page can't be made like this, `read` returns None and all cells are asked (`causeway.store.listing`). That is so with other
+filters or sort keys, with a mapping of an older version (``deleted`` is null) that is not completed yet
+(`causeway.store.mapping_facts`), and if a cell is down.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Candidate:
 
 
 def serves(query: ServerQuery) -> bool:
-    """Whether the mappings have all that a query filters and sorts by."""
+    """Whether the mappings have everything by which a query filters and sorts."""
     others = [condition for condition in query.conditions if condition != ALIVE]
     return (
         len(others) < len(query.conditions)
@@ -101,15 +101,15 @@ def read(cells: Cells, query: ServerQuery) -> Page | None:
     try:
         return _read(cells, query)
     except (_AskAllCells, errors.DatabaseFailed, errors.NotFound):
-        # Whatever it is: the other way lists cells that are down, and of markers that are none.
+        # Whatever the error is: asking all cells handles cells that are down, and invalid markers.
         return None
 
 
 def may_have_moved(since: datetime) -> sa.Select[Any]:
-    """Servers whose mapping may have changed since then: with a move that runs, or ended later."""
+    """Servers whose mapping may have changed since ``since``: their move is running, or ended later."""
     running = [state.value for state in SagaState if state not in ENDED]
     return sa.select(MOVES.c.instance_uuid).where(
-        # A build takes its server from no cell to one, and there may be thousands.
+        # Builds do not count: they give a server its first cell, and there may be thousands.
         MOVES.c.recipe.not_in(IN_ONE_CELL),
         sa.or_(MOVES.c.state.in_(running), MOVES.c.ended_at >= since),
     )
@@ -152,7 +152,7 @@ def _key_of_marker(api: Database, query: ServerQuery) -> Key:
 def _candidates(api: Database, query: ServerQuery, cursor: Key | None, size: int) -> list[_Candidate]:
     dialect = api.engine.dialect.name
     unfilled = sa.select(sa.literal(1)).where(OTHERS.c.deleted.is_(None))
-    # "= false", not "IS false": MariaDB finds no index for that.
+    # "= false", not "IS false", for which MariaDB uses no index.
     chosen = [TABLE.c.deleted == sa.false()]
     if query.project_id is not None:
         unfilled = unfilled.where(OTHERS.c.project_id == query.project_id)
@@ -163,11 +163,11 @@ def _candidates(api: Database, query: ServerQuery, cursor: Key | None, size: int
     if cursor is not None:
         first, column = query.keys[0], COLUMNS[query.keys[0].column]
         if column is TABLE.c.created_at:
-            # Says nothing new, but an index can be entered with it.
+            # Redundant, but it lets the database use an index.
             chosen.append(column <= cursor[0] if first.descending else column >= cursor[0])
         chosen.append(behind(query, cursor, dialect, COLUMNS))
     keys = [COLUMNS[key.column] for key in query.keys]
-    # In the same statement, so that both are seen at one moment.
+    # In the same statement, so that both are read at one moment.
     statement = (
         sa.select(unfilled.exists(), TABLE.c.instance_uuid, TABLE.c.cell_uuid, *(key.label(None) for key in keys))
         .where(*chosen)
@@ -206,7 +206,7 @@ def _settle(
     rows: dict[str, Listed],
     started: datetime,
 ) -> list[Listed]:
-    """The rows that count, in order."""
+    """The valid rows, in order."""
     if not candidates:
         return []
     with cells.api.read() as connection:
@@ -225,7 +225,7 @@ def _settle(
     keys = {candidate.uuid: candidate.key for candidate in candidates}
     for row in settled:
         if key_of(query, row) != keys[row.uuid]:
-            LOG.warning("Server %s and its mapping do not say the same", row.uuid)
+            LOG.warning("Server %s and its mapping disagree", row.uuid)
             raise _AskAllCells
     return settled
 

@@ -1,11 +1,11 @@
-"""Keeps what the instance mappings say of servers as the servers' rows have it: see `causeway.store.mapped_pages`.
+"""Keeps the instance mappings' copies of servers' columns up to date: see `causeway.store.mapped_pages`.
 
-- Mappings that an older version wrote say nothing of whether their servers are deleted; `fill` looks that up, and with it
-  sets right what else lists are sorted and filtered by. As long as one is left, lists ask all cells.
-- A server that is deleted keeps its mapping until it is archived; `note_deleted` marks it, so that lists pass over it.
+- Mappings of an older version do not say whether their servers are deleted. `fill` looks that up, and corrects the other
+  columns by which lists are sorted and filtered. As long as one such mapping is left, lists ask all cells.
+- A deleted server keeps its mapping until it is archived. `note_deleted` marks it, so that lists skip it.
 
-Conductors do both from time to time, ``causeway manage db sync`` does the first. Repeated or at the same time they do no
-harm: each change is made only if the mapping still is what it was, and names the same cell.
+Conductors do both from time to time, and ``causeway manage db sync`` does the first. They may be repeated, or run at the same
+time: each change is made only if the mapping is unchanged and names the same cell.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from causeway.store.database import Database
 LOG = logging.getLogger(__name__)
 
 TABLE = mappings.TABLE
-# Mappings looked at with one statement.
+# Mappings in one statement.
 CHUNK = 500
 _OWN = ("project_id", "user_id", "created_at", "deleted")
 
 
 def keep(cells: Cells) -> None:
-    """Both, once."""
+    """Does both once."""
     fill(cells)
     note_deleted(cells)
 
 
 def fill(cells: Cells) -> int:
-    """Completes the mappings of an older version; those of cells that do not answer are left. How many were completed."""
+    """Completes the mappings of an older version, except those of cells that do not answer. Returns their number."""
     return _go_through(cells, TABLE.c.deleted.is_(None), _fill)
 
 
 def note_deleted(cells: Cells) -> int:
-    """Marks the mappings of servers that are deleted. How many were marked."""
+    """Marks the mappings of deleted servers. Returns their number."""
     going = sa.and_(TABLE.c.queued_for_delete == sa.true(), TABLE.c.deleted == sa.false())
     return _go_through(cells, going, _note)
 
@@ -83,7 +83,7 @@ def _fill(cells: Cells, cell_uuid: str | None, uuids: list[str]) -> int:
         own = (INSTANCES.c[name] for name in _OWN)
         rows = _read(cells, cell_uuid, sa.select(INSTANCES.c.uuid, *own).where(INSTANCES.c.uuid.in_(uuids)))
         known = [{"of_uuid": row.uuid} | {name: getattr(row, name) for name in _OWN} for row in rows]
-        # A mapping without a row is no server: no list shows it, whatever it says.
+        # A mapping without a row is not a server. No list shows it, whatever its columns are.
         lost = set(uuids) - {str(values["of_uuid"]) for values in known}
         _change(cells.api, TABLE.c.deleted.is_(None), cell_uuid, {"deleted": False}, [{"of_uuid": one} for one in lost])
     known = [values for values in known if values["created_at"] is not None]
@@ -101,7 +101,7 @@ def _note(cells: Cells, cell_uuid: str | None, uuids: list[str]) -> int:
 
 
 def _read(cells: Cells, cell_uuid: str, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
-    """Raises DatabaseFailed; at once, if the cell hung just before."""
+    """Reads rows of a cell. Raises DatabaseFailed, at once if the cell hung just before."""
 
     def ask(_cell: CellMapping, database: Database) -> Sequence[sa.Row[Any]]:
         with database.read() as connection:
@@ -120,7 +120,7 @@ def _change(
     values: dict[str, Any],
     parameters: list[dict[str, Any]],
 ) -> int:
-    """Changes mappings, by their uuids, that are as they were and name the same cell."""
+    """Changes mappings, by their uuids, if they are unchanged and name the same cell."""
     if not parameters:
         return 0
     there = TABLE.c.cell_uuid.is_(None) if cell_uuid is None else TABLE.c.cell_uuid == cell_uuid

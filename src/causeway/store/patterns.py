@@ -1,7 +1,7 @@
-"""Regular expressions of users: how long one takes grows with the text and no faster, whatever the expression.
+"""Regular expressions of users, evaluated in a time that grows only with the length of the text, for any expression.
 
-Python's own engine, MariaDB's and others backtrack: ``^(a+)+$`` keeps them busy for years over a name of 34 letters. RE2 does
-not; it has no backreferences and no look-around, which are refused with the reason.
+The engines of Python, MariaDB and others backtrack: ``^(a+)+$`` keeps them busy for years with a name of 34 letters. RE2 does
+not. It has no backreferences and no look-around, which are refused with the reason.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 
 import re2
 
-# Each character may cost time on each text that is looked at.
+# The longest expression, because each of its characters may cost time on each text.
 MAX_LENGTH = 4096
 LONGEST_FOR_DATABASES = 255
 # Bytes that one expression may take; those that repeat repetitions would take more.
@@ -22,7 +22,7 @@ _PIECE = re.compile(r"(?:[^\\\[\](){}*+?^$|]|\\[.^$*+?()\[\]{}|-]|\[\^?[A-Za-z0-
 
 
 class InvalidPattern(ValueError):
-    """The text is no regular expression that we take; the message says why."""
+    """The text is not an accepted regular expression. The message says why."""
 
 
 class Pattern(Protocol):
@@ -58,7 +58,7 @@ def _reason(error: Exception) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a database that backtracks can be given the expression: short, no groups, and at most one repetition."""
+    """Whether the expression is safe for a database that backtracks: short, no groups, and at most one repetition."""
     if len(text) > LONGEST_FOR_DATABASES:
         return False
     repetitions = place = 0
@@ -72,7 +72,7 @@ def is_plain(text: str) -> bool:
 
 
 def sqlite_regexp(pattern: str, text: object) -> bool | None:
-    """SQLite's ``text REGEXP pattern``, which it has no engine for."""
+    """Implements SQLite's ``text REGEXP pattern``, for which SQLite has no engine."""
     return None if text is None else compile_pattern(pattern).search(str(text)) is not None
 
 

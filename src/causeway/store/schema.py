@@ -39,7 +39,7 @@ def _config(kind: Kind) -> Config:
 
 @dataclass(frozen=True)
 class SchemaState:
-    """``current`` is the database's revision (None: it has no schema), ``newest`` and ``known`` are this package's."""
+    """``current``: the database's revision (None: it has no schema). ``newest`` and ``known``: of this package."""
 
     current: str | None
     newest: str
@@ -47,7 +47,7 @@ class SchemaState:
 
 
 def state(database: Database, kind: Kind) -> SchemaState:
-    """Which schema a database has. Raises DatabaseFailed."""
+    """The state of a database's schema. Raises DatabaseFailed."""
     scripts = ScriptDirectory.from_config(_config(kind))
     with database.read() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
@@ -56,12 +56,11 @@ def state(database: Database, kind: Kind) -> SchemaState:
 
 
 def sync(database: Database, kind: Kind) -> None:
-    """Brings a database to the newest schema; quick if it is there already. Services may use it meanwhile.
+    """Upgrades a database to the newest schema; quick if it has it already. Services may use the database meanwhile.
 
-    A new database gets everything in one transaction. An older one is changed statement by statement, each a transaction of
-    its own: who holds one table and waits for another would be in deadlock with services, which lock them in their own order.
-    Revisions are written so that one which stopped in the middle can be repeated. Raises DatabaseFailed if it did not come by
-    its locks.
+    A new database gets everything in one transaction. An older one is changed statement by statement, each in its own
+    transaction: a transaction that locks several tables would deadlock with services, which lock them in another order. A
+    revision that stopped in the middle can be repeated. Raises DatabaseFailed if it did not get its locks.
     """
     if database.is_sqlite or state(database, kind).current is None:
         with database.write() as connection:
@@ -83,7 +82,7 @@ def sync(database: Database, kind: Kind) -> None:
                 database.name,
             )
             last = failure
-        # What queued up behind this goes first.
+        # Statements that queued up behind this one go first.
         threading.Event().wait(pause)
     raise errors.DatabaseFailed(
         f"The schema of {database.name} could not be changed: its tables were locked all the time. End long"
@@ -93,10 +92,10 @@ def sync(database: Database, kind: Kind) -> None:
 
 
 def _tries(database: Database) -> Iterator[tuple[int, float]]:
-    """How long each try waits for its locks, and how long after it the next one comes; in seconds.
+    """Yields for how long each attempt waits for its locks, and the pause after it, in seconds.
 
-    PostgreSQL lets a transaction that has read a table write to it before a change of the table that waits. MariaDB ends that
-    transaction as the victim of a deadlock, so there a change waits only if no moment was found in which nobody used the table.
+    PostgreSQL lets a transaction that has read a table write to it before a waiting change of the table. MariaDB ends that
+    transaction as the victim of a deadlock, so there a change waits for locks only if the table was never found unused.
     """
     if database.engine.dialect.name != "postgresql":
         yield from itertools.repeat((0, LOOK_SECONDS), LOOKS)
@@ -110,7 +109,7 @@ def _upgrade(connection: sa.Connection, kind: Kind) -> None:
 
 
 def _bound_waiting(connection: sa.Connection, seconds: int) -> None:
-    """While a change of a table waits for its lock, everything that comes after it waits, too: so not for long."""
+    """Limits how long a change of a table waits for its lock, since everything that comes after it waits too."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET lock_timeout = '{seconds}s'")
     else:

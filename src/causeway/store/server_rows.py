@@ -1,6 +1,6 @@
-"""Rows of servers as lists read them: what is asked for, in which order, and how rows are read in a cell.
+"""Rows of servers for lists: queries, their order, and how rows are read in a cell.
 
-`causeway.store.listing` says how they become pages.
+`causeway.store.listing` makes pages of them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from causeway.store.listed import JSON_COLUMNS, AttachedVolume, Listed
 
 DEVICES = block_devices.TABLE
 
-# How often a server that keeps moving is looked for. Each time takes a whole move between two reads.
+# How often a server that keeps moving is read again. Each repetition takes a whole move between two reads.
 ATTEMPTS = 4
-# Without these there is no `Listed.instance`.
+# Columns that `Listed.instance` needs.
 _NEEDED = frozenset({"uuid", "project_id", "user_id", "display_name", "flavor", "created_at"})
 _COLLATIONS = {"postgresql": "C", "mysql": "utf8mb4_bin", "mariadb": "utf8mb4_bin"}
 
 
 @dataclass(frozen=True)
 class SortKey:
-    """A column of the instances to sort by; what is not set counts as smallest."""
+    """A column of the instances to sort by. Values that are not set are the smallest."""
 
     column: str
     descending: bool = False
@@ -44,7 +44,7 @@ NEWEST_FIRST = (SortKey("created_at", descending=True),)
 
 @dataclass
 class ServerQuery:
-    """What to list. ``project_id`` None: of all projects. ``columns``: fields of the instances that the caller shows."""
+    """A query for servers. ``project_id`` None: of all projects. ``columns``: fields of the instances that the caller shows."""
 
     project_id: str | None
     limit: int
@@ -54,7 +54,7 @@ class ServerQuery:
     columns: frozenset[str] = frozenset()
     tags: bool = False
     volumes: bool = False
-    # The caller lists servers in cells that do not answer, wherever they come in the order.
+    # The caller lists servers of cells that do not answer, at any place in the order.
     lists_down_cells: bool = False
 
     @property
@@ -80,7 +80,7 @@ class ServerQuery:
 
 @dataclass
 class Page:
-    """``more``: there are servers behind the last one. ``down``: cells that did not answer; their servers are missing."""
+    """``more``: there are servers behind the last one. ``down``: cells that did not answer, whose servers are missing."""
 
     servers: list[Listed]
     more: bool
@@ -108,7 +108,7 @@ def comparable(value: Any) -> tuple[bool, Any]:
 
 
 def is_after(query: ServerQuery, one: Key, other: Key) -> bool:
-    """Whether a key comes behind another one in the order."""
+    """Whether a key is behind another one in the order."""
     for key, mine, theirs in zip(query.keys, one, other, strict=True):
         if mine != theirs:
             return (comparable(mine) < comparable(theirs)) == key.descending
@@ -121,14 +121,14 @@ def after(query: ServerQuery, row: Listed, cursor: Key | None) -> bool:
 
 def ordered(column: sa.ColumnElement[Any], key: SortKey, dialect: str) -> sa.ColumnElement[Any]:
     way = collated(column, dialect).desc() if key.descending else collated(column, dialect).asc()
-    # What can't be null is left as it is: an index has the order then.
+    # A column that can't be null stays unchanged, so that an index has the order.
     if dialect == "postgresql" and getattr(column, "nullable", True):
         return way.nulls_last() if key.descending else way.nulls_first()
     return way
 
 
 def collated(column: sa.ColumnElement[Any], dialect: str) -> sa.ColumnElement[Any]:
-    """Strings in the order of their code points, as we compare them ourselves, whatever the database is set to."""
+    """Orders strings by their code points, as our own comparison does, whatever the database's collation is."""
     if isinstance(column.type, sa.String) and dialect in _COLLATIONS:
         return column.collate(_COLLATIONS[dialect])
     return column
@@ -137,7 +137,7 @@ def collated(column: sa.ColumnElement[Any], dialect: str) -> sa.ColumnElement[An
 def behind(
     query: ServerQuery, cursor: Key, dialect: str, columns: Mapping[str, sa.Column[Any]] | None = None
 ) -> sa.ColumnElement[bool]:
-    """SQL: rows behind the cursor; ``columns`` are those of the query's keys (None: of the instances)."""
+    """SQL for rows behind the cursor. ``columns``: for the query's keys (None: those of the instances)."""
     columns = dict(TABLE.c) if columns is None else columns
     ways: list[sa.ColumnElement[bool]] = []
     same: list[sa.ColumnElement[bool]] = []
@@ -157,7 +157,7 @@ def behind(
 
 # --- reading
 
-# Tags have no comma (the Compute API refuses it), nor have ids of volumes.
+# Neither tags (the Compute API refuses this) nor ids of volumes have a comma.
 _BETWEEN, _WITHIN = ",", ":"
 _TAGS = (
     sa.select(sa.func.aggregate_strings(TAGS.c.tag, _BETWEEN))
@@ -182,21 +182,21 @@ _LISTED: sa.BindParameter[Any] = sa.bindparam("listed", expanding=True)
 
 
 def select_rows(query: ServerQuery) -> sa.Select[Any]:
-    """The query's columns, and in the same statement the tags and volumes if it wants them: `load` can read them."""
+    """Selects the query's columns, with tags and volumes if it wants them, in one statement that `load` can read."""
     return _select(query.loaded, query.loads_tags, query.volumes)
 
 
 def select_some(query: ServerQuery) -> sa.Select[Any]:
-    """The same, of the servers in the parameter ``listed``."""
+    """The same, for the servers in the parameter ``listed``."""
     return _select_some(query.loaded, query.loads_tags, query.volumes)
 
 
 def select_one(query: ServerQuery) -> sa.Select[Any]:
-    """The same, of the server in the parameter ``of_uuid`` unless it was deleted."""
+    """The same, for the server in the parameter ``of_uuid`` unless it was deleted."""
     return _select_one(query.loaded, query.loads_tags, query.volumes)
 
 
-# SQLAlchemy takes longer to make a statement than SQLite to run it.
+# Cached, since SQLAlchemy needs longer to make a statement than SQLite to run it.
 @lru_cache(256)
 def _select(columns: tuple[str, ...], tags: bool, volumes: bool) -> sa.Select[Any]:
     chosen = (sa.cast(TABLE.c[name], sa.Text) if name in JSON_COLUMNS else TABLE.c[name] for name in columns)
@@ -229,7 +229,7 @@ def load(
     statement: sa.Select[Any],
     parameters: dict[str, Any] | None = None,
 ) -> list[Listed]:
-    """Runs a statement that was made of one of those above for this query."""
+    """Executes a statement that one of the functions above made for this query."""
     names, tags, volumes = query.loaded, query.loads_tags, query.volumes
     with database.read() as connection:
         rows = connection.execute(statement, parameters or {}).all()
@@ -245,7 +245,7 @@ def load(
 
 
 def _volumes(text: str) -> list[AttachedVolume]:
-    """In the order in which they were attached."""
+    """The volumes in the order in which they were attached."""
     found = [one.split(_WITHIN, 2) for one in text.split(_BETWEEN)]
     return [
         AttachedVolume(volume_id, gone == "1") for _id, gone, volume_id in sorted(found, key=lambda one: int(one[0]))
@@ -259,7 +259,7 @@ def look_again(
     seen: dict[str, dict[str | None, Listed]],
     down: set[str],
 ) -> list[Listed]:
-    """Reads servers in doubt in the cells they are mapped to, until their mapping is the same before and after."""
+    """Reads servers in doubt in the cells that they are mapped to, until their mapping is the same before and after."""
     settled: list[Listed] = []
     for attempt in range(ATTEMPTS):
         by_cell: dict[str, list[str]] = {}

@@ -1,9 +1,9 @@
-"""Writes to a server's records, wherever it lives: for whoever is not the move that works on it.
+"""Writes to a server's records wherever it lives, for callers other than the move that works on it.
 
-A server may be moved to another cell between the moment when somebody looks up where it is and the moment when they write.
-The move closes the records that it leaves (`causeway.store.cell.instances`), so the write does not get lost: it is refused
-there, the mapping is asked again, and it is made where the server lives. Records are closed for some milliseconds. Whoever comes
-just then waits; if the conductor that moves the server has died, the answer asks the caller to try again.
+A server may move to another cell after a caller looked up its cell, and before the caller writes. The move closes the records
+that it leaves (`causeway.store.cell.instances`), so the write is not lost: it is refused there, the mapping is read again, and
+the write is made where the server lives. Records are closed for some milliseconds, in which a writer waits. If the conductor
+that moves the server has died, the error asks the caller to try again.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Seconds that a writer waits for the end of a switch, and between two looks: at first, doubled each time, and at most.
+# Seconds: how long a writer waits for the end of a switch; the first pause between two looks, which doubles; the longest pause.
 PATIENCE, FIRST_PAUSE, LONGEST_PAUSE = 10.0, 0.01, 0.5
 
 
 def change(cells: Cells, uuid: str, cell_uuid: str, work: Callable[[sa.Connection], T], *, follow: bool = True) -> T:
-    """``work`` in one transaction of the cell where the server lives; ``cell_uuid``: where it was found just now.
+    """Calls ``work`` in one transaction of the cell where the server lives. ``cell_uuid``: where the caller found it.
 
-    ``follow`` False: for work that is of use in that cell only; RecordsClosed or ServerNotFound if the server has left it.
+    ``follow`` False: for work that only makes sense in that cell. Raises RecordsClosed or ServerNotFound if the server has left
+    it.
 
-    ``work`` must take the server's row before it writes anything (`update_in`, `swap_in` or `touch_in` of
-    `causeway.store.cell.instances`), and may be called several times. Raises what it raises; RecordsClosed if the server is still
-    between two cells when patience is at its end.
+    ``work`` must lock the server's row before it writes anything (`update_in`, `swap_in` or `touch_in` of
+    `causeway.store.cell.instances`), and may be called several times. Raises what it raises, and RecordsClosed if the server is
+    still between two cells when the patience is over.
     """
     end, pause = time.monotonic() + PATIENCE, FIRST_PAUSE
     while True:
@@ -48,7 +49,7 @@ def change(cells: Cells, uuid: str, cell_uuid: str, work: Callable[[sa.Connectio
             if home is not None and home != cell_uuid:
                 if not follow:
                     raise
-                LOG.info("Server %s was moved meanwhile: it is written to where it lives", uuid)
+                LOG.info("Server %s was moved meanwhile: the write is repeated in its new cell", uuid)
                 cell_uuid = home
                 continue
             if isinstance(refusal, errors.ServerNotFound):
@@ -62,10 +63,10 @@ def change(cells: Cells, uuid: str, cell_uuid: str, work: Callable[[sa.Connectio
 
 
 def _opened(cells: Cells, uuid: str, cell_uuid: str) -> bool:
-    """Opens records whose move has no more need of them; False if it has.
+    """Opens records that their move no longer needs closed. Returns False if it does.
 
-    The mapping names this cell. So a hidden copy that a move wrote is the server itself by now; and records that a move closed
-    which has ended stay where they are.
+    The mapping names this cell. So a hidden copy of a move is the server itself by now, and records that were closed by a move
+    that has ended stay here.
     """
     database = cells.database(cell_uuid)
     move_id, is_copy = instances.closed_by(database, uuid)
@@ -73,7 +74,7 @@ def _opened(cells: Cells, uuid: str, cell_uuid: str) -> bool:
         return True
     if not is_copy and not _has_ended(cells, move_id):
         return False
-    # The mapping is asked after the row was read: it may have been written for a move that has not switched it yet.
+    # Read the mapping after the row: the row may have been written for a move that has not switched the mapping yet.
     if mappings.get(cells.api, uuid).cell_uuid != cell_uuid:
         return False
     instances.show(database, uuid, move_id)

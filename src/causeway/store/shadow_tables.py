@@ -1,7 +1,7 @@
 """Shadow tables: where rows of deleted servers go when they are archived.
 
-The same columns, and nothing of them unique: databases reuse row ids when their rows are gone. So each row says
-itself which server it is of; in the API database, which does not hold servers, also when that was deleted.
+They have the same columns, without uniqueness: databases reuse the ids of deleted rows. So each row names its server and, in
+the API database, which has no servers, also when that was deleted.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from causeway.store.columns import Time, keep_all_of_unicode
 
 PREFIX = "shadow_"
 OF_SERVER, SERVER_DELETED_AT = "of_server", "server_deleted_at"
-# Children first: so they can be moved and purged one after the other.
+# Children first, so that the tables can be moved and purged in this order.
 ARCHIVED = ("instance_actions_events", "instance_actions", "instance_faults", "block_device_mapping", "instances")
 API_ARCHIVED = ("move_steps", "moves", "migrations")
 
 
 def archived_columns(table: sa.Table) -> list[sa.Column[Any]]:
-    """All columns but those that the database computes from others."""
+    """All columns except those that the database computes from others."""
     return [column for column in table.columns if column.computed is None]
 
 

@@ -1,9 +1,9 @@
-"""The rows of all cells as one ordered stream, read in small batches: no cell is asked for a whole page.
+"""The rows of all cells as one ordered stream, read in small batches, so that no cell is asked for a whole page.
 
-Each cell gives its rows in the order of the query, a batch at a time. All is known up to the *frontier*: the end of the batch
-that ends first. So who stands at the frontier is asked for more, and so is who has less left than its share of what is missing;
-whoever has enough is not. A cell that is asked again and again, for the page is mostly its own, gives twice as much each time. A
-page of 1000 from ten cells costs some 1250 rows if they are spread evenly, and 2000 if one cell has them all.
+Each cell returns its rows in the order of the query, a batch at a time. Everything is known up to the *frontier*: the end of
+the batch that ends first. So the cell at the frontier is asked for more, and so is every cell with fewer rows left than its
+share of the missing ones. A cell that has most of the page is asked repeatedly, for twice as many rows each time. A page of
+1000 from ten cells reads some 1250 rows if they are spread evenly, and 2000 if one cell has them all.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from causeway.store.database import Database
 from causeway.store.listed import Listed
 from causeway.store.server_rows import Key, ServerQuery, is_after, key_of, sort_rows
 
-# Rows beyond a cell's share of the page: cells do not have equal parts of it, and copies of moves will be thrown away.
+# Rows beyond a cell's share of the page: cells do not have equal shares, and copies of moves are discarded.
 SLACK = 10
-# Where rows must be looked at one by one it is not known how many of them fit.
+# The smallest batch if rows must be tested one by one, since it is unknown how many fit.
 FEWEST_TO_LOOK_AT = 50
 
 
 @dataclass
 class Batch:
-    """Rows behind a key that fit; ``end``: the key of the last one that was read, None if there is no further one."""
+    """Rows behind a key that fit. ``end``: the key of the last row that was read; None if there are no more."""
 
     rows: list[Listed]
     end: Key | None
@@ -36,7 +36,7 @@ Read = Callable[[str, Database, Key | None, int], Batch]
 
 @dataclass
 class _Stream:
-    """What was read of a cell, up to ``end`` (None: everything), and not taken yet."""
+    """Rows that were read from a cell, up to ``end`` (None: to the end), and not taken yet."""
 
     rows: list[Listed] = field(default_factory=list)
     end: Key | None = None
@@ -44,13 +44,13 @@ class _Stream:
 
 
 class Streams:
-    """``read`` reads a batch of a cell (its uuid, its database, behind which key, how many); ``others``: rows of no cell."""
+    """``read``: reads a batch (of a cell's uuid, its database, behind a key, a number of rows). ``others``: rows of no cell."""
 
     def __init__(self, cells: Cells, query: ServerQuery, cursor: Key | None, read: Read, others: list[Listed]) -> None:
         self._cells = cells
         self._query = query
         self._read = read
-        # Where rows begin; all up to there was taken.
+        # The key behind which rows begin: everything before was taken.
         self._cursor = cursor
         self._others = _Stream([*others])
         sort_rows(query, self._others.rows)
@@ -60,9 +60,9 @@ class Streams:
         self.down: dict[str, CellMapping] = {}
 
     def take(self, wanted: int) -> tuple[list[Listed], Key | None]:
-        """The next rows in order, ``wanted`` of them at least if there are as many, and the key up to which these are all.
+        """The next rows in order, at least ``wanted`` if there are as many, and the key up to which these are complete.
 
-        The key is None when there is no further row.
+        The key is None if there are no more rows.
         """
         if not self._begun:
             self._begin(wanted)
@@ -84,7 +84,7 @@ class Streams:
         return [self._others, *self._by_cell.values()]
 
     def _frontier(self) -> Key | None:
-        """Up to where the rows of all cells are known; None: to the end."""
+        """The key up to which the rows of all cells are known; None if to the end."""
         frontier: Key | None = None
         for stream in self._by_cell.values():
             if stream.end is not None and (frontier is None or is_after(self._query, frontier, stream.end)):
@@ -95,7 +95,7 @@ class Streams:
         return sum(self._until(stream, frontier) for stream in self._streams())
 
     def _until(self, stream: _Stream, frontier: Key | None) -> int:
-        """How many of a stream's rows are not behind the frontier."""
+        """The number of a stream's rows that are not behind the frontier."""
         if frontier is None:
             return len(stream.rows)
         low, high = 0, len(stream.rows)
@@ -129,7 +129,7 @@ class Streams:
         )
 
     def _size(self, rows: int, missing: int) -> int:
-        """Of a batch: never more than all that is missing, or twice that where not every row fits."""
+        """The size of a batch: at most the number of missing rows, or twice that if not every row fits."""
         if self._looks:
             return max(min(rows, 2 * missing), FEWEST_TO_LOOK_AT)
         return min(rows, missing + SLACK)
@@ -142,5 +142,5 @@ class Streams:
             stream.asked += 1
         for cell in answers.down:
             self.down[cell.uuid] = cell
-            # What it said before is left out, too: its servers are listed in another way.
+            # Its earlier rows are discarded too: servers of cells that are down are listed in another way.
             self._by_cell.pop(cell.uuid, None)

@@ -1,4 +1,4 @@
-"""Rows that are written whether they are there or not, in one statement, on each kind of database."""
+"""Inserts or updates rows in one statement, on each kind of database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 @cache
 def upsert_of(dialect: str, table: sa.Table) -> sa.Insert:
-    """Inserts rows of a table; one with the same primary key gets their values instead. Every column has to be given."""
+    """A statement that inserts rows, and updates those with the same primary key. Every column must be given."""
     others = [column.name for column in table.columns if not column.primary_key]
     if dialect in ("mysql", "mariadb"):
         statement = mysql.insert(table)

@@ -79,7 +79,7 @@ def add_host(database: Database, aggregate_id: int, host: str) -> None:
 
 
 def remove_host(database: Database, aggregate_id: int, host: str) -> None:
-    """Raises NotFound if the host is no member."""
+    """Raises NotFound if the host is not a member."""
     with database.write() as connection:
         removed = connection.execute(
             HOSTS.delete().where(HOSTS.c.aggregate_id == aggregate_id, HOSTS.c.host == host)

@@ -21,16 +21,16 @@ TABLE: sa.Table = BuildRequests.__table__  # type: ignore[assignment]
 
 @dataclass
 class BuildRequest:
-    """Everything that was asked for at create, until the server is in a cell."""
+    """A create request, until the server is in a cell."""
 
     instance_uuid: str
     project_id: str
     created_at: datetime
     instance: Instance
     block_devices: list[BlockDevice] = field(default_factory=list)
-    # None: no network at all was asked for ("none")
+    # None: the request wants no network ("none")
     requested_networks: list[RequestedNetwork] = field(default_factory=list)
-    # Who asked, and with which token, if an older version wrote it: now that is in the journal, with the operation.
+    # The requester and token, if an older version wrote the request. Now the operation in the journal has them.
     requester: dict[str, Any] | None = field(default=None, repr=False)
     sealed_token: str | None = field(default=None, repr=False)
 
@@ -40,7 +40,7 @@ MAPPER = RowMapper(BuildRequest, TABLE)
 
 @dataclass
 class Asked:
-    """All that is known of a server that was asked for. ``request``: None if it is in a cell (``cell_uuid``) by now."""
+    """A requested server. ``request``: None if the server is in a cell (``cell_uuid``) by now."""
 
     cell_uuid: str | None
     spec: dict[str, Any]
@@ -61,7 +61,7 @@ _ASKED = (
 
 
 def asked(database: Database, uuid: str) -> Asked | None:
-    """In one statement; None if the server was deleted before it had a cell."""
+    """Reads a requested server in one statement; None if it was deleted before it had a cell."""
     with database.read() as connection:
         row = connection.execute(_ASKED, {"of_uuid": uuid}).one_or_none()
     if row is None:
@@ -88,7 +88,7 @@ def find(database: Database, uuid: str) -> BuildRequest | None:
 
 
 def find_all(database: Database, uuids: list[str]) -> dict[str, BuildRequest]:
-    """Those of the servers that are there, by the server's uuid."""
+    """The existing ones, by the server's uuid."""
     if not uuids:
         return {}
     with database.read() as connection:
@@ -106,7 +106,7 @@ def list_for(database: Database, project_id: str | None) -> list[BuildRequest]:
 
 
 def save_instance(database: Database, instance: Instance) -> bool:
-    """Changes the server of a build request; False if it is there no more."""
+    """Changes the server of a build request. Returns False if there is none."""
     with database.write() as connection:
         values = {"instance": MAPPER.to_value("instance", instance)}
         changed = connection.execute(TABLE.update().where(TABLE.c.instance_uuid == instance.uuid).values(values))
@@ -114,16 +114,17 @@ def save_instance(database: Database, instance: Instance) -> bool:
 
 
 def take_over_in(connection: sa.Connection, request: BuildRequest) -> bool:
-    """Takes a build request from a conductor of the previous release: that one can't end it any more.
+    """Takes a build request over from a conductor of the previous release, which then can't end it.
 
-    False: another was quicker, or it has been built. That release sees by the time of creation who has it.
+    Returns False if another conductor was quicker, or the server was built. That release recognises the owner by the time of
+    creation.
     """
     unchanged = (TABLE.c.instance_uuid == request.instance_uuid, TABLE.c.created_at == request.created_at)
     return bool(connection.execute(TABLE.update().where(*unchanged).values(created_at=utcnow())).rowcount)
 
 
 def delete_in(connection: sa.Connection, uuid: str) -> bool:
-    """Removes a build request; False if somebody else did (the user deleted the server meanwhile)."""
+    """Deletes a build request. Returns False if there is none (the user deleted the server meanwhile)."""
     return bool(connection.execute(TABLE.delete().where(TABLE.c.instance_uuid == uuid)).rowcount)
 
 

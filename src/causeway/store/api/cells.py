@@ -17,7 +17,7 @@ MAPPER = RowMapper(CellMapping, CELLS)
 
 
 def list_cells(database: Database) -> list[CellMapping]:
-    """All cells, cell0 among them, in the order in which they were made."""
+    """All cells, including cell0, in the order in which they were made."""
     with database.read() as connection:
         return [MAPPER.from_row(row) for row in connection.execute(sa.select(*MAPPER.columns).order_by(CELLS.c.id))]
 
@@ -33,7 +33,7 @@ def save_cell(database: Database, cell: CellMapping) -> None:
 def delete_empty_cell(database: Database, cell: CellMapping) -> None:
     """Deletes a cell, and the mappings of its hosts and of its deleted servers. Raises Conflict if it has servers.
 
-    From here on no host is mapped to it, not even one that reports just now.
+    From here on no host can be mapped to it, not even one that is reporting now.
     """
     with database.write() as connection:
         of_cell = SERVERS.c.cell_uuid == cell.uuid
@@ -48,7 +48,7 @@ def delete_empty_cell(database: Database, cell: CellMapping) -> None:
 
 
 def map_host(database: Database, host: str, cell_uuid: str) -> None:
-    """Notes in which cell a host is. Raises Conflict if another cell has a host of this name, or the cell was deleted."""
+    """Records the cell of a host. Raises Conflict if another cell has a host of this name, or the cell was deleted."""
     with database.write() as connection:
         if connection.scalar(sa.select(CELLS.c.id).where(CELLS.c.uuid == cell_uuid)) is None:
             raise errors.Conflict(f"The cell of host {host} was deleted: switch the host off, or give it another cell.")
@@ -74,7 +74,7 @@ def cell_of_host(database: Database, host: str) -> str:
 
 
 def contents(database: Database) -> dict[str, tuple[int, int]]:
-    """cell -> how many hosts are mapped to it, and how many servers that are not deleted. In one statement."""
+    """cell -> (number of hosts, number of servers that are not deleted). One statement."""
     none = sa.literal(0)
     of_hosts = sa.select(HOSTS.c.cell_uuid, sa.func.count(), none).group_by(HOSTS.c.cell_uuid)
     of_servers = (

@@ -1,6 +1,6 @@
-"""What hosts are to clean up that an operator said to be dead, and that work continued without.
+"""Cleanups of fenced hosts: orders that they missed because work continued without them.
 
-Each row is an order that the host missed. When it comes back it carries them out before anything else; then the rows go.
+When a host comes back it carries its orders out before anything else; then their rows are deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MIGRATIONS: sa.Table = Migrations.__table__  # type: ignore[assignment]
 
 @dataclass
 class Cleanup:
-    """``cell_uuid``: the host's. ``missed``: None if this release can't read it."""
+    """``cell_uuid``: of the host. ``missed``: None if this release can't read the order."""
 
     id: str
     host: str
@@ -38,12 +38,12 @@ class Cleanup:
 
 
 def id_of(host: str, instance_uuid: str, move_id: str | None, what: str) -> str:
-    """The same for the same thing on the same host: what is noted twice is there once."""
+    """The id of a cleanup. It is computed from its content, so that a repeated note makes no second row."""
     return str(uuids.uuid5(uuids.UUID(instance_uuid), f"{host} {move_id} {what}"))
 
 
 def note_in(connection: sa.Connection, host: str, cell_uuid: str, missed: MissedOrder) -> None:
-    """Notes an order that a host missed, or notes it anew."""
+    """Notes an order that a host missed, or replaces the note."""
     connection.execute(TABLE.delete().where(TABLE.c.id == missed.id))
     connection.execute(
         TABLE.insert(),
@@ -61,7 +61,7 @@ def note_in(connection: sa.Connection, host: str, cell_uuid: str, missed: Missed
 
 
 def listed(database: Database, host: str | None = None) -> list[Cleanup]:
-    """What is left on a host (None: on all), in the order in which it was noted."""
+    """The cleanups of a host (None: of all hosts), in the order in which they were noted."""
     query = sa.select(TABLE).order_by(TABLE.c.created_at, TABLE.c.id)
     if host is not None:
         query = query.where(TABLE.c.host == host)
@@ -78,15 +78,15 @@ def _read(cleanup_id: str, missed: Any) -> MissedOrder | None:
     try:
         return msgspec.convert(missed, MissedOrder, str_keys=True)
     except msgspec.ValidationError as error:
-        # A newer release's, for example, which has it carried out when it runs everywhere.
-        LOG.error("What is noted as %s in host_leftovers can't be read: %s", cleanup_id, error)
+        # A newer release may have written it, and will have it carried out when it runs everywhere.
+        LOG.error("Row %s of host_leftovers can't be read: %s", cleanup_id, error)
         return None
 
 
 def hosts(database: Database, *, evacuation: str, evacuated: str) -> list[tuple[str, str]]:
-    """The hosts on which something is left, each with its cell: orders that they missed, and servers evacuated from them.
+    """The hosts that need cleaning, each with its cell: they missed orders, or servers were evacuated from them.
 
-    ``evacuation`` is the type of those migrations, ``evacuated`` the status of one whose host was not cleaned yet.
+    ``evacuation``: the type of these migrations; ``evacuated``: their status if the host was not cleaned yet.
     """
     gone = sa.select(MIGRATIONS.c.source_compute, MIGRATIONS.c.source_cell).where(
         MIGRATIONS.c.migration_type == evacuation,
@@ -104,20 +104,20 @@ def any_on(database: Database, host: str) -> bool:
 
 
 def cells_of(database: Database, host: str) -> list[str]:
-    """The cell of a host on which something is left; nothing is left: none."""
+    """The cell of a host that has cleanups; empty if it has none."""
     query = sa.select(TABLE.c.cell_uuid).where(TABLE.c.host == host).distinct()
     with database.read() as connection:
         return list(connection.execute(query).scalars())
 
 
 def delete_of_cell(database: Database, cell_uuid: str) -> None:
-    """The cell's hosts will never come back."""
+    """Deletes the cleanups of a cell whose hosts will never come back."""
     with database.write() as connection:
         connection.execute(TABLE.delete().where(TABLE.c.cell_uuid == cell_uuid))
 
 
 def delete(database: Database, host: str, ids: list[str]) -> None:
-    """They were carried out, or are of no use any more."""
+    """Deletes cleanups that were carried out or are no longer needed."""
     if ids:
         with database.write() as connection:
             connection.execute(TABLE.delete().where(TABLE.c.host == host, TABLE.c.id.in_(ids)))

@@ -1,4 +1,4 @@
-"""Tokens that open consoles. Only hashes of them are kept; they expire by the database's clock."""
+"""Tokens that open consoles. Only their hashes are stored. They expire by the database's clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def hash_of(token: str) -> str:
 
 
 def create(database: Database, place: ConsolePlace, kind: ConsoleType, instance_uuid: str, seconds: float) -> str:
-    """A new token for a console, which can be opened with it for so many seconds."""
+    """Makes a token that opens a console for ``seconds``."""
     token = str(uuids.uuid4())
     address = place.address
     row = MAPPER.to_row(
@@ -43,7 +43,7 @@ def create(database: Database, place: ConsolePlace, kind: ConsoleType, instance_
 
 
 def find(database: Database, token: str) -> tuple[ConsoleToken, float] | None:
-    """What a token opens, and for how many seconds still; None: it is unknown, or has expired."""
+    """What a token opens, and its remaining seconds; None if it is unknown or has expired."""
     query = sa.select(*MAPPER.columns, TABLE.c.expires_at, utc_now().label("now")).where(
         TABLE.c.token_hash == hash_of(token), TABLE.c.expires_at > utc_now()
     )
@@ -53,6 +53,6 @@ def find(database: Database, token: str) -> tuple[ConsoleToken, float] | None:
 
 
 def purge(database: Database) -> None:
-    """Deletes those that have expired."""
+    """Deletes expired tokens."""
     with database.write() as connection:
         connection.execute(TABLE.delete().where(TABLE.c.expires_at <= utc_now()))

@@ -1,4 +1,4 @@
-"""Servers that are to be deleted: what the API database says of them."""
+"""Servers that are being deleted, in the API database."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _LOOK = sa.select(
 
 @dataclass(frozen=True)
 class Sight:
-    """Where a server is that is to be deleted, and what stands in the way: ``other``: an operation on it that has not ended.
+    """A server that is being deleted, and what prevents it. ``other``: an operation on it that has not ended.
 
-    ``waits_for_confirm``: it was resized, and nobody has said yet whether it stays so.
+    ``waits_for_confirm``: it was resized, and neither confirmed nor reverted.
     """
 
     cell_uuid: str
@@ -48,7 +48,10 @@ class Sight:
 
 
 def ask(database: Database, move: Operation, requester: Requester) -> bool:
-    """Accepts the request to delete a server, in one transaction; False if it is to be deleted already, or is gone."""
+    """Accepts the request to delete a server, in one transaction.
+
+    Returns False if it is being deleted already, or does not exist.
+    """
     unasked = (mappings.TABLE.c.instance_uuid == move.instance_uuid, mappings.TABLE.c.queued_for_delete.is_(False))
     with database.write() as connection:
         if not connection.execute(mappings.TABLE.update().where(*unasked).values(queued_for_delete=True)).rowcount:
@@ -58,7 +61,7 @@ def ask(database: Database, move: Operation, requester: Requester) -> bool:
 
 
 def queue_in(connection: sa.Connection, instance_uuid: str) -> None:
-    """Says that a server is to be deleted, whether it was said before or not."""
+    """Marks a server as being deleted. May be repeated."""
     mapping = mappings.TABLE.update().where(mappings.TABLE.c.instance_uuid == instance_uuid)
     connection.execute(mapping.values(queued_for_delete=True))
 

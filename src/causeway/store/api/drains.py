@@ -1,7 +1,7 @@
 """Drains and their servers.
 
-One conductor works on a drain at a time: it acquires the drain's lease, by the database's clock, and raises its epoch; what a
-former owner writes is refused. What an administrator asks for is written without the lease, as a transition of the drain's state.
+One conductor works on a drain at a time. It acquires the drain's lease, by the database's clock, and raises its epoch, so that
+writes of a former owner are refused. Administrators' requests are written without the lease, as transitions of the drain's state.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 DRAIN = RowMapper(Drain, DRAINS)
 SERVER = RowMapper(DrainServer, SERVERS)
 
-# Rows written by one statement.
+# Rows in one statement.
 _BATCH = 500
 _AT_REST = [state.value for state in AT_REST]
 _OVER = [state.value for state in OVER]
@@ -58,7 +58,7 @@ def create(database: Database, drain: Drain, servers: Iterable[DrainServer]) -> 
 
 
 def add_servers(database: Database, drain: Drain, servers: Iterable[DrainServer]) -> None:
-    """Servers that came to the drain's scope after it was planned. Raises TakenOver."""
+    """Adds servers that came to the drain's scope after it was planned. Raises TakenOver."""
     with database.write() as connection:
         check_owner_in(connection, drain)
         for server in servers:
@@ -90,7 +90,7 @@ def search(
     marker: str | None = None,
     limit: int | None = None,
 ) -> list[Drain]:
-    """Newest first. Raises NotFound if there is no ``marker``."""
+    """Drains, newest first. Raises NotFound for an unknown ``marker``."""
     query = sa.select(*DRAIN.columns).order_by(DRAINS.c.created_at.desc(), DRAINS.c.id.desc())
     if states is not None:
         query = query.where(DRAINS.c.state.in_([state.value for state in states]))
@@ -112,7 +112,7 @@ def servers(
     marker: str | None = None,
     limit: int | None = None,
 ) -> list[DrainServer]:
-    """By server's id."""
+    """Servers of a drain, by their ids."""
     query = sa.select(*SERVER.columns).where(SERVERS.c.drain_id == drain_id).order_by(SERVERS.c.instance_uuid)
     if states is not None:
         query = query.where(SERVERS.c.state.in_([state.value for state in states]))
@@ -133,7 +133,7 @@ def has_server(database: Database, drain_id: str, instance_uuid: str) -> bool:
 
 
 def under_work(database: Database) -> list[DrainServer]:
-    """Of all drains, ended ones too: the servers of which something was asked for that has not come to its end yet."""
+    """The servers of all drains, including ended ones, that have a request which has not ended."""
     states = [state.value for state in IN_WORK]
     query = sa.select(*SERVER.columns).where(SERVERS.c.state.in_(states))
     with database.read() as connection:
@@ -141,7 +141,7 @@ def under_work(database: Database) -> list[DrainServer]:
 
 
 def progress(database: Database, drain_id: str) -> DrainProgress:
-    """How far it has come."""
+    """The progress of a drain."""
     query = (
         sa.select(SERVERS.c.state, sa.func.count(), sa.func.sum(SERVERS.c.bytes))
         .where(SERVERS.c.drain_id == drain_id)
@@ -158,7 +158,7 @@ def progress(database: Database, drain_id: str) -> DrainProgress:
 
 
 def delete(database: Database, drain_id: str) -> bool:
-    """The record of a drain that nobody works on; False: somebody does by now."""
+    """Deletes a drain, unless a conductor works on it. Returns whether it did."""
     with database.write() as connection:
         query = sa.select(DRAINS.c.state).where(DRAINS.c.id == drain_id).with_for_update()
         if connection.execute(query).scalar_one_or_none() not in _AT_REST:
@@ -169,14 +169,14 @@ def delete(database: Database, drain_id: str) -> bool:
 
 
 def acquire(database: Database, drain_id: str, owner: str, lease: float) -> Drain | None:
-    """Gives a drain on which there is work to ``owner`` for ``lease`` seconds; None: another one has it, or it is at rest."""
+    """Gives a drain that has work to ``owner`` for ``lease`` seconds; None if another owner has it, or it has no work."""
     free = sa.or_(DRAINS.c.owner.is_(None), DRAINS.c.owner == owner, DRAINS.c.lease_until < utc_now())
     with database.write() as connection:
         taken = connection.execute(
             DRAINS.update()
             .where(DRAINS.c.id == drain_id, DRAINS.c.state.not_in(_AT_REST), free)
             .values(
-                # Its owner continues with the epoch that it has.
+                # The present owner keeps its epoch.
                 epoch=sa.case((DRAINS.c.owner == owner, DRAINS.c.epoch), else_=DRAINS.c.epoch + 1),
                 owner=owner,
                 lease_until=utc_now(lease),
@@ -188,13 +188,13 @@ def acquire(database: Database, drain_id: str, owner: str, lease: float) -> Drai
 
 
 def release(database: Database, owner: str) -> None:
-    """All that ``owner`` has: the next conductor that looks acquires them."""
+    """Releases all drains of ``owner``. The next conductor that looks acquires them."""
     with database.write() as connection:
         connection.execute(DRAINS.update().where(DRAINS.c.owner == owner).values(owner=None, lease_until=utc_now()))
 
 
 def change(database: Database, drain: Drain, **changes: Any) -> None:
-    """Writes what its owner has found out. Raises TakenOver if the drain has another owner by now."""
+    """Changes a drain for its owner. Raises TakenOver if the drain has another owner by now."""
     with database.write() as connection:
         check_owner_in(connection, drain)
         connection.execute(DRAINS.update().where(DRAINS.c.id == drain.id).values(DRAIN.changes(changes)))
@@ -203,9 +203,9 @@ def change(database: Database, drain: Drain, **changes: Any) -> None:
 
 
 def advance(database: Database, drain: Drain, state: DrainState, **changes: Any) -> None:
-    """Its owner brings a drain to another state; the lease of one that needs no more work is released.
+    """Changes a drain's state for its owner. Releases the lease if the new state needs no work.
 
-    Raises TakenOver if it has another owner by now, or another state than its owner knows: it has to be looked at again.
+    Raises TakenOver if the drain has another owner by now, or another state than its owner knows.
     """
     values = {"state": state, **changes} | ({"owner": None, "lease_until": None} if state in AT_REST else {})
     with database.write() as connection:
@@ -216,7 +216,7 @@ def advance(database: Database, drain: Drain, state: DrainState, **changes: Any)
 
 
 def change_server(database: Database, drain: Drain, server: DrainServer, **changes: Any) -> None:
-    """As `change`, of one of its servers."""
+    """Like `change`, for one of its servers."""
     with database.write() as connection:
         check_owner_in(connection, drain)
         connection.execute(
@@ -231,9 +231,9 @@ def change_server(database: Database, drain: Drain, server: DrainServer, **chang
 def transit(
     database: Database, drain_id: str, state: DrainState, *, before: DrainState | None = None, **changes: Any
 ) -> Drain:
-    """Brings a drain to another state, as somebody asks for it; ``before``: only from this one.
+    """Changes a drain's state by request. ``before``: only from this state.
 
-    Raises NotFound, and Conflict if it can't go there now.
+    Raises NotFound, and Conflict if the transition is not allowed now.
     """
     known = [each for each, following in TRANSITIONS.items() if state in following and before in (None, each)]
     with database.write() as connection:
@@ -249,7 +249,7 @@ def transit(
 
 
 def revise_limits(database: Database, drain_id: str, limits: Mapping[str, int | None]) -> Drain:
-    """Other limits from now on, of those that are named. Raises NotFound, and Conflict if it has ended."""
+    """Changes the named limits. Raises NotFound, and Conflict if the drain has ended."""
     with database.write() as connection:
         query = sa.select(*DRAIN.columns).where(DRAINS.c.id == drain_id).with_for_update()
         row = connection.execute(query).one_or_none()
@@ -267,7 +267,7 @@ def revise_limits(database: Database, drain_id: str, limits: Mapping[str, int | 
 
 
 def check_owner(database: Database, drain: Drain) -> None:
-    """`check_owner_in`, of what is true at this moment."""
+    """`check_owner_in`, for the present moment only."""
     with database.write() as connection:
         check_owner_in(connection, drain)
 
@@ -275,7 +275,7 @@ def check_owner(database: Database, drain: Drain) -> None:
 def check_owner_in(connection: sa.Connection, drain: Drain, state: DrainState | None = None) -> None:
     """Raises TakenOver if a drain has another owner than the one that read it, or another state than this one.
 
-    Until the end of the transaction nobody changes that.
+    Locks the drain until the end of the transaction.
     """
     query = sa.select(DRAINS.c.epoch, DRAINS.c.state).where(DRAINS.c.id == drain.id).with_for_update()
     found = connection.execute(query).one_or_none()
@@ -286,7 +286,7 @@ def check_owner_in(connection: sa.Connection, drain: Drain, state: DrainState | 
 
 
 def bytes_sent(database: Database, requests: Mapping[str, str]) -> dict[str, int]:
-    """server -> bytes that its moves have sent so far, by their steps. ``requests``: server -> the request's id."""
+    """server -> bytes that its moves have sent so far, according to their steps. ``requests``: server -> the request's id."""
     found: Counter[str] = Counter()
     # Of moves that an earlier release began.
     by_rows = sa.select(sa.func.sum(STEPS.c.bytes_done)).where(STEPS.c.move_id == MOVES.c.id).correlate(MOVES)
@@ -307,10 +307,10 @@ def bytes_sent(database: Database, requests: Mapping[str, str]) -> dict[str, int
 
 
 def rates_of(database: Database, move_ids: Collection[str]) -> dict[str, float]:
-    """move -> bytes a second that it may send now: its share of what its drain may; without those that go as fast as they can."""
+    """move -> bytes a second that it may send now, its share of its drain's rate. Moves without a limit are missing."""
     of_drain = sa.and_(SERVERS.c.instance_uuid == MOVES.c.instance_uuid, SERVERS.c.request_id == MOVES.c.request_id)
     is_asked = SERVERS.c.state == DrainServerState.ASKED.value
-    # Conductors of the earlier release note it with the steps.
+    # Conductors of the earlier release write it with the steps.
     sends_by_rows = sa.exists().where(
         STEPS.c.move_id == MOVES.c.id, STEPS.c.ended_at.is_(None), STEPS.c.bytes_done.is_not(None)
     )
@@ -334,7 +334,7 @@ def rates_of(database: Database, move_ids: Collection[str]) -> dict[str, float]:
             .where(
                 SERVERS.c.drain_id.in_({drain_id for drain_id, _limit in limits.values()}),
                 is_asked,
-                # Who asks has reported, though it may not be written down yet.
+                # The moves that ask are reporting, though their reports may not be written yet.
                 sa.or_(PROGRESS.c.move_id.is_not(None), MOVES.c.id.in_(limits), sends_by_rows),
             )
             .group_by(SERVERS.c.drain_id)

@@ -1,4 +1,4 @@
-"""What waits for confirm or revert: a migration, with the move that brought its server to its target."""
+"""A migration that waits for confirm or revert, with the move that brought its server to its target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from causeway.store.database import Database
 
 @dataclass(frozen=True)
 class Finished:
-    """``move`` None: the journal has none."""
+    """``move``: None if the journal has none."""
 
     migration: Migration
     move: Operation | None
@@ -33,7 +33,7 @@ _NEWEST = (
         migrations.TABLE.c.instance_uuid == sa.bindparam("of_instance"),
         migrations.TABLE.c.status == MigrationStatus.FINISHED.value,
     )
-    # A second try goes by another move of the same migration.
+    # A second try is another move of the same migration.
     .order_by(migrations.TABLE.c.id.desc(), MOVES.c.started_at.desc(), MOVES.c.id.desc())
     .limit(1)
 )

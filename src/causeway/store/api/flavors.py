@@ -35,7 +35,7 @@ def _visible(query: sa.Select[Any], project_id: str | None) -> sa.Select[Any]:
 
 
 def get(database: Database, flavorid: str, *, project_id: str | None = None) -> Flavor:
-    """A flavor by its id. With ``project_id`` only if that project may use it. Raises FlavorNotFound."""
+    """A flavor by its id; with ``project_id``, only if that project may use it. Raises FlavorNotFound."""
     query = _visible(sa.select(*MAPPER.columns).where(TABLE.c.flavorid == flavorid), project_id)
     with database.read() as connection:
         row = connection.execute(query).one_or_none()

@@ -1,9 +1,8 @@
-"""Hosts that members of server groups are about to take: the part of the late check that conductors share.
+"""Claims of members of server groups on hosts: the part of the late check that conductors share.
 
-Who wants a host for a member writes a claim, in one transaction under a lock of the group. So claims have an order that all
-see alike: of two that race, the later one sees the earlier one, and gives way. A claim goes when the server's record says
-where it is, or when the attempt is abandoned. What a conductor wrote that was stopped just then goes when it is too old to be
-of use: records name the host long before.
+A conductor writes a claim in one transaction, under a lock of the group. So claims have one order: of two that race, the later
+one sees the earlier one, and gives way. A claim is deleted when the server's record names its host, or when the attempt is
+abandoned. Claims of a conductor that died are deleted when they are too old to matter: records name the host long before.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ OLDEST = timedelta(hours=2)
 
 
 def take(database: Database, group_uuid: str, instance_uuid: str, host: str) -> dict[str, str] | None:
-    """Claims a host for a member, instead of what it claimed before; returns the claims that came before this one.
+    """Claims a host for a member, in place of its earlier claim. Returns the claims before this one.
 
-    The answer is server -> host; None if the group is gone.
+    These are server -> host; None if the group was deleted.
     """
     with database.write() as connection:
         lock = sa.select(GROUPS.c.id).where(GROUPS.c.uuid == group_uuid).with_for_update()
@@ -43,7 +42,7 @@ def take(database: Database, group_uuid: str, instance_uuid: str, host: str) -> 
 
 
 def release_in(connection: sa.Connection, instance_uuid: str) -> None:
-    """A server that claims nothing is fine."""
+    """Releases the claim of a server, if it has one."""
     connection.execute(TABLE.delete().where(TABLE.c.instance_uuid == instance_uuid))
 
 

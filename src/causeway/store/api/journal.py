@@ -1,6 +1,6 @@
 """The journal of operations: who owns them, and how they are found.
 
-What their owners write is in `causeway.store.api.recording`, who still wants them in `causeway.store.api.wanted_moves`.
+`causeway.store.api.recording` writes for their owners; `causeway.store.api.wanted_moves` says whether they are still wanted.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ MOVE = RowMapper(Operation, MOVES, without=frozenset({"explanation"}))
 BRIEF = RowMapper(OperationBrief, MOVES)
 STEP = RowMapper(StepRecord, STEPS)
 
-# Servers that are asked for by one statement.
+# Servers in one statement.
 _BATCH = 500
-# Made once: an operation writes each of them a dozen times.
+# Statements that are made once: an operation executes each of them a dozen times.
 _ENDED = [state.value for state in ENDED]
 _NOT_ACCEPTED = [state.value for state in NOT_ACCEPTED]
 _NOT_ENDED = [state.value for state in SagaState if state not in ENDED]
@@ -45,7 +45,7 @@ _GET = sa.select(*MOVE.columns).where(MOVES.c.id == sa.bindparam("of_operation")
 _NEVER_CHANGED = frozenset(
     {"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested", "lease_until", "steps"}
 )
-# The recipes that bring a server to its target; confirms and reverts begin from what these remember.
+# The recipes that bring a server to its target. Confirms and reverts begin with their memory.
 RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
 _EARLIER = MOVES.alias("earlier")
 _MUST_WAIT = sa.exists().where(
@@ -57,7 +57,7 @@ _MUST_WAIT = sa.exists().where(
     _EARLIER.c.recipe.not_in(NOT_WAITED_FOR),
     sa.or_(_EARLIER.c.recipe != CREATE_VOLUME_IMAGE, MOVES.c.recipe.not_in(BESIDE_VOLUME_IMAGE)),
 )
-# Two requests for a server meet at its mapping, which both take.
+# Two requests for a server meet at its mapping, which both lock.
 _HOLD = (
     sa.select(InstanceMappings.cell_uuid)
     .where(InstanceMappings.instance_uuid == sa.bindparam("of_instance"))
@@ -98,9 +98,10 @@ def acquire(
 ) -> Operation | None:
     """Acquires an operation for ``lease`` seconds and raises its epoch, which fences off former owners.
 
-    None if it has ended, or another owner's lease still runs, or an earlier operation of the same server has not ended (see
-    `waiting`). One that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
-    ``by_first_write``: one that was only requested is the caller's with the first `record` that ``takes`` it; nothing is written.
+    Returns None if it has ended, another owner has its lease, or an earlier operation of the same server has not ended (see
+    `waiting`). A stuck operation is free when its pause is over. ``former``: owners that are known to be dead.
+    ``by_first_write``: writes nothing for a requested operation: the first `record` that ``takes`` it makes the caller its
+    owner.
     """
     with database.read() as connection:
         row = connection.execute(_TO_ACQUIRE, {"of_operation": operation_id}).one_or_none()
@@ -131,7 +132,7 @@ def acquire(
 
 
 def waiting(database: Database, instance_uuid: str) -> list[Operation]:
-    """The server's operations in nobody's hands, oldest first: they wait for another one's end, or until a step is done again."""
+    """The server's operations without an owner, oldest first. They wait for another one's end, or for the retry of a step."""
     return _select(
         database,
         sa.and_(
@@ -145,7 +146,7 @@ def waiting(database: Database, instance_uuid: str) -> list[Operation]:
 
 
 def renew(database: Database, owner: str, operation_ids: list[str], lease: float) -> None:
-    """Renews the leases of operations for ``lease`` seconds; those that were taken over stay so."""
+    """Renews the leases of operations for ``lease`` seconds, except those that were taken over."""
     if operation_ids:
         with database.write() as connection:
             connection.execute(
@@ -158,14 +159,14 @@ def renew(database: Database, owner: str, operation_ids: list[str], lease: float
 def abandoned(
     database: Database, mine: Set[str], lease: float, *, in_hand: Set[str] = frozenset(), knowledge: str
 ) -> list[Operation]:
-    """Moves that have no owner: their lease ran out or was released, or their pause is over; and those of ``mine``.
+    """Operations without an owner: their lease expired or was released, or their pause is over; and those of ``mine``.
 
-    Not among them: what is ``in_hand``; what was requested less than a ``lease`` (seconds) ago, which is left to whoever is
-    notified; what waits for the end of an earlier operation; what was parked by somebody with the caller's ``knowledge``, or
-    is in a state that only a newer release knows. One statement; another one if there are any.
+    Excludes operations ``in_hand``, those requested less than a ``lease`` (seconds) ago (the notified conductor acquires them),
+    those that wait for an earlier operation, those that a process with the same ``knowledge`` parked, and those in a state that
+    only a newer release knows. Makes one statement, and another one if it finds any.
     """
     not_begun = MOVES.c.state.in_([SagaState.REQUESTED.value, *_NOT_ACCEPTED])
-    # When an operation was requested: older versions wrote down no lease then.
+    # The time of the request, because older versions wrote no lease then.
     since = sa.func.coalesce(MOVES.c.lease_until, MOVES.c.started_at)
     is_free = sa.or_(
         sa.and_(not_begun, since < utc_now(-lease)),
@@ -183,7 +184,7 @@ def abandoned(
 
 
 def park(database: Database, operation: Operation, parked: str) -> None:
-    """Releases an operation that the caller's release can't run. ``parked``: what it knows (see `abandoned`), and why."""
+    """Releases an operation that the caller's release can't run. ``parked``: its knowledge (see `abandoned`), and why."""
     state = operation.state if operation.state is SagaState.REQUESTED else SagaState.STUCK
     with database.write() as connection:
         connection.execute(
@@ -194,7 +195,7 @@ def park(database: Database, operation: Operation, parked: str) -> None:
 
 
 def values_of(operation: Operation) -> dict[str, Any]:
-    """What the owner of an operation writes of its row."""
+    """The columns that the owner of an operation writes."""
     return MOVE.to_row(operation, without=_NEVER_CHANGED)
 
 
@@ -206,7 +207,7 @@ def insert_in(
     requester: Requester | None = None,
     **more: Any,
 ) -> None:
-    """Writes an operation that was requested just now, by the database's clock. ``pause``: seconds until it may be begun."""
+    """Writes a new operation, with the time of the database's clock. ``pause``: seconds until it may begin."""
     given = MOVE.to_row(
         operation, without=frozenset({"lease_until"} | ({"started_at"} if operation.started_at is None else set()))
     )
@@ -219,7 +220,7 @@ def insert_in(
 
 
 def requester(database: Database, operation_id: str) -> Requester:
-    """Who asked for an operation, as far as that is known: until it has ended."""
+    """The requester of an operation, which is stored until the operation has ended."""
     query = sa.select(MOVES.c.requester, MOVES.c.sealed_token).where(MOVES.c.id == operation_id)
     with database.read() as connection:
         row = connection.execute(query).one_or_none()
@@ -236,7 +237,7 @@ def get(database: Database, operation_id: str) -> Operation:
 
 
 def states(database: Database, operation_ids: Iterable[str]) -> dict[str, SagaState]:
-    """operation -> its state, of those that there are."""
+    """operation -> its state, for those that exist."""
     query = sa.select(MOVES.c.id, MOVES.c.state).where(MOVES.c.id.in_(list(operation_ids)))
     with database.read() as connection:
         return {row.id: SagaState(row.state) for row in connection.execute(query)}
@@ -248,9 +249,9 @@ def of_server(database: Database, instance_uuid: str) -> list[Operation]:
 
 
 def of_requests(database: Database, requests: Mapping[str, str]) -> dict[str, list[OperationBrief]]:
-    """request's id -> the operations that it asked for, and those that followed in their place, oldest first.
+    """request's id -> its operations, and those that replaced them, oldest first.
 
-    ``requests``: server -> the id of a request that was about it. A server's operations are found by their index.
+    ``requests``: server -> the id of a request for it. A server's operations are found by their index.
     """
     found: dict[str, list[OperationBrief]] = defaultdict(list)
     pairs = list(requests.items())
@@ -268,12 +269,12 @@ def of_requests(database: Database, requests: Mapping[str, str]) -> dict[str, li
 
 
 def of_migration(database: Database, migration_uuid: str) -> list[Operation]:
-    """The runs of recipes that a migration went through, oldest first."""
+    """The operations of a migration, oldest first."""
     return _select(database, MOVES.c.migration_uuid == migration_uuid)
 
 
 def resize_of(database: Database, migration_uuid: str) -> Operation:
-    """The move that brought a migration's server to its target, or last tried to. Raises NotFound."""
+    """The last move that brought a migration's server to its target, or tried to. Raises NotFound."""
     found = [operation for operation in of_migration(database, migration_uuid) if operation.recipe in RESIZES]
     if not found:
         raise errors.NotFound(f"Migration {migration_uuid} has no move.")
@@ -286,14 +287,14 @@ def unfinished(database: Database) -> list[Operation]:
 
 
 def all_operations(database: Database) -> list[Operation]:
-    """Every operation there ever was, oldest first."""
+    """Every operation in the journal, oldest first."""
     return _select(database, sa.true())
 
 
 def under_way_in(connection: sa.Connection, instance_uuid: str) -> tuple[str | None, list[Operation]]:
-    """The server's cell, and its operations that have not ended. Nobody else gets them by this until the transaction ends."""
+    """The server's cell, and its operations that have not ended. Locks these against this function until the transaction ends."""
     if connection.dialect.name == "sqlite":
-        # The transaction holds the whole database: nothing comes between.
+        # The transaction locks the whole database.
         rows = connection.execute(_MAPPED_UNDER_WAY, {"of_instance": instance_uuid}).all()
         return (rows[0].at_cell if rows else None), [MOVE.from_row(row) for row in rows if row.operation is not None]
     cell_uuid = connection.execute(_HOLD, {"of_instance": instance_uuid}).scalar_one_or_none()
@@ -314,7 +315,7 @@ def under_work(database: Database, instance_uuids: Iterable[str]) -> set[str]:
 
 
 def active_of_server(database: Database, instance_uuid: str) -> Operation | None:
-    """The server's operation that has not ended, the oldest if another one waits for its end; None if there is none."""
+    """The server's oldest operation that has not ended; None if there is none."""
     found = _select(database, sa.and_(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state.not_in(_ENDED)))
     return found[0] if found else None
 
@@ -326,7 +327,7 @@ def _select(database: Database, condition: sa.ColumnElement[bool]) -> list[Opera
 
 
 def steps(database: Database, operation_id: str) -> list[StepRecord]:
-    """What the operation did so far, in order."""
+    """The steps of the operation so far, in order."""
     with database.read() as connection:
         row = connection.execute(sa.select(MOVES.c.steps).where(MOVES.c.id == operation_id)).one_or_none()
     if row is not None and row.steps is not None:

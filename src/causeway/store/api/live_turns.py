@@ -1,4 +1,4 @@
-"""How many live migrations leave a host at the same time: the status of a migration shows whether it has begun."""
+"""Limits how many live migrations leave a host at the same time. The status of a migration shows whether it has begun."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _BEGUN = [
 
 
 def take(database: Database, migration: Migration, limit: int) -> bool:
-    """Lets a migration begin (`preparing`) if its source has room, else it is `queued`; returns whether it has begun.
+    """Sets a migration to `preparing` if its source may send another guest, else to `queued`. Returns whether it may begin.
 
-    ``limit``: migrations that may leave the host at the same time; 0: any number.
+    ``limit``: migrations that may leave the host at the same time; 0 for no limit.
     """
     host = migration.source_compute
     with database.write() as connection:
         if limit:
-            # One row that all of the host's wait for: of two that ask at once the second sees what the first was given.
+            # All migrations of the host lock this row, so of two at once the second sees what the first got.
             connection.execute(sa.select(_TABLE.c.id).where(_of(host)).with_for_update()).all()
         others = connection.execute(
             sa.select(sa.func.count())

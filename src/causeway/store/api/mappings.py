@@ -28,7 +28,7 @@ class InstanceMapping:
     created_at: datetime
     cell_uuid: str | None = None
     queued_for_delete: bool = False
-    # None: not known whether the server's row is deleted, nor whether created_at is as in its cell.
+    # None: unknown whether the server's row is deleted, and whether created_at is as in its cell.
     deleted: bool | None = None
 
 
@@ -61,7 +61,7 @@ def get(database: Database, uuid: str) -> InstanceMapping:
 
 
 def home_of(database: Database, uuid: str, *, with_group: bool = False) -> tuple[str | None, str | None]:
-    """The cell of a server and, if that is asked for, the server group that it is in. Raises ServerNotFound."""
+    """The cell of a server and, with ``with_group``, its server group. Raises ServerNotFound."""
     with database.read() as connection:
         row = connection.execute(_HOME_AND_GROUP if with_group else _HOME, {"of_uuid": uuid}).one_or_none()
     if row is None:
@@ -70,7 +70,7 @@ def home_of(database: Database, uuid: str, *, with_group: bool = False) -> tuple
 
 
 def cells_of(database: Database, uuids: list[str]) -> dict[str, str | None]:
-    """server -> uuid of the cell it lives in, for those that are mapped."""
+    """server -> uuid of the cell that it lives in, for those that are mapped."""
     if not uuids:
         return {}
     found: dict[str, str | None] = {}
@@ -82,18 +82,18 @@ def cells_of(database: Database, uuids: list[str]) -> dict[str, str | None]:
 
 
 def of_cell(database: Database, cell_uuid: str) -> set[str]:
-    """Every server that is mapped to a cell, those that were deleted among them."""
+    """Every server that is mapped to a cell, including deleted ones."""
     with database.read() as connection:
         return set(connection.execute(sa.select(TABLE.c.instance_uuid).where(TABLE.c.cell_uuid == cell_uuid)).scalars())
 
 
 def living_in(database: Database, cell_uuid: str) -> set[str]:
-    """Those of them that nobody asked to delete."""
+    """The servers that are mapped to a cell and are not being deleted."""
     return {mapping.instance_uuid for mapping in of_project(database, None, cell_uuid=cell_uuid)}
 
 
 def living_among(database: Database, uuids: Collection[str]) -> set[str]:
-    """Those of these that are servers, in whichever cell, that nobody asked to delete."""
+    """Those of ``uuids`` that are servers, in any cell, and are not being deleted."""
     found: set[str] = set()
     with database.read() as connection:
         for part in parts(sorted(uuids)):
@@ -116,7 +116,7 @@ def of_project(database: Database, project_id: str | None, *, cell_uuid: str | N
 
 
 def count_living(database: Database, project_id: str, user_id: str | None = None) -> int:
-    """The servers of a project, or of a user in it, that nobody asked to delete."""
+    """The number of servers of a project, or of a user in it, that are not being deleted."""
     query = sa.select(sa.func.count()).where(TABLE.c.queued_for_delete.is_(False), TABLE.c.project_id == project_id)
     if user_id is not None:
         query = query.where(TABLE.c.user_id == user_id)
@@ -125,7 +125,7 @@ def count_living(database: Database, project_id: str, user_id: str | None = None
 
 
 def set_cell_in(connection: sa.Connection, uuid: str, cell_uuid: str, *, expected: str | None) -> None:
-    """Moves a server's mapping; a compare-and-swap that also succeeds if it has been moved there already."""
+    """Moves a server's mapping, by a compare-and-swap that also succeeds if it was moved there already."""
     changed = connection.execute(
         TABLE.update()
         .where(TABLE.c.instance_uuid == uuid)
@@ -144,7 +144,7 @@ def set_cell_in(connection: sa.Connection, uuid: str, cell_uuid: str, *, expecte
 
 
 def map_in(connection: sa.Connection, mapping: InstanceMapping, *, expected: str | None) -> None:
-    """Writes a mapping that was lost, or one that named the ``expected`` cell; StateChanged if it is another's by now."""
+    """Writes a lost mapping, or one that names the ``expected`` cell. Raises StateChanged if it names another cell by now."""
     try:
         set_cell_in(connection, mapping.instance_uuid, mapping.cell_uuid or "", expected=expected)
     except errors.StateChanged:
@@ -160,7 +160,7 @@ def queue_for_delete(database: Database, uuid: str, *, queued: bool = True) -> N
 
 
 def insert_spec_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -> None:
-    """For a new server."""
+    """Writes the request spec of a new server."""
     connection.execute(SPECS.insert(), {"instance_uuid": uuid, "spec": spec})
 
 
@@ -175,7 +175,7 @@ def save_spec_if_missing_in(connection: sa.Connection, uuid: str, spec: dict[str
 
 
 def save_spec(database: Database, uuid: str, spec: dict[str, Any]) -> None:
-    """Keeps the last scheduling request of a server (`RequestSpec.to_persist`)."""
+    """Stores the request spec of a server (`RequestSpec.to_persist`)."""
     with database.write() as connection:
         save_spec_in(connection, uuid, spec)
 
@@ -187,7 +187,7 @@ def get_spec(database: Database, uuid: str) -> dict[str, Any]:
 
 
 def get_specs(database: Database, uuids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """server -> what it asked of the scheduler, of those of whom that is known."""
+    """server -> its request spec, for those that have one."""
     found: dict[str, dict[str, Any]] = {}
     with database.read() as connection:
         for part in parts(uuids):

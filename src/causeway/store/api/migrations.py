@@ -17,9 +17,9 @@ from causeway.store.database import Database, utcnow
 
 TABLE: sa.Table = Migrations.__table__  # type: ignore[assignment]
 MAPPER = RowMapper(Migration, TABLE)
-# Migrations that are asked for by one statement.
+# Migrations in one statement.
 _BATCH = 500
-# Made once: SQLAlchemy needs longer to make a statement than SQLite to run it.
+# Statements that are made once: SQLAlchemy needs longer to make one than SQLite to run it.
 _UPDATE = TABLE.update().where(TABLE.c.uuid == sa.bindparam("of_uuid"))
 _UPDATE_STATUS = _UPDATE.where(TABLE.c.status.in_(sa.bindparam("statuses_before", expanding=True)))
 
@@ -40,7 +40,7 @@ def get(database: Database, uuid: str) -> Migration:
 
 
 def of_uuids(database: Database, uuids: Iterable[str]) -> dict[str, Migration]:
-    """Those of them that there are, by their uuids."""
+    """The existing ones, by their uuids."""
     wanted = list(uuids)
     found: dict[str, Migration] = {}
     for first in range(0, len(wanted), _BATCH):
@@ -98,7 +98,7 @@ def search(
 
 
 def open_of_cell(database: Database, cell_uuid: str) -> set[str]:
-    """The servers with a migration from a cell, or to it, that has not ended; evacuations from dead hosts have."""
+    """The servers with a migration from or to a cell that has not ended. (Evacuations from dead hosts count as ended.)"""
     ended = [status.value for status in (*MIGRATION_ENDED, MigrationStatus.DONE)]
     query = sa.select(TABLE.c.instance_uuid).where(
         sa.or_(TABLE.c.source_cell == cell_uuid, TABLE.c.dest_cell == cell_uuid), TABLE.c.status.not_in(ended)
@@ -127,11 +127,11 @@ def update(database: Database, uuid: str, *, status: MigrationStatus | None = No
 
 
 def swap_status_in(connection: sa.Connection, uuid: str, old: MigrationStatus, new: MigrationStatus) -> bool:
-    """Compare-and-swap of the status; False if it was another one."""
+    """Compare-and-swap of the status. Returns False if it was another one."""
     statement = TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.status == old.value)
     return bool(connection.execute(statement.values(status=new.value, updated_at=utcnow())).rowcount)
 
 
 def delete_in(connection: sa.Connection, uuid: str) -> None:
-    """Removes a migration that never began."""
+    """Deletes a migration that never began."""
     connection.execute(TABLE.delete().where(TABLE.c.uuid == uuid))

@@ -1,4 +1,4 @@
-"""Reads operations from the journal to show them: without what they remember, and without the events of their steps."""
+"""Reads operations from the journal to show them, without their memories and the events of their steps."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def search(
 ) -> list[WithSteps]:
     """Operations, newest first; those that have ended only if ``with_ended`` or ``state`` asks for them.
 
-    ``owner``: the conductor that works on it, or did last: its host, or the host with one life of it. ``host``: one that a
-    step works on, or worked on. ``marker``: the last operation of the page before (NotFound).
+    ``owner``: the conductor that works on it, or did last, by its host or by one life. ``host``: a host that a step works on, or
+    worked on. ``marker``: the last operation of the previous page (NotFound).
     """
     query = sa.select(MOVES.c.id).order_by(*_NEWEST_FIRST)
     if instance_uuid is not None:
@@ -75,7 +75,7 @@ def search(
 
 
 def _read(database: Database, ids: sa.Select[tuple[str]]) -> list[WithSteps]:
-    """One statement: an operation, its steps and what was reported of the last one are of the same moment."""
+    """Reads in one statement, so that an operation, its steps and the reported progress are from the same moment."""
     wanted = ids.subquery("wanted")
     query = (
         sa.select(*OPERATION.columns, *STEP.columns, *REPORTED)

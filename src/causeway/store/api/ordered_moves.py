@@ -1,4 +1,4 @@
-"""What computes ask of the journal: whether an order is wanted, and to note how far it has come."""
+"""The journal for computes: whether an order is still wanted, and the progress of its transfer."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ REPORTED = (PROGRESS.c.bytes_done.label("reported_done"), PROGRESS.c.bytes_total
 _IN = OPERATIONS.where(MOVES.c.id.in_(sa.bindparam("of_operations", expanding=True)))
 _COUNT = migrations.TABLE.update().where(
     migrations.TABLE.c.uuid == sa.bindparam("of_migration"),
-    # What is known of it when the guest has gone is not written over.
+    # The final numbers of a guest that has gone must not be overwritten.
     sa.exists().where(MOVES.c.id == sa.bindparam("of_operation"), MOVES.c.at_hand == sa.bindparam("of_attempt")),
 )
 
 
 @dataclass
 class Report:
-    """How far the transfer of a move has come. ``at_hand``: the attempt of which that was said.
+    """The progress of a move's transfer. ``at_hand``: the attempt that it is about.
 
     ``counters``: of a live migration, by the columns of the migration.
     """
@@ -46,7 +46,7 @@ class Report:
 
 
 def ordered(database: Database, move_ids: Collection[str]) -> dict[str, sa.Row[Any]]:
-    """move -> how it stands: a row of `OPERATIONS`."""
+    """move -> its row of `OPERATIONS`."""
     found: dict[str, sa.Row[Any]] = {}
     with database.read() as connection:
         for some in parts(sorted(move_ids)):
@@ -55,8 +55,9 @@ def ordered(database: Database, move_ids: Collection[str]) -> dict[str, sa.Row[A
 
 
 def wanted(move: sa.Row[Any] | None, token: MoveToken) -> sa.Row[Any]:
-    """The move, as it was found. Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the
-    transfer any more that runs under the token.
+    """Returns the move, if the transfer under the token is still wanted.
+
+    Raises Cancelled, StateChanged (the server is being deleted) or TakenOver if it is not.
     """
     if move is None or move.epoch > token.epoch or move.state != SagaState.RUNNING.value:
         raise errors.TakenOver(f"The transfer of move {token.move_id} runs elsewhere, or is over.")
@@ -65,13 +66,13 @@ def wanted(move: sa.Row[Any] | None, token: MoveToken) -> sa.Row[Any]:
 
 
 def attempt_of(move: sa.Row[Any], token: MoveToken) -> str | None:
-    """The attempt that sends under the token; None if none does, because the step has ended or is another one."""
+    """The attempt that sends under the token; None if there is none, because the step has ended or is another one."""
     found: str | None = move.at_hand
     return found if (move.epoch, move.step) == (token.epoch, token.step) else None
 
 
 def write(database: Database, reports: Collection[Report]) -> None:
-    """Notes how far transfers have come, in one transaction. What was reported of an attempt that is over is never shown."""
+    """Writes the progress of transfers in one transaction. Reports of ended attempts are never shown."""
     in_order = sorted(reports, key=lambda report: report.token.move_id)
     rows = [
         {
@@ -100,7 +101,7 @@ def write(database: Database, reports: Collection[Report]) -> None:
 
 
 def note_post_copy(database: Database, token: MoveToken) -> None:
-    """The guest runs at the target while its memory follows. One that was reported before, or has ended, stays what it is."""
+    """Records that the guest runs at the target while its memory follows, unless this is recorded or the migration has ended."""
     before, after = MigrationStatus.RUNNING, MigrationStatus.RUNNING_POST_COPY
     if migrations.get(database, token.migration_uuid).status is before:
         with database.write() as connection:
@@ -108,7 +109,7 @@ def note_post_copy(database: Database, token: MoveToken) -> None:
 
 
 def check_order(database: Database, token: MoveToken, *, forward: bool) -> None:
-    """Raises TakenOver unless what a conductor orders is wanted now; ``forward``: that needs a move that goes forward."""
+    """Raises TakenOver unless a conductor's order is wanted now. ``forward``: the order needs a move that goes forward."""
     states = {SagaState.RUNNING} if forward else {SagaState.RUNNING, SagaState.UNDOING}
     with database.read() as connection:
         move = connection.execute(OPERATION, {"of_operation": token.move_id}).one_or_none()

@@ -1,4 +1,4 @@
-"""Operations of the journal that are proposed: written down, and not accepted or refused yet (`causeway.parts.acceptance`)."""
+"""Proposed operations: they are in the journal, and neither accepted nor refused (`causeway.parts.acceptance`)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _DONE_WITH = [state.value for state in (SagaState.REFUSED, *ENDED)]
 
 
 def accept_in(connection: sa.Connection, operation_id: str) -> bool:
-    """A proposed operation counts from here on; False if it is not proposed any more."""
+    """Accepts a proposed operation. Returns False if it is no longer proposed."""
     return _swap_state(connection, operation_id, SagaState.REQUESTED)
 
 
 def refuse_in(connection: sa.Connection, operation_id: str) -> bool:
-    """A proposed operation never counts; False if it is not proposed any more."""
+    """Refuses a proposed operation. Returns False if it is no longer proposed."""
     return _swap_state(connection, operation_id, SagaState.REFUSED)
 
 
@@ -28,7 +28,7 @@ def _swap_state(connection: sa.Connection, operation_id: str, state: SagaState) 
 
 
 def state_in(connection: sa.Connection, operation_id: str) -> SagaState | None:
-    """None if there is no such operation."""
+    """The state of an operation; None if it does not exist."""
     found = connection.execute(sa.select(MOVES.c.state).where(MOVES.c.id == operation_id)).scalar_one_or_none()
     return None if found is None else SagaState(found)
 
@@ -45,5 +45,5 @@ def has_others(database: Database, operation: Operation) -> bool:
 
 
 def delete_in(connection: sa.Connection, operation_id: str) -> None:
-    """Removes an operation that never counted (the request that made it was refused)."""
+    """Deletes an operation whose request was refused."""
     connection.execute(MOVES.delete().where(MOVES.c.id == operation_id, MOVES.c.state == SagaState.REFUSED.value))

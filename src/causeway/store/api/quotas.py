@@ -1,4 +1,4 @@
-"""Limits; usage is counted, never stored."""
+"""Limits. Usage is counted, never stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_CLASS = "class:default"
 
 
 def limits(database: Database, project_id: str, user_id: str = "") -> dict[str, int]:
-    """The limits that were set for a project, or for a user in it. ``class:NAME`` gives a quota class's."""
+    """The limits that were set for a project, or for a user in it. The project ``class:NAME`` means a quota class."""
     query = sa.select(TABLE.c.resource, TABLE.c.hard_limit).where(
         TABLE.c.project_id == project_id, TABLE.c.user_id == user_id
     )
@@ -27,10 +27,7 @@ Effective: TypeAlias = tuple[dict[str, int], dict[str, int]]
 
 
 def effective(database: Database, project_id: str, user_id: str = "") -> Effective:
-    """(what was set for the default class, overlaid by what was set for the project; what was set for the user in it).
-
-    One query.
-    """
+    """Returns (limits of the default class, overridden by those of the project; limits of the user in it). One query."""
     query = sa.select(TABLE).where(
         TABLE.c.project_id.in_([project_id, DEFAULT_CLASS]), TABLE.c.user_id.in_(["", user_id])
     )
@@ -53,6 +50,6 @@ def set_limits(database: Database, project_id: str, new: dict[str, int], user_id
 
 
 def delete_limits(database: Database, project_id: str, user_id: str = "") -> None:
-    """Back to the defaults."""
+    """Deletes limits, so that the defaults apply."""
     with database.write() as connection:
         connection.execute(TABLE.delete().where(TABLE.c.project_id == project_id, TABLE.c.user_id == user_id))

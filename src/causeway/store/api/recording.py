@@ -1,7 +1,7 @@
-"""What an operation's owner writes: its intent before a step acts, the step's outcome after.
+"""The writes of an operation's owner: the intent before a step acts, and its outcome afterwards.
 
 The end of a step and the beginning of the next are one transaction, and so are the pivot and the switch of the instance
-mapping. The steps are in the operation's row; those of one that an earlier release began are rows of their own.
+mapping. The steps are in the operation's row, except those of operations that an earlier release began, which are rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RECORD_MOVE = (
         MOVES.c.id == sa.bindparam("of_operation"),
         MOVES.c.epoch == sa.bindparam("of_epoch"),
         sa.or_(*(MOVES.c.state == sa.bindparam(name) for name in _STATES_BEFORE)),
-        # A pivot that took effect, and whose answer was lost, is not undone: whoever thinks so has to look again.
+        # A pivot that took effect must not be undone, even if its answer was lost: the caller has to look again.
         sa.or_(MOVES.c.pivoted.is_(False), MOVES.c.pivoted == sa.bindparam("is_pivoted")),
     )
     .values(lease_until=utc_now(seconds("for_seconds")))
@@ -56,9 +56,9 @@ def begin(
     lease: float,
     also: Callable[[sa.Connection], Any] | None,
 ) -> None:
-    """Writes an operation that is its writer's from the beginning, with its first step, together with what ``also`` writes.
+    """Writes a new operation with its owner and its first step, together with what ``also`` writes.
 
-    Raises TakenOver if it is there: written by an attempt whose answer was lost, and another conductor has acquired it.
+    Raises TakenOver if an earlier attempt, whose answer was lost, has written it and another conductor has acquired it.
     """
     try:
         steps = _with(operation, started)
@@ -82,17 +82,16 @@ def record(
     lease: float = 0.0,
     also: Callable[[sa.Connection], Any] | None = None,
 ) -> None:
-    """Writes an operation with the step that ended and the one that begins (anew, if it is an attempt more), together with what
-    ``also`` writes; of its row what is not known to be there.
+    """Writes an operation with the step that ended and the one that begins, together with what ``also`` writes.
 
-    ``takes``: it was only requested, and becomes its owner's by this (see `acquire`).
-    ``lease``: seconds that the operation stays with its owner; without an owner, that nobody is to take it.
-    Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the operation over
-    (its epoch is higher), or if the operation has a state from which it may not come to the present one.
+    Writes only columns that are not known to have their values. ``takes``: this makes the writer the owner of a requested
+    operation (see `acquire`). ``lease``: seconds for which the owner has the operation; for an operation without an owner,
+    seconds for which nobody may acquire it. Raises Cancelled if ``unless_cancelled`` and it was cancelled; TakenOver if another
+    conductor took it over (its epoch is higher), or if its state in the journal does not lead to the present one.
     """
     steps = _with(operation, ended, started)
     values = journal.values_of(operation) | _of_steps(steps, ended, started)
-    # Nobody owned it until now: somebody else may have parked it since it was read.
+    # The operation had no owner until now, and may have been parked since it was read.
     known = {} if takes else operation.written or {}
     changes = {name: value for name, value in values.items() if name not in known or known[name] != value}
     if operation.explanation is not None:
@@ -147,7 +146,7 @@ def _update_in(
 
 
 def _with(operation: Operation, *steps: StepRecord | None) -> list[StepRecord] | None:
-    """All steps of an operation when these are written; None: they are rows of their own."""
+    """All steps of an operation with these; None if its steps are rows of their own."""
     if operation.steps is None:
         return None
     known = {step.sequence: step for step in (*operation.steps, *steps) if step is not None}
@@ -155,7 +154,7 @@ def _with(operation: Operation, *steps: StepRecord | None) -> list[StepRecord] |
 
 
 def _of_steps(steps: list[StepRecord] | None, *written: StepRecord | None) -> dict[str, Any]:
-    """What an operation's row has of its steps; ``written``: those of them that are new, in order."""
+    """The columns of an operation's row about its steps. ``written``: the new steps, in order."""
     if steps is None:
         last = next((step for step in reversed(written) if step is not None), None)
         return {} if last is None else {"step": last.step, "at_hand": _at_hand(last)}
@@ -170,7 +169,7 @@ def _of_steps(steps: list[StepRecord] | None, *written: StepRecord | None) -> di
 
 
 def _at_hand(step: StepRecord) -> str | None:
-    """Which attempt, and which round of it, is under way; None: no bytes may be reported of it any more."""
+    """Identifies the attempt and round under way; None if no more bytes may be reported."""
     is_sending = step.state is StepState.STARTED and step.bytes_done is None
     return f"{step.sequence}.{step.attempt}.{step.round or 0}" if is_sending else None
 
@@ -184,7 +183,7 @@ def _write_rows(connection: sa.Connection, operation: Operation, *steps: StepRec
 def is_recorded(
     database: Database, operation: Operation, *, ended: StepRecord | None = None, started: StepRecord | None = None
 ) -> bool:
-    """Whether a `record` took effect whose answer was lost: it is one transaction, so either all of it did or nothing."""
+    """Whether a `record` whose answer was lost took effect. It is one transaction, so it did as a whole or not at all."""
     try:
         found = journal.get(database, operation.id)
     except errors.NotFound:

@@ -1,4 +1,4 @@
-"""What a resize that waits for its end has reserved of volumes: in the memory from which its confirm or revert begins."""
+"""The volumes that a resize has reserved, in the memory with which its confirm or revert begins."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from causeway.store.api.journal import MOVES
 
 
 def end_in(connection: sa.Connection, move_id: str, volume_id: str) -> None:
-    """The server has the volume no more: a revert is to know nothing of it. May be repeated."""
-    # Two detaches of the server's run beside each other.
+    """Removes a volume that the server no longer has, so that a revert ignores it. May be repeated."""
     query = sa.select(MOVES.c.data).where(MOVES.c.id == move_id).with_for_update()
     data = connection.execute(query).scalar_one_or_none()
     if data is None:

@@ -1,4 +1,4 @@
-"""What is shown of moves beside their migrations: how far they have come, why they failed, why their hosts were chosen."""
+"""What is shown of moves beside their migrations: progress, failures, and why their hosts were chosen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def explanation(database: Database, move_id: str) -> dict[str, Any] | None:
 
 
 def failures(database: Database, migration_uuids: list[str]) -> dict[str, errors.CausewayError]:
-    """migration -> why its move failed, for those that did. One statement; none if nothing is asked."""
+    """migration -> why its move failed, for those that did. One statement, or none without migrations."""
     if not migration_uuids:
         return {}
     query = (
@@ -41,7 +41,7 @@ def failures(database: Database, migration_uuids: list[str]) -> dict[str, errors
 
 @dataclass
 class MoveProgress:
-    """How far a move has come. Bytes are those of the step at hand, None if it moves none."""
+    """The progress of a move. Bytes are those of the present step; None if it transfers nothing."""
 
     recipe: str
     state: SagaState
@@ -57,7 +57,7 @@ class MoveProgress:
 
 
 def progress(database: Database, migration_uuids: list[str], now: datetime) -> dict[str, MoveProgress]:
-    """migration -> how far its move has come, for those that are under way. One statement."""
+    """migration -> the progress of its move, for those under way. One statement."""
     if not migration_uuids:
         return {}
     query = (

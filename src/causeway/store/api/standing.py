@@ -1,4 +1,4 @@
-"""Where the moves stand that have not ended, in one statement."""
+"""Counts moves that have not ended by state and step, in one statement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STANDING = (
 
 @dataclass(frozen=True)
 class Standing:
-    """``count`` moves of a recipe in a state, at the step that was begun last (None: none was)."""
+    """``count`` moves of a recipe in a state, at the step that began last (None before the first)."""
 
     recipe: str
     state: str

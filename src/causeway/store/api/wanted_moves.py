@@ -1,4 +1,4 @@
-"""Whether an operation is to continue: it may be cancelled, taken over, or its server deleted."""
+"""Whether an operation may continue. It may be cancelled or taken over, or its server may be being deleted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from causeway.store.api.journal import MOVES
 from causeway.store.api_tables import InstanceMappings
 from causeway.store.database import Database
 
-# A server that waits for confirm or revert is deleted by confirming it: these continue, and what deletes it.
+# Recipes that continue while their server is being deleted: the delete itself, and the confirm that it begins with.
 CONTINUE_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert", DELETE)
 CANCELLED = "It was cancelled on request."
 _NAMES = ("id", "instance_uuid", "recipe", "epoch", "state", "pivoted", "cancel_requested", "step", "at_hand")
@@ -24,7 +24,7 @@ OPERATION = OPERATIONS.where(MOVES.c.id == sa.bindparam("of_operation"))
 
 
 def check_wanted(database: Database, operation: Operation) -> None:
-    """Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the operation any more."""
+    """Raises Cancelled, StateChanged (the server is being deleted) or TakenOver if the operation is no longer wanted."""
     with database.read() as connection:
         found = connection.execute(OPERATION, {"of_operation": operation.id}).one_or_none()
     if found is None or found.epoch > operation.epoch:
@@ -33,22 +33,20 @@ def check_wanted(database: Database, operation: Operation) -> None:
 
 
 def refuse_unwanted(operation: sa.Row[Any]) -> None:
-    """``operation``: a row of `OPERATIONS`. Raises Cancelled, or StateChanged: its server is to be deleted."""
+    """``operation``: a row of `OPERATIONS`. Raises Cancelled, or StateChanged if its server is being deleted."""
     if operation.pivoted:
         return
     if operation.queued_for_delete and operation.recipe not in CONTINUE_WHILE_DELETED:
-        raise errors.StateChanged(
-            f"Server {operation.instance_uuid} is to be deleted: what works on it goes no further."
-        )
+        raise errors.StateChanged(f"Server {operation.instance_uuid} is being deleted: other operations on it end.")
     if operation.cancel_requested:
         raise errors.Cancelled(CANCELLED)
 
 
 def request_cancel(database: Database, migration_uuid: str) -> bool:
-    """Asks for the end of a migration's move, or of an operation; False if there is none, or it has passed its pivot.
+    """Cancels a migration's move, or an operation. Returns False if there is none, or it has passed its pivot.
 
-    ``migration_uuid``: the operation's own id, if it works for no migration.
-    One that is being rolled back already is not tried again as a whole.
+    ``migration_uuid``: of the migration, or the operation's own id if it has none. A move that is already being rolled back will
+    not be tried again as a whole.
     """
     with database.write() as connection:
         return bool(
@@ -65,7 +63,7 @@ def request_cancel(database: Database, migration_uuid: str) -> bool:
 
 
 def cancel_in(connection: sa.Connection, instance_uuid: str, recipe: str) -> None:
-    """Asks for the end of what a recipe does to a server, unless it has passed its pivot."""
+    """Cancels the operation of a recipe on a server, unless it has passed its pivot."""
     cancellable = MOVES.c.state.in_([state.value for state in CANCELLABLE])
     wanted = (MOVES.c.instance_uuid == instance_uuid, MOVES.c.recipe == recipe)
     connection.execute(

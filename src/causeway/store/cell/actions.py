@@ -62,7 +62,7 @@ _FAULTS_OF = sa.select(*FAULT.columns).where(FAULTS.c.instance_uuid == _UUID).or
 
 
 def start_in(connection: sa.Connection, action: InstanceAction) -> int:
-    """Records that an action was asked for; returns its row id."""
+    """Records a new action. Returns its row id."""
     result = connection.execute(_INSERT_ACTION, _row_of_action(action))
     return int(result.inserted_primary_key[0])  # type: ignore[index]
 
@@ -88,7 +88,7 @@ def _action_id(connection: sa.Connection, uuid: str, request_id: str) -> int | N
 def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event: ActionEvent) -> None:
     """Adds an event to the newest action of a request, or completes its unfinished event of the same name and host.
 
-    Without such an action nothing is recorded: the work was not asked for by a request (a periodic task's).
+    Without such an action nothing is recorded: no request caused the work (it is a periodic task's).
     """
     action_id = _action_id(connection, uuid, request_id)
     if action_id is None:
@@ -113,7 +113,7 @@ def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event
 
 
 def add_events_in(connection: sa.Connection, uuid: str, request_id: str, events: list[ActionEvent]) -> None:
-    """Adds finished events to the newest action of a request, but for those that it has; without such an action: nothing."""
+    """Adds finished events to the newest action of a request, if there is one, except those that it has."""
     if not events:
         return
     found = connection.execute(_NEWEST_ACTION_WITH_EVENTS, {"of_uuid": uuid, "of_request": request_id}).all()
@@ -123,12 +123,12 @@ def add_events_in(connection: sa.Connection, uuid: str, request_id: str, events:
         return
     action_id = found[0].id
     connection.execute(_INSERT_EVENT, [EVENT.to_row(event) | {"action_id": action_id} for event in fresh])
-    # What failed on the way may have gone well in the end: the action's message is up to the caller.
+    # A failed event does not mean that the action failed: the caller sets the action's message.
     connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(updated_at=utcnow()))
 
 
 def add_first_events_in(connection: sa.Connection, uuid: str, request_id: str, events: list[ActionEvent]) -> None:
-    """`add_events_in`, for an action that has no events yet: a statement less."""
+    """`add_events_in` for an action that has no events yet, which saves a statement."""
     if not events:
         return
     of_action = {"of_uuid": uuid, "of_request": request_id}
@@ -207,7 +207,7 @@ def has_message_in(connection: sa.Connection, uuid: str, request_id: str, messag
 
 
 def set_message_in(connection: sa.Connection, uuid: str, request_id: str, message: str | None) -> None:
-    """Sets what users read of a request's newest action: the beginning of the message, as much as there is room for."""
+    """Sets the message of a request's newest action, which users read. Truncates it to the column's length."""
     action_id = _action_id(connection, uuid, request_id)
     values = {"message": fitting(message, ACTIONS.c.message), "updated_at": utcnow()}
     connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(values))
@@ -231,7 +231,7 @@ def get(database: Database, uuid: str, request_id: str) -> InstanceAction | None
 
 
 def history(connection: sa.Connection, uuid: str) -> list[InstanceAction]:
-    """All actions with all events, oldest first: what a copy to another cell takes along."""
+    """All actions with all events, oldest first, for a copy to another cell."""
     found: dict[int, InstanceAction] = {}
     for row in connection.execute(_HISTORY, {"of_uuid": uuid}):
         if row.action_id not in found:
@@ -245,7 +245,7 @@ def insert_history(connection: sa.Connection, actions: list[InstanceAction]) -> 
     """Writes copied actions with their events; their server has none in this cell yet."""
     if not actions:
         return
-    # In SQLite rows that return their ids in order are inserted one by one.
+    # SQLite inserts rows one by one if their ids must be returned in order.
     connection.execute(_INSERT_ACTION, [_row_of_action(action) for action in actions])
     if not any(action.events for action in actions):
         return
@@ -274,7 +274,7 @@ def faults_in(connection: sa.Connection, uuid: str) -> list[InstanceFault]:
 
 
 def latest_faults(database: Database, uuids: list[str]) -> dict[str, InstanceFault]:
-    """The newest fault of each of the servers that has one."""
+    """server -> its newest fault, for those that have one."""
     if not uuids:
         return {}
     with database.read() as connection:

@@ -59,7 +59,10 @@ def update(database: Database, uuid: str, **changes: Any) -> None:
 
 
 def swap_attachment(database: Database, uuid: str, old: str | None, new: str) -> bool:
-    """Gives a volume that is connected nowhere another attachment; False if it has neither ``old`` nor, from before, ``new``."""
+    """Replaces the attachment of an unconnected volume.
+
+    Returns False if it has neither ``old`` nor, from an earlier attempt, ``new``.
+    """
     is_swappable = (TABLE.c.attachment_id == new) | TABLE.c.attachment_id.is_not_distinct_from(old)
     changes = MAPPER.changes({"attachment_id": new, "connection_info": None})
     with database.write() as connection:
@@ -69,7 +72,7 @@ def swap_attachment(database: Database, uuid: str, old: str | None, new: str) ->
 
 
 def change_in(connection: sa.Connection, before: Iterable[BlockDevice], after: Iterable[BlockDevice]) -> None:
-    """Makes ``before``, as it was read in this transaction, into ``after``: only the fields that differ are written."""
+    """Changes ``before``, as read in this transaction, to ``after``. Writes only the fields that differ."""
     old = {device.uuid: device for device in before}
     new = {device.uuid: device for device in after}
     for gone in old.keys() - new.keys():
@@ -82,7 +85,7 @@ def change_in(connection: sa.Connection, before: Iterable[BlockDevice], after: I
 
 
 def delete_in(connection: sa.Connection, uuid: str) -> None:
-    """Removes a mapping for good: the volume was detached."""
+    """Hard-deletes a mapping, because the volume was detached."""
     connection.execute(TABLE.delete().where(TABLE.c.uuid == uuid))
 
 

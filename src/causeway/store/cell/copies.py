@@ -1,4 +1,4 @@
-"""A server with all that belongs to it, as one thing that can be copied from cell to cell."""
+"""A server with everything that belongs to it, which can be copied from cell to cell."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _DELETE = {name: owner.table.delete().where(owner == _UUID) for name, owner in _
 
 @dataclass
 class Bundle:
-    """Everything that a cell database holds of one server. Its migrations are in the API database."""
+    """Everything that a cell database has of one server. Its migrations are in the API database."""
 
     instance: Instance
     block_devices: list[BlockDevice]
@@ -83,7 +83,7 @@ class ServerOnHost:
 
 
 def on_host(database: Database, uuid: str, binary: str) -> ServerOnHost:
-    """One statement. ``binary``: that of compute services. Raises ServerNotFound."""
+    """Reads a server on its host, in one statement. ``binary``: of compute services. Raises ServerNotFound."""
     with database.read() as connection:
         rows = connection.execute(_ON_HOST, {"of_uuid": uuid, "of_binary": binary}).all()
     if not rows:
@@ -101,7 +101,7 @@ def _tags_of(row: sa.Row[Any]) -> list[str]:
 
 
 def read(database: Database, uuid: str, *, with_history: bool = True) -> Bundle:
-    """The whole of a server, or all but its actions, events and faults; raises ServerNotFound."""
+    """Reads a whole server, or everything except its actions, events and faults. Raises ServerNotFound."""
     with database.read() as connection:
         return _read_in(connection, uuid, with_history=with_history)
 
@@ -117,9 +117,9 @@ def _read_in(connection: sa.Connection, uuid: str, *, with_history: bool = True)
 
 
 def close_and_read(database: Database, uuid: str, move_id: str) -> Bundle:
-    """The whole of a server, read by a move for the last time: nobody else writes to it any more. Raises ServerNotFound.
+    """Closes a server's records to all writers except a move, and reads the whole server. Raises ServerNotFound.
 
-    One transaction: what others wrote before it is in the bundle, and later writers get the error that the row is closed.
+    This is one transaction: earlier writes of others are in the bundle, and later writers get an error because the row is closed.
     """
     with database.write() as connection:
         instances.close_in(connection, uuid, move_id)
@@ -127,24 +127,23 @@ def close_and_read(database: Database, uuid: str, move_id: str) -> Bundle:
 
 
 def add_events(bundle: Bundle, request_id: str | None, events: list[ActionEvent]) -> None:
-    """Adds events to the newest action of a request. What failed on the way may have gone well in the end."""
+    """Adds events to the newest action of a request. A failed event does not mean that the action failed."""
     action = next((found for found in reversed(bundle.actions) if found.request_id == request_id), None)
     if action is not None:
         action.events = action.events + events
 
 
 def insert(database: Database, bundle: Bundle, *, closed_by: str | None = None) -> None:
-    """Writes the whole of a new server, or of a copy; raises StateChanged if there is a record of it already."""
+    """Writes a whole new server, or a copy. Raises StateChanged if there is a record of it already."""
     with database.write() as connection:
         _insert_in(connection, bundle, closed_by)
 
 
 def write(database: Database, bundle: Bundle, *, closed_by: str | None = None, is_first: bool = False) -> None:
-    """Writes the whole of a server in one transaction. A copy that is there already is replaced.
+    """Writes a whole server in one transaction. Replaces an existing copy.
 
-    ``closed_by``: the move whose copy it is; until the server lives there nobody else writes to it. ``is_first``: nobody has
-    written one, as far as the caller knows.
-    Raises StateChanged if a hidden copy would replace the server itself.
+    ``closed_by``: the move that makes the copy; until the server lives there, only this move may write to it. ``is_first``: as
+    far as the caller knows, there is no copy yet. Raises StateChanged if a hidden copy would replace the server itself.
     """
     if is_first:
         with suppress(errors.StateChanged):
@@ -190,11 +189,10 @@ def _insert_history(connection: sa.Connection, bundle: Bundle) -> None:
 
 
 def hard_delete(database: Database, uuid: str, *, hidden_only: bool = False) -> None:
-    """Removes every row of a server, soft-deleted ones too. Not there: nothing happens.
+    """Hard-deletes every row of a server, including soft-deleted ones, if there are any.
 
-    A copy that a move leaves behind must go for good: a later move back would meet its unique keys, and archiving a
-    soft-deleted copy would take the living server's mapping along. ``hidden_only``: raises StateChanged rather than to
-    remove the server itself.
+    A copy that a move leaves must be deleted for good: a later move back would meet its unique keys, and archiving a soft-deleted
+    copy would delete the living server's mapping. ``hidden_only``: raises StateChanged instead of deleting the server itself.
     """
     with database.write() as connection:
         if not _delete(connection, uuid, hidden_only=hidden_only) and hidden_only:
@@ -206,14 +204,14 @@ def hard_delete(database: Database, uuid: str, *, hidden_only: bool = False) -> 
 def _delete(connection: sa.Connection, uuid: str, *, hidden_only: bool) -> bool:
     statement = _DELETE_COPY if hidden_only else _DELETE_SERVER
     if not connection.execute(statement, {"of_uuid": uuid}).rowcount:
-        # Everything is written and removed together with the server's own row.
+        # Everything is written and deleted together with the server's own row.
         return False
     _delete_from(connection, uuid, dict(connection.execute(_HAS, {"of_uuid": uuid}).one()._mapping))
     return True
 
 
 def _delete_from(connection: sa.Connection, uuid: str, has: Mapping[str, bool]) -> None:
-    """``has``: of which tables the server has rows."""
+    """``has``: the tables in which the server has rows."""
     for name, is_there in has.items():
         if is_there:
             connection.execute(_DELETE[name], {"of_uuid": uuid})
@@ -224,7 +222,7 @@ def _is_no_copy(uuid: str) -> errors.StateChanged:
 
 
 def exists(database: Database, uuid: str) -> bool:
-    """Whether this cell holds any record of the server, deleted ones included."""
+    """Whether this cell has any record of the server, including deleted ones."""
     try:
         instances.get(database, uuid, deleted=True)
     except errors.ServerNotFound:

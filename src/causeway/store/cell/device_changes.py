@@ -1,6 +1,6 @@
-"""Attaches and detaches that the former release had under way: this release has them in its journal.
+"""Unfinished attaches and detaches of the previous release. This release has them in its journal.
 
-Each row is one that was not ended. Nothing writes them any more but APIs of the former release.
+Each row is an unfinished one. Only APIs of the previous release write them.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _COLUMNS = tuple(TABLE.c[name] for name in DeviceChange.__dataclass_fields__)
 
 
 def begun_before(database: Database, before: datetime) -> list[DeviceChange]:
-    """Changes that nobody has touched since then."""
+    """Changes that were not touched since ``before``."""
     with database.read() as connection:
         rows = connection.execute(sa.select(*_COLUMNS).where(TABLE.c.started_at <= before))
         return [DeviceChange(*row) for row in rows]
 
 
 def end(database: Database, uuid: str, request_id: str) -> None:
-    """For a request whose change is in the journal, or over."""
+    """Deletes the row of a request whose change is in the journal, or has ended."""
     with database.write() as connection:
         connection.execute(TABLE.delete().where(TABLE.c.instance_uuid == uuid, TABLE.c.request_id == request_id))
 
 
 def is_left(database: Database, change: DeviceChange) -> bool:
-    """Whether nobody has touched it since it was read."""
+    """Whether the change was not touched since it was read."""
     with database.read() as connection:
         same = sa.select(TABLE.c.id).where(TABLE.c.id == change.id, TABLE.c.started_at == change.started_at)
         return connection.execute(same).first() is not None

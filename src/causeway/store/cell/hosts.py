@@ -27,7 +27,7 @@ NODE = RowMapper(ComputeNode, NODES)
 def report_service(
     database: Database, host: str, binary: str, topic: str, version: int, *, disabled_if_new: bool = False
 ) -> Service:
-    """Notes that a service is alive; the first report makes its record."""
+    """Records that a service is alive. The first report makes its record."""
     now = utcnow()
     with database.write() as connection:
         changed = connection.execute(
@@ -68,7 +68,7 @@ def update_service(database: Database, service_uuid: str, **changes: Any) -> Non
 def swap_disabled(
     database: Database, service: Service, *, was: tuple[bool, str | None], disabled: bool, disabled_reason: str | None
 ) -> bool:
-    """Closes or opens a host to new servers, if it is still closed for that reason, or open; False: somebody changed it."""
+    """Closes or opens a host to new servers, if its state is still ``was``. Returns False if it was changed."""
     before, reason = was
     conditions = [SERVICES.c.uuid == service.uuid, SERVICES.c.disabled.is_(before)]
     if before:
@@ -80,7 +80,7 @@ def swap_disabled(
 
 
 def delete_service(database: Database, service_uuid: str) -> None:
-    """Removes a service; a compute with its host's compute nodes."""
+    """Deletes a service; a compute service with its host's compute nodes."""
     with database.write() as connection:
         host = connection.execute(
             sa.select(SERVICES.c.host).where(SERVICES.c.uuid == service_uuid, SERVICES.c.binary == "nova-compute")
@@ -91,7 +91,7 @@ def delete_service(database: Database, service_uuid: str) -> None:
 
 
 def save_node(database: Database, node: ComputeNode) -> None:
-    """Writes what a host reported of itself; a node is known by its uuid.
+    """Writes a host's report of its node, which is identified by its uuid.
 
     Raises Conflict if another node has its name: its compute's ``state_path`` was lost, or two computes have one name.
     """
@@ -140,13 +140,13 @@ def _some(
 
 @cache
 def _select(mapper: RowMapper[Any], columns: tuple[str, ...]) -> sa.Select[Any]:
-    """The rows in which these columns have the values of the parameters of the same names, in the order of their ids."""
+    """Selects the rows in which these columns have the values of the parameters of the same names, in the order of their ids."""
     equal = [mapper.table.c[name] == sa.bindparam(name) for name in columns]
     return sa.select(*mapper.columns).where(*equal).order_by(mapper.table.c.id)
 
 
 def is_up(service: Service, now: datetime, service_down_time: float) -> bool:
-    """Whether a service counts as alive: it reported in the last ``service_down_time`` seconds, and nobody forced it down."""
+    """Whether a service is up: it reported in the last ``service_down_time`` seconds, and is not forced down."""
     if service.forced_down or service.last_seen_up is None:
         return False
     return (now - service.last_seen_up).total_seconds() <= service_down_time

@@ -1,8 +1,8 @@
 """Servers of one cell.
 
-A move between cells reads a server's row for the last time, and closes it to all other writers in the same transaction
-(``closed_by``): what was written before goes along, and who comes later gets `RecordsClosed`, asks the mapping again and writes
-where the server lives (`causeway.store.servers`). Every function here that changes a row respects that, but those that end it.
+A move between cells closes a server's row to all other writers when it reads it for the last time, in one transaction
+(``closed_by``). Earlier writes are part of the copy. Later writers get `RecordsClosed`, read the mapping again and write where
+the server lives (`causeway.store.servers`). Every function here that changes a row respects this, except those that end it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _INSERT, _INSERT_TAGS = TABLE.insert(), TAGS.insert()
 
 
 def row_of(instance: Instance) -> dict[str, Any]:
-    """The row of an instance, with the columns that repeat parts of its flavor."""
+    """The row of an instance, including the columns that repeat parts of its flavor."""
     row = MAPPER.to_row(instance)
     row.update(_flavor_columns(instance))
     return row
@@ -54,7 +54,7 @@ def _flavor_columns(instance: Instance) -> dict[str, Any]:
 
 
 def insert(connection: sa.Connection, instance: Instance, *, closed_by: str | None = None) -> None:
-    """Adds a server with its tags, within the caller's transaction; ``closed_by``: the move that copies it."""
+    """Inserts a server with its tags, within the caller's transaction. ``closed_by``: the move that copies it."""
     instance.created_at = instance.created_at or utcnow()
     connection.execute(_INSERT, row_of(instance) | {"closed_by": closed_by})
     if instance.tags:
@@ -62,7 +62,7 @@ def insert(connection: sa.Connection, instance: Instance, *, closed_by: str | No
 
 
 def find(database: Database, uuid: str, *, deleted: bool = False, with_tags: bool = True) -> Instance | None:
-    """The server, or None; hidden ones are found too. ``deleted``: also if it was deleted."""
+    """The server, or None. Also finds hidden ones and, with ``deleted``, deleted ones."""
     if with_tags:
         statement = _FIND_ANY_WITH_TAGS if deleted else _FIND_WITH_TAGS
     else:
@@ -84,7 +84,7 @@ def get(database: Database, uuid: str, *, deleted: bool = False, with_tags: bool
 
 
 def get_in(connection: sa.Connection, uuid: str, *, with_tags: bool = True) -> Instance:
-    """The server, whose row is the caller's until the end of the transaction; raises ServerNotFound."""
+    """The server, with its row locked until the end of the transaction. Raises ServerNotFound."""
     row = connection.execute(_FIND_AND_HOLD, {"of_uuid": uuid}).one_or_none()
     if row is None:
         raise errors.ServerNotFound(uuid)
@@ -113,12 +113,12 @@ def select(database: Database, query: sa.Select[Any], *, with_tags: bool = True)
 
 
 def of_host(database: Database, host: str) -> list[Instance]:
-    """Servers whose record names this host, the hidden copies of moves included."""
+    """Servers whose record names this host, including hidden copies."""
     return select(database, SELECT.where(TABLE.c.host == host, TABLE.c.deleted.is_(False)))
 
 
 def uuids_on(database: Database, hosts: Collection[str]) -> set[str]:
-    """The servers of some hosts; hidden copies are left out."""
+    """The servers of some hosts, without hidden copies."""
     query = sa.select(TABLE.c.uuid).where(
         TABLE.c.host.in_(hosts), TABLE.c.deleted.is_(False), sa.or_(TABLE.c.hidden.is_(None), TABLE.c.hidden.is_(False))
     )
@@ -127,7 +127,7 @@ def uuids_on(database: Database, hosts: Collection[str]) -> set[str]:
 
 
 def uuids_without_host(database: Database, states: Collection[VmState]) -> set[str]:
-    """The servers in these states that are on no host; hidden copies are left out."""
+    """The servers in these states that are on no host, without hidden copies."""
     query = sa.select(TABLE.c.uuid).where(
         TABLE.c.host.is_(None),
         TABLE.c.vm_state.in_([state.value for state in states]),
@@ -139,13 +139,13 @@ def uuids_without_host(database: Database, states: Collection[VmState]) -> set[s
 
 
 def living(database: Database) -> set[str]:
-    """Every server of which there is a record that is not deleted, hidden copies included."""
+    """Every server with a record that is not deleted, including hidden copies."""
     with database.read() as connection:
         return set(connection.execute(sa.select(TABLE.c.uuid).where(TABLE.c.deleted.is_(False))).scalars())
 
 
 def metadata_of(database: Database, uuids: Collection[str]) -> dict[str, dict[str, str]]:
-    """server -> its metadata, of those that are there; hidden copies are left out."""
+    """server -> its metadata, for existing servers, without hidden copies."""
     found: dict[str, dict[str, str]] = {}
     visible = sa.or_(TABLE.c.hidden.is_(None), TABLE.c.hidden.is_(False))
     for batch in parts(sorted(uuids)):
@@ -158,14 +158,14 @@ def metadata_of(database: Database, uuids: Collection[str]) -> dict[str, dict[st
 
 
 def busy_since(database: Database, before: datetime) -> list[Instance]:
-    """Servers with a task that did not change since then; hidden copies are left out."""
+    """Servers with a task that have not changed since ``before``, without hidden copies."""
     changed = sa.func.coalesce(TABLE.c.updated_at, TABLE.c.created_at)
     busy = SELECT.where(TABLE.c.task_state.is_not(None), TABLE.c.deleted.is_(False), changed <= before)
     return [instance for instance in select(database, busy, with_tags=False) if not instance.hidden]
 
 
 def take_up(database: Database, instance: Instance) -> bool:
-    """Of several that found a server with an abandoned task one may continue it; False: another was quicker."""
+    """Lets one of several conductors recover a server's abandoned task. Returns False if another one was quicker."""
     unchanged = (TABLE.c.uuid == instance.uuid, TABLE.c.task_state == instance.task_state)
     since = TABLE.c.updated_at.is_not_distinct_from(instance.updated_at)
     with database.write() as connection:
@@ -175,11 +175,11 @@ def take_up(database: Database, instance: Instance) -> bool:
 
 
 def of_host_or_moving(database: Database, host: str) -> list[Instance]:
-    """The same, and servers that leave the host or come to it, or wait there for the end of their move; without their tags."""
+    """`of_host`, and servers that move from or to the host or wait there for confirm or revert; without their tags."""
     moves = sa.or_(
         TABLE.c.vm_state == VmState.RESIZED.value, TABLE.c.task_state.in_([state.value for state in MOVE_TASKS])
     )
-    # Each part has an index of its own, or the database reads all servers.
+    # Separate queries, each with an index. Otherwise the database would read all servers.
     concerned = sa.or_(
         TABLE.c.host == host,
         sa.and_(TABLE.c.move_source_host == host, moves),
@@ -189,7 +189,7 @@ def of_host_or_moving(database: Database, host: str) -> list[Instance]:
 
 
 def update_in(connection: sa.Connection, uuid: str, **changes: Any) -> None:
-    """Sets fields of a server within the caller's transaction; raises ServerNotFound, RecordsClosed."""
+    """Sets fields of a server within the caller's transaction. Raises ServerNotFound, RecordsClosed."""
     if _update(connection, uuid, changes, None, None) == 0:
         _found_open(connection, uuid)
         raise errors.ServerNotFound(uuid)
@@ -203,9 +203,9 @@ def update(
     expected_vm: Collection[VmState] | None = None,
     **changes: Any,
 ) -> None:
-    """Sets fields of a server; with expectations it is a compare-and-swap on its states.
+    """Sets fields of a server. With expectations this is a compare-and-swap on its states.
 
-    Raises StateChanged if the states are not as expected, ServerNotFound if the server is gone, and RecordsClosed.
+    Raises StateChanged if the states are not as expected, ServerNotFound, and RecordsClosed.
     """
     with database.write() as connection:
         swap_in(connection, uuid, expected_task=expected_task, expected_vm=expected_vm, **changes)
@@ -230,9 +230,9 @@ def swap_in(
 
 
 def end_task_in(connection: sa.Connection, uuid: str, tasks: Collection[TaskState], **changes: Any) -> bool:
-    """Ends one of these tasks of a server, with changes of its fields; one that is to be deleted by now stays so.
+    """Ends one of these tasks of a server and sets its fields. A server that is being deleted keeps its task.
 
-    False, and nothing is changed: it has another task, or none. Raises ServerNotFound, RecordsClosed.
+    Returns False, and changes nothing, if it has another task or none. Raises ServerNotFound, RecordsClosed.
     """
     for expected, following in ((tasks, {"task_state": None}), (DELETING, {})):
         try:
@@ -246,7 +246,7 @@ def end_task_in(connection: sa.Connection, uuid: str, tasks: Collection[TaskStat
 
 
 def _found_open(connection: sa.Connection, uuid: str) -> sa.Row[Any]:
-    """The states of a server that is there and may be written to; raises ServerNotFound, RecordsClosed."""
+    """The states of an existing server that may be written. Raises ServerNotFound, RecordsClosed."""
     found = connection.execute(_IS_CLOSED, {"of_uuid": uuid}).one_or_none()
     if found is None:
         raise errors.ServerNotFound(uuid)
@@ -256,28 +256,25 @@ def _found_open(connection: sa.Connection, uuid: str) -> sa.Row[Any]:
 
 
 def touch_in(connection: sa.Connection, uuid: str) -> None:
-    """Takes a server's row for the caller, who changes what belongs to it; raises ServerNotFound, RecordsClosed."""
+    """Locks a server's row, so that its other records can be changed. Raises ServerNotFound, RecordsClosed."""
     update_in(connection, uuid)
 
 
 def close_in(connection: sa.Connection, uuid: str, move_id: str) -> None:
-    """From here on only this move writes to the server's row; what it reads in this transaction is the last word.
-
-    Raises ServerNotFound.
-    """
+    """Closes a server's row, so that only this move can write to it from here on. Raises ServerNotFound."""
     statement = TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
     if not connection.execute(statement.values(closed_by=move_id)).rowcount:
         raise errors.ServerNotFound(uuid)
 
 
 def reopen(database: Database, uuid: str, move_id: str) -> None:
-    """Ends what `close_in` began, if it was this move's: the server stays where it is."""
+    """Opens a row that this move closed: the server stays where it is."""
     with database.write() as connection:
         connection.execute(TABLE.update().where(*_closed_by(uuid, move_id)).values(closed_by=None))
 
 
 def show(database: Database, uuid: str, move_id: str) -> None:
-    """The copy that this move wrote is the server itself from now on."""
+    """Makes the copy that this move wrote the server itself."""
     with database.write() as connection:
         mine = sa.or_(TABLE.c.closed_by.is_(None), TABLE.c.closed_by == move_id)
         statement = TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False), mine)
@@ -285,19 +282,19 @@ def show(database: Database, uuid: str, move_id: str) -> None:
 
 
 def change_copy(database: Database, uuid: str, move_id: str, **changes: Any) -> None:
-    """Sets fields of the copy that this move wrote and keeps closed; there is none: nothing happens."""
+    """Sets fields of the copy that this move wrote and keeps closed, if there is one."""
     with database.write() as connection:
         connection.execute(TABLE.update().where(*_closed_by(uuid, move_id)).values(MAPPER.changes(changes)))
 
 
 def set_hidden(database: Database, uuid: str, hidden: bool) -> None:
-    """Derives the flag from the server's mapping, also if the row is closed."""
+    """Sets the hidden flag, which follows from the server's mapping, also if the row is closed."""
     with database.write() as connection:
         connection.execute(TABLE.update().where(TABLE.c.uuid == uuid).values(hidden=hidden, updated_at=utcnow()))
 
 
 def set_place(database: Database, uuid: str, **changes: Any) -> None:
-    """Writes what an administrator has found out of a server, also if a move that nobody knows any more closed its row."""
+    """Writes an administrator's correction of a server's place, also if an unknown move closed its row."""
     row = changes | {"updated_at": utcnow()}
     with database.write() as connection:
         connection.execute(
@@ -308,7 +305,7 @@ def set_place(database: Database, uuid: str, **changes: Any) -> None:
 
 
 def closed_by(database: Database, uuid: str) -> tuple[str | None, bool]:
-    """(the move that keeps others from writing, whether the row is a hidden copy); raises ServerNotFound."""
+    """(the move that closed the row, whether the row is a hidden copy). Raises ServerNotFound."""
     query = sa.select(TABLE.c.closed_by, TABLE.c.hidden).where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
     with database.read() as connection:
         found = connection.execute(query).one_or_none()
@@ -381,7 +378,7 @@ def soft_delete(database: Database, uuid: str) -> None:
 
 
 def soft_delete_in(connection: sa.Connection, uuid: str) -> None:
-    """Marks a server and its block devices deleted; its actions and events stay readable."""
+    """Marks a server and its block devices deleted. Its actions and events stay readable."""
     now = utcnow()
     connection.execute(
         TABLE.update()
@@ -402,9 +399,9 @@ def soft_delete_in(connection: sa.Connection, uuid: str) -> None:
 
 @dataclass
 class CellUsage:
-    """What the servers of a project in one cell take: (servers, vCPUs, MiB of memory).
+    """The usage of a project in one cell: (servers, vCPUs, MiB of memory).
 
-    ``moving``: those that may have a copy in another cell, by uuid: (vCPUs, MiB); not in ``settled``.
+    ``moving``: servers that may have a copy in another cell, by uuid: (vCPUs, MiB). They are not in ``settled``.
     """
 
     settled: tuple[int, int, int] = (0, 0, 0)
@@ -412,9 +409,9 @@ class CellUsage:
 
 
 def usage(database: Database, project_id: str, user_id: str | None = None) -> CellUsage:
-    """One statement: sums over the servers at rest, and those that move one by one.
+    """Reads a project's usage in one statement: sums of the servers at rest, and each moving server separately.
 
-    Those that are deleted for a while are not counted: to restore one is to ask for it again.
+    Soft-deleted servers do not count: restoring one is checked like a new request.
     """
     moves = sa.or_(
         TABLE.c.hidden.is_(True),

@@ -1,4 +1,4 @@
-"""Of which servers of a cell no machine type is recorded."""
+"""Finds the servers of a cell without a recorded machine type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from causeway.store.database import Database
 
 
 def unset(database: Database) -> list[str]:
-    """Their uuids, in order; servers that are only being copied here, or are deleted, are left out."""
+    """Their uuids, in order, without hidden copies and deleted servers."""
     wanted = sa.select(TABLE.c.uuid, TABLE.c.system_metadata).where(
         TABLE.c.deleted.is_(False), sa.or_(TABLE.c.hidden.is_(None), TABLE.c.hidden.is_(False))
     )

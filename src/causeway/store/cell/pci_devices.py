@@ -14,7 +14,7 @@ MAPPER = RowMapper(PciDevice, TABLE)
 
 
 def save(database: Database, node_uuid: str, devices: list[PciDevice]) -> None:
-    """Makes the records of a node's devices what it reported; nothing is written if that is what they are."""
+    """Writes a node's reported devices, if they differ from its records."""
     if devices == of_node(database, node_uuid):
         return
     with database.write() as connection:

@@ -1,4 +1,4 @@
-"""The servers of a cell that a drain moves, read many at once: only what decides how and where to."""
+"""Reads the servers of a cell that a drain moves in bulk, with only the columns that decide how and where they go."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ _DEVICE_COLUMNS = (
 
 @dataclass
 class Resident:
-    """A server that is not deleted. ``vnic_types`` of its ports; ``port_devices``: the devices of their host that these need.
-    ``devices`` (block devices) have only what says where their bytes are.
+    """A server that is not deleted. ``vnic_types``: of its ports; ``port_devices``: the devices that these need.
+
+    ``devices``: its block devices, with only the fields that say where their data is.
     """
 
     uuid: str
@@ -78,7 +79,10 @@ def read(
     projects: Collection[str] = (),
     uuids: Collection[str] = (),
 ) -> list[Resident]:
-    """Who lives on one of the hosts, belongs to one of the projects, or is named. Copies that a move hides are left out."""
+    """The servers that are on one of the hosts, in one of the projects, or named, without hidden copies.
+
+    ``everybody``: all servers.
+    """
     conditions: list[sa.ColumnElement[bool]] = [sa.true()] if everybody else []
     if not everybody:
         for column, wanted in ((TABLE.c.host, hosts), (TABLE.c.project_id, projects), (TABLE.c.uuid, uuids)):
@@ -91,7 +95,7 @@ def read(
 
 
 def capabilities(database: Database) -> dict[str, dict[str, Any]]:
-    """host -> what its hypervisor can do."""
+    """host -> capabilities of its hypervisor."""
     with database.read() as connection:
         rows = connection.execute(sa.select(NODES.c.host, NODES.c.capabilities))
         return {row.host: row.capabilities or {} for row in rows}
