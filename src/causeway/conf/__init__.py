@@ -1,8 +1,8 @@
 """Every option: names, groups and defaults as in nova.conf wherever the option exists there.
 
-Each module exposes ``OPTS``, group name -> options. There is no global object: whoever starts a process makes one with
-`new_config` and hands it down. Options of libraries (logs, message queues, policy, keystonemiddleware) are registered by
-them; the generated example configuration shows those too.
+Each module exposes ``OPTS``, group name -> options. There is no global object: the start of a process makes one with `new_config`
+and passes it on. Libraries register their own options (logs, message queues, policy, keystonemiddleware); the generated example
+configuration shows those too.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ DEFAULT = "DEFAULT"
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """(group, options) of all that is ours, in the order of the group names; for oslo-config-generator too."""
+    """(group, options) of all our options, in the order of the group names; also for oslo-config-generator."""
     groups: dict[str, list[cfg.Opt]] = {}
     for module in MODULES:
         for group, options in module.OPTS.items():
@@ -94,7 +94,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
 
 
 def list_sample_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """`list_opts` and what the groups with credentials take for passwords, the usual plug-in."""
+    """`list_opts`, with the options of the usual plug-in (passwords) in the groups with credentials."""
     listed = list_opts()
     password = loading.get_auth_plugin_conf_options("password")
     return [
@@ -104,7 +104,7 @@ def list_sample_opts() -> list[tuple[str, list[cfg.Opt]]]:
 
 
 def register(conf: cfg.ConfigOpts) -> None:
-    """Makes all options known to ``conf``; may be repeated."""
+    """Registers all options with ``conf``. May be repeated."""
     for group, options in list_opts():
         conf.register_opts(options, group=None if group == DEFAULT else group)
 
@@ -115,8 +115,8 @@ def new_config(
     """The options of one process: defaults, then files, then ``argv`` (None: no arguments), then overrides.
 
     An override is an option of [DEFAULT], or a mapping for a group: ``new_config(host="h", api={"max_limit": 10})``.
-    Raises oslo.config's ConfigFilesNotFoundError, ConfigFileParseError, NoSuchOptError, and ConfigFileValueError for a value
-    that an option can't have, whoever reads it.
+    Raises oslo.config's ConfigFilesNotFoundError, ConfigFileParseError, NoSuchOptError, and ConfigFileValueError for an invalid
+    value of any option.
     """
     conf = cfg.ConfigOpts()
     register(conf)

@@ -1,4 +1,4 @@
-"""[api], and what of [DEFAULT] the API reads."""
+"""[api], and options of [DEFAULT] that the API reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OPTS: dict[str, list[Opt]] = {
         ),
         cfg.StrOpt(
             "default_schedule_zone",
-            help="The zone of new servers whose users ask for none, as if they had asked for it. Not set: any.",
+            help="The zone of new servers whose users request none, as if they had requested it. Not set: any zone.",
         ),
         cfg.StrOpt(
             "instance_name_template",
@@ -37,11 +37,11 @@ OPTS: dict[str, list[Opt]] = {
             "auth_strategy",
             default="keystone",
             choices=["keystone", "noauth2"],
-            help="Who says who calls: keystonemiddleware, or the caller (`X-Auth-Token: user:project`; for tests).",
+            help="How callers are identified: by keystonemiddleware, or by themselves (`X-Auth-Token: user:project`; for tests).",
         ),
         cfg.IntOpt("max_limit", default=1000, min=0, help="The largest page of a list, and the default one."),
-        cfg.StrOpt("compute_link_prefix", help="What links to compute resources begin with, behind a proxy."),
-        cfg.StrOpt("glance_link_prefix", help="What links to images begin with, behind a proxy."),
+        cfg.StrOpt("compute_link_prefix", help="The beginning of links to compute resources, behind a proxy."),
+        cfg.StrOpt("glance_link_prefix", help="The beginning of links to images, behind a proxy."),
         cfg.BoolOpt(
             "list_records_by_skipping_down_cells",
             default=True,
@@ -51,12 +51,12 @@ OPTS: dict[str, list[Opt]] = {
             "response_validation",
             default="ignore",
             choices=[
-                ("ignore", "Answers are not looked at."),
-                ("warn", "What differs from the schema is logged."),
-                ("error", "Such an answer becomes a 500, though what was asked for is done: for tests."),
+                ("ignore", "Answers are not checked."),
+                ("warn", "Differences from the schema are logged."),
+                ("error", "Such an answer becomes a 500, though the request was carried out: for tests."),
             ],
-            help="Whether answers are held against their schemas before they are sent. The field's default is warn; here it is"
-            " ignore, because it takes several times as long as the answer itself.",
+            help="Whether answers are checked against their schemas before they are sent. The field's default is warn; here it is"
+            " ignore, because a check takes several times as long as the answer itself.",
         ),
         cfg.BoolOpt("enable_instance_password", default=True, help="Show the administrator password in answers."),
     ],

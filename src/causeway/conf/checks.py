@@ -1,4 +1,4 @@
-"""Are the options what they can be, and does anybody read what is in the files?"""
+"""Checks that options have valid values, and that every option in the files has an effect."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from oslo_policy import opts as policy_opts
 from causeway.conf import field_options
 from causeway.model.instance import name_guest
 
-# Groups of libraries that read the same files and are not asked here.
+# Groups of libraries that read the same files. They are not checked here.
 _OF_LIBRARIES = ("oslo_", "os_vif", "os_brick", "vif_plug", "privsep", "cors", "healthcheck", "ssl", "key_manager")
 
 
 @dataclass
 class Ignored:
-    """What is in the files and does nothing, each as ``[group] name``. ``not_here``: the field has it, this cloud has not."""
+    """Options in the files without an effect, each as ``[group] name``. ``not_here``: the field has them, Causeway does not."""
 
     not_here: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -35,12 +35,12 @@ class Ignored:
         if self.not_here:
             said.append(f"nova.conf has them, Causeway does not: {', '.join(self.not_here)}")
         if self.unknown:
-            said.append(f"nobody knows them: {', '.join(self.unknown)}")
+            said.append(f"unknown: {', '.join(self.unknown)}")
         return f"Options that do nothing. {'; '.join(said)}."
 
 
 def check_values(conf: cfg.ConfigOpts, options: Iterable[tuple[str, list[cfg.Opt]]]) -> None:
-    """Raises ConfigFileValueError, which names the first option whose value can't be, and what would be accepted."""
+    """Raises ConfigFileValueError, which names the first option with an invalid value, and what it accepts."""
     for group, known in options:
         values = conf if group == "DEFAULT" else conf[group]
         for option in known:
@@ -51,14 +51,14 @@ def check_values(conf: cfg.ConfigOpts, options: Iterable[tuple[str, list[cfg.Opt
                     f"[{group}] {option.name}: {_reason(failure)}. Accepted: {accepted(option)}."
                 ) from failure
             except (cfg.TemplateSubstitutionError, cfg.NoSuchOptError) as failure:
-                # The value is not shown: with a $ that was not meant it is likely a password.
+                # The value is not shown: with an unintended $ it is probably a password.
                 raise cfg.ConfigFileValueError(
                     f"[{group}] {option.name}: what follows its $ is no option. Write $$ for a dollar sign."
                 ) from failure
 
 
 def check_names(template: str) -> None:
-    """Raises ConfigFileValueError unless the template makes a name of its own for every server."""
+    """Raises ConfigFileValueError unless the template makes a different name for every server."""
     samples = ("11111111-2222-4333-8444-555555555555", "11111111-2222-4333-8444-555555555556")
     try:
         names = {name_guest(template, each, "p", "u", "h") for each in samples}
@@ -78,7 +78,7 @@ def _reason(failure: ValueError) -> str:
 
 
 def accepted(option: cfg.Opt) -> str:
-    """What an option takes, in words."""
+    """The values that an option accepts, in words."""
     kind = option.type
     choices = getattr(kind, "choices", None)
     if choices:
@@ -120,7 +120,7 @@ def _options_in(path: str | Path) -> set[tuple[str, str]]:
 
 
 def _known(conf: cfg.ConfigOpts) -> set[tuple[str, str]]:
-    """What is registered, under all its names, and what the libraries take."""
+    """The registered options, under all their names, and those of the libraries."""
     listed: list[tuple[str, cfg.Opt]] = [("DEFAULT", each["opt"]) for each in conf._opts.values()]
     for name, group in conf._groups.items():
         listed += [(name, each["opt"]) for each in group._opts.values()]

@@ -1,4 +1,4 @@
-"""[cinder]: the volume service, called with the user's token, and with our own credentials when that is not valid any more."""
+"""[cinder]: the volume service, called with the user's token, and with our own credentials when the token has expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compute host reads of [DEFAULT]."""
+"""Options of [DEFAULT] that a compute host reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _ratio(resource: str, initial: float, inventory: str) -> list[Opt]:
 OPTS: dict[str, list[Opt]] = {
     "DEFAULT": [
         cfg.StrOpt(
-            "state_path", default="/var/lib/causeway", help="The directory below which services keep what is theirs."
+            "state_path", default="/var/lib/causeway", help="The directory below which services keep their state."
         ),
         cfg.StrOpt(
             "host",
@@ -40,8 +40,8 @@ OPTS: dict[str, list[Opt]] = {
             "my_ip",
             default=netutils.get_my_ipv4(),
             sample_default="<this machine's address>",
-            help="The address of this host in the network that hosts of a cell reach each other by; disks of servers that are"
-            " resized or migrated inside the cell go over it, from host to host. Keep others out of that network.",
+            help="The address of this host in the network of its cell's hosts. Disks of servers that are resized or migrated"
+            " inside the cell go over it, from host to host. Nothing else should have access to that network.",
         ),
         cfg.PortOpt(
             "disk_transfer_port",
@@ -64,24 +64,24 @@ OPTS: dict[str, list[Opt]] = {
             "resize_confirm_window",
             default=0,
             min=0,
-            help="Seconds after which a resize that nobody confirmed or reverted is confirmed; 0: never.",
+            help="Seconds after which a resize that was neither confirmed nor reverted is confirmed; 0: never.",
         ),
         cfg.IntOpt(
             "shelved_offload_time",
             default=0,
             min=-1,
-            help="Seconds after which a shelved server is removed from its host; 0: at once; -1: never.",
+            help="Seconds after which a shelved server is offloaded from its host; 0: at once; -1: never.",
         ),
         cfg.IntOpt(
             "shelved_poll_interval",
             default=3600,
             min=1,
-            help="Seconds between two looks for servers that were shelved long enough to be removed from their hosts.",
+            help="Seconds between two looks for servers that were shelved long enough to be offloaded from their hosts.",
         ),
         cfg.ListOpt(
             "non_inheritable_image_properties",
             default=["cache_in_nova", "bittorrent"],
-            help="Image properties that images of servers do not take over from the server's image.",
+            help="Image properties that images of servers do not inherit from the server's image.",
         ),
         cfg.IntOpt(
             "reimage_timeout_per_gb",
@@ -98,7 +98,7 @@ OPTS: dict[str, list[Opt]] = {
         cfg.BoolOpt(
             "vif_plugging_is_fatal",
             default=True,
-            help="Fail when a port was not plugged in time; if false, the guest starts all the same.",
+            help="Fail if a port was not plugged in time; if false, the guest starts all the same.",
         ),
         cfg.IntOpt(
             "shutdown_timeout",

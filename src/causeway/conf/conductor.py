@@ -1,4 +1,4 @@
-"""[conductor], and how services show that they are alive."""
+"""[conductor], and the reports of services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPTS: dict[str, list[Opt]] = {
         cfg.IntOpt(
             "sync_power_state_interval",
             default=600,
-            help="Seconds between two looks of a cell's conductor for guests of a host that run though their servers are"
+            help="Seconds between two looks of a cell's conductor for guests of a host that run although their servers are"
             " SHUTOFF: they are stopped, as in the field. 0: with every report of the host; negative: never. A guest that stopped"
             " by itself makes its server SHUTOFF with the next report, whatever this is.",
         ),
@@ -27,19 +27,20 @@ OPTS: dict[str, list[Opt]] = {
             "reclaim_instance_interval",
             default=0,
             min=0,
-            help="Seconds for which a deleted server is kept, switched off, before it is deleted for good: until then it can be"
-            " restored. 0: it is deleted at once. One that never ran, is in error, was resized or is shelved is deleted at once.",
+            help="Seconds for which a deleted server is kept, powered off, before it is deleted for good. Until then it can be"
+            " restored. 0: it is deleted at once. A server that never ran, is in error, was resized or is shelved is always"
+            " deleted at once.",
         ),
         cfg.IntOpt(
             "rescue_timeout",
             default=0,
             min=0,
-            help="Seconds after which a conductor ends the rescue of a server whose user did not. 0: never.",
+            help="Seconds after which a conductor unrescues a server if its user did not. 0: never.",
         ),
         cfg.BoolOpt(
             "enable_new_services",
             default=True,
-            help="New computes take servers at once; if false, an administrator enables them first.",
+            help="New computes take servers at once; if false, an administrator must enable them first.",
         ),
     ],
     "image_cache": [
@@ -47,7 +48,7 @@ OPTS: dict[str, list[Opt]] = {
             "precache_concurrency",
             default=1,
             min=1,
-            help="How many hosts of an aggregate fetch images at a time that are to be cached ahead of time.",
+            help="How many hosts of an aggregate fetch images at the same time when images are cached ahead of time.",
         ),
     ],
     "conductor": [
@@ -69,8 +70,8 @@ OPTS: dict[str, list[Opt]] = {
             "recovery_interval",
             default=60,
             min=1,
-            help="Seconds between two looks of a super conductor for tasks that a dead one left, and for hosts that are to be"
-            " cleaned. A task is taken up when it has not changed for as long, and no living conductor works on it. Ours.",
+            help="Seconds between two looks of a super conductor for tasks that a dead one left, and for hosts that must be"
+            " cleaned. A task is recovered if it has not changed for this time, and no live conductor works on it. Ours.",
         ),
         cfg.ListOpt(
             "cells",
@@ -82,11 +83,11 @@ OPTS: dict[str, list[Opt]] = {
             "credentials_key",
             default="",
             secret=True,
-            help="Any text: with it the API encrypts the token of a user who asks for an operation, until that has ended, and a"
-            " conductor that takes it over from one that died decrypts it, and acts with the user's rights. The same for all API"
-            " and super conductor processes. Empty: the password of [service_user], or of [placement], is used instead; if there"
-            " is none either, no token is kept, what is taken over acts with the service's rights, and a build fails if it has"
-            " to make volumes. Ours.",
+            help="Any text, the same for all API and super conductor processes. With it the API encrypts the token of the user"
+            " who requests an operation, which is stored until the operation has ended. A conductor that takes the operation over"
+            " decrypts it, and acts with the user's rights. Empty: the password of [service_user], or of [placement], is used"
+            " instead; if there is none either, no token is stored, operations that are taken over act with the service's rights,"
+            " and a build fails if it has to make volumes. Ours.",
         ),
     ],
 }

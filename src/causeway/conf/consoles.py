@@ -11,19 +11,19 @@ OPTS: dict[str, list[Opt]] = {
         cfg.StrOpt(
             "server_listen",
             default="127.0.0.1",
-            help="Address at which the screens of a host's guests listen. Whoever reaches it needs no password: only proxies"
-            " of consoles should.",
+            help="Address at which the screens of a host's guests listen. It asks for no password, so only proxies of consoles"
+            " should reach it.",
         ),
         cfg.StrOpt(
             "server_proxyclient_address",
             default="127.0.0.1",
-            help="Address by which proxies of consoles reach those screens: the host's own in their network.",
+            help="Address by which proxies of consoles reach those screens: the host's address in their network.",
         ),
         cfg.URIOpt(
             "novncproxy_base_url",
             default="http://127.0.0.1:6080/vnc_auto.html",
             schemes=["http", "https"],
-            help="What URLs of VNC consoles begin with: a page of `causeway console-proxy`, as browsers reach it. Computes"
+            help="The beginning of URLs of VNC consoles: a page of `causeway console-proxy`, as browsers reach it. Computes"
             " read it.",
         ),
     ],
@@ -38,7 +38,7 @@ OPTS: dict[str, list[Opt]] = {
             "base_url",
             default="ws://127.0.0.1:6083/",
             schemes=["ws", "wss"],
-            help="What URLs of serial consoles begin with: `causeway console-proxy`, as clients reach it. Computes read it.",
+            help="The beginning of URLs of serial consoles: `causeway console-proxy`, as clients reach it. Computes read it.",
         ),
         cfg.StrOpt(
             "proxyclient_address",
@@ -53,20 +53,18 @@ OPTS: dict[str, list[Opt]] = {
         ),
     ],
     "consoleauth": [
-        cfg.IntOpt(
-            "token_ttl", default=600, min=0, help="Seconds in which a console can be opened with a URL that was given."
-        ),
+        cfg.IntOpt("token_ttl", default=600, min=0, help="Seconds for which the URL of a console is valid."),
         cfg.BoolOpt(
             "enforce_session_timeout",
             default=False,
-            help="Consoles are closed when the time of their token is over. Otherwise they stay open.",
+            help="Close consoles when their token expires. If false, they stay open.",
         ),
     ],
     "console": [
         cfg.ListOpt(
             "allowed_origins",
             default=[],
-            help="Hosts whose pages may open consoles, besides the proxy's own: those that show consoles in pages of theirs.",
+            help="Hosts whose pages may open consoles, besides the proxy's own: those that embed consoles in their pages.",
         ),
         cfg.StrOpt(
             "novnc_path",

@@ -1,4 +1,4 @@
-"""[api_database] and [database]: where records are kept. Computes have neither."""
+"""[api_database] and [database]: the databases. Computes have neither."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from oslo_config.cfg import Opt
 SYNCHRONOUS = cfg.BoolOpt(
     "sqlite_synchronous",
     default=True,
-    help="Whether what was committed to SQLite outlives a power cut (PRAGMA synchronous=FULL): each transaction that writes"
-    " waits until the disk has it. Without it (NORMAL) a power cut may undo what was committed last, the end of a"
-    " move among it, whose disks are deleted already. Database servers have settings of their own.",
+    help="Whether commits to SQLite survive a power cut (PRAGMA synchronous=FULL): each transaction that writes waits until the"
+    " disk has it. Without it (NORMAL) a power cut may undo the last commits, such as the end of a move whose disks are deleted"
+    " already. Database servers have settings of their own.",
 )
 
 OPTS: dict[str, list[Opt]] = {
@@ -26,8 +26,8 @@ OPTS: dict[str, list[Opt]] = {
             "cell_timeout",
             default=60.0,
             min=0.1,
-            help="Seconds after which a cell whose database does not answer counts as down. While it hangs, others don't wait"
-            " for it again.",
+            help="Seconds after which a cell whose database does not answer counts as down. While it hangs, other calls don't"
+            " wait for it again.",
         ),
         cfg.FloatOpt(
             "cells_refresh_interval",
@@ -39,9 +39,9 @@ OPTS: dict[str, list[Opt]] = {
             "cell_connections",
             default=128,
             min=2,
-            help="Connections that a process has at most to the databases of all cells together, half of them to one. Those"
-            " that are idle are closed after a minute, or when another database needs one. With more cells than this, each"
-            " question to all of them opens connections anew. The API database has connections of its own, up to 60.",
+            help="The most connections of a process to the databases of all cells together; half of them may be to one. Idle"
+            " connections are closed after a minute, or when another database needs one. With more cells than this, each"
+            " question to all of them opens connections anew. The API database has its own connections, up to 60.",
         ),
     ],
     "database": [

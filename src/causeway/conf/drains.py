@@ -10,8 +10,8 @@ _PLAN: list[Opt] = [
         "assumed_rate",
         default=100.0,
         min=0.001,
-        help="MiB per second that a host is expected to send, and to receive, of all moves together: what plans of drains are"
-        " reckoned with. [moves] bandwidth counts instead if it is less. As much as a link of 1 Gbit/s carries.",
+        help="MiB per second that a host is expected to send, and to receive, for all moves together. Plans of drains use it, or"
+        " [moves] bandwidth if that is less. The default is what a link of 1 Gbit/s carries.",
     ),
 ]
 _RUN: list[Opt] = [
@@ -19,27 +19,27 @@ _RUN: list[Opt] = [
         "interval",
         default=3.0,
         min=0.0,
-        help="Seconds between two looks of a conductor at drains that run. 0: it leaves them to others.",
+        help="Seconds between two looks of a conductor at running drains. 0: it leaves them to other conductors.",
     ),
     cfg.FloatOpt(
         "measure_interval",
         default=15.0,
         min=1.0,
-        help="Seconds after which what came through is measured, and limits that nobody has set are raised or lowered.",
+        help="Seconds between two measurements of throughput, after which limits that are not set are raised or lowered.",
     ),
     cfg.FloatOpt(
         "warm_ahead",
         default=3600.0,
         min=0.0,
-        help="Seconds before a window from which on the disks of servers that go warm are copied, so that in it only their last"
-        " changes are left. Until the window their users can do nothing else with them. 0: nothing is copied before.",
+        help="How many seconds before a window the disks of servers that go warm begin to be copied, so that only their last"
+        " changes are left for the window. Until then users can do nothing else with these servers. 0: nothing is copied before.",
     ),
     cfg.FloatOpt(
         "retry_pause",
         default=60.0,
         min=0.0,
-        help="Seconds after which the move of a drain's server that failed is tried again, doubled with each failure; and after"
-        " which one that can't go is looked at again.",
+        help="Seconds after which a failed move of a drain's server is tried again, doubled with each failure; and after which"
+        " a server that can't go is looked at again.",
     ),
 ]
 

@@ -7,7 +7,7 @@ from oslo_config.cfg import Opt
 
 OPTS: dict[str, list[Opt]] = {
     "fault_injection": [
-        cfg.BoolOpt("enabled", default=False, help="Never in a cloud that anybody needs: it makes things fail."),
+        cfg.BoolOpt("enabled", default=False, help="Makes things fail. Never enable it in a cloud that is in use."),
         cfg.StrOpt(
             "file",
             default="$state_path/faults.yaml",

@@ -1,7 +1,7 @@
-"""Names of nova.conf that mean something there and nothing here: logged once when a process starts, so nobody relies on them.
+"""Options of nova.conf that have no effect here. They are logged once when a process starts, so that nobody relies on them.
 
-Names only; what an option of ours does is in the modules beside this one. Options of ``[workarounds]`` and of the groups of other
-hypervisors and of consoles are not had one by one: `GROUPS`.
+These are only names; our own options are in the modules beside this one. `GROUPS` has whole groups: ``[workarounds]``, and
+those of other hypervisors and consoles.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Groups of which there is nothing; of workarounds next to nothing, and its names change with every release.
+# Groups without any of our options. (workarounds has next to none, and its names change with every release.)
 GROUPS = _names(
     """
     barbican barbican_service_user cache cyborg devices ephemeral_storage_encryption guestfs hyperv

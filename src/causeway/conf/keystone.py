@@ -1,4 +1,4 @@
-"""Options of calls to a service by keystoneauth's names, and [keystone]: the identity service."""
+"""Options for calls to a service, with keystoneauth's names, and [keystone]: the identity service."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from oslo_config import cfg
 from oslo_config.cfg import Opt
 
 TIMEOUT_SECONDS = 60.0
-# Those of keystoneauth's adapter options that our calls use.
+# The adapter options of keystoneauth that our calls use.
 USED_OPTIONS = ("service_type", "valid_interfaces", "region_name", "endpoint_override")
 SESSION = ("cafile", "certfile", "keyfile", "insecure", "timeout")
 
 
 def session_options() -> list[Opt]:
-    """How to connect: certificates and the time-out."""
+    """Options for connections: certificates and the timeout."""
     options = [option for option in loading.get_session_conf_options() if option.dest in SESSION]
     for option in options:
         if option.dest == "timeout":

@@ -18,14 +18,14 @@ OPTS: dict[str, list[Opt]] = {
         cfg.ListOpt(
             "hw_machine_type",
             default=[],
-            help="Machine types of guests whose images name none, as architecture=type; none: x86_64=pc. A server keeps the one"
-            " that it was first started with.",
+            help="Machine types of guests whose images name none, as architecture=type; not set: x86_64=pc. A server keeps the"
+            " type with which it was first started.",
         ),
         cfg.StrOpt(
             "cpu_mode",
             choices=["host-model", "host-passthrough", "maximum", "custom", "none"],
-            help="Which processor guests see; custom: the first of cpu_models that this host has. Default: host-model with KVM,"
-            " the hypervisor's own without.",
+            help="The processor that guests see; custom: the first of cpu_models that this host has. Default: host-model with"
+            " KVM, the hypervisor's own without.",
         ),
         cfg.ListOpt(
             "cpu_models", default=[], help="With cpu_mode custom: models in the order in which they are preferred."
@@ -33,7 +33,8 @@ OPTS: dict[str, list[Opt]] = {
         cfg.ListOpt(
             "cpu_model_extra_flags",
             default=[],
-            help="Flags of the processor that guests have (or, with a - before the name, have not) beside those of the model.",
+            help="Flags of the processor that guests have (or, with a - before the name, do not have) besides those of the"
+            " model.",
         ),
         cfg.BoolOpt(
             "swtpm_enabled",
@@ -42,20 +43,20 @@ OPTS: dict[str, list[Opt]] = {
         ),
         cfg.StrOpt(
             "live_migration_inbound_addr",
-            help="Where the hypervisors of other hosts reach this one in live migrations; none: [DEFAULT] my_ip.",
+            help="Where the hypervisors of other hosts reach this one in live migrations; not set: [DEFAULT] my_ip.",
         ),
         cfg.StrOpt(
             "live_migration_scheme",
-            help="How other hosts' libvirtds talk to this one: tls, tcp or ssh; none: tcp, which asks nobody who they are.",
+            help="How other hosts' libvirtds talk to this one: tls, tcp or ssh; not set: tcp, which does not authenticate.",
         ),
         cfg.StrOpt(
             "live_migration_uri",
-            help="The libvirtd of this host as others are to reach it, with %s for live_migration_inbound_addr; goes before"
+            help="The URI by which other hosts reach this host's libvirtd, with %s for live_migration_inbound_addr; overrides"
             " live_migration_scheme. Example: qemu+tls://%s/system?pkipath=/etc/libvirt/pki",
         ),
         cfg.StrOpt(
             "rescue_image_id",
-            help="The image that servers are rescued with if their users name none and none is known of them; read by the API.",
+            help="The image that servers are rescued with if their users name none and the server has none; read by the API.",
         ),
         cfg.IntOpt(
             "live_migration_downtime",

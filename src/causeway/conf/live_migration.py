@@ -19,7 +19,7 @@ OPTS: dict[str, list[Opt]] = {
             "migrate_max_retries",
             default=-1,
             min=-1,
-            help="How many more hosts are tried for a live migration when the first one refuses it; -1: all there are.",
+            help="How many more hosts are tried for a live migration when the first one refuses it; -1: all hosts.",
         ),
     ],
     "libvirt": [
@@ -33,20 +33,20 @@ OPTS: dict[str, list[Opt]] = {
             "live_migration_completion_timeout",
             default=800,
             min=0,
-            help="Seconds that a live migration may take for each GiB of memory, and of disks that are copied along (at least 2"
+            help="Seconds that a live migration may take for each GiB of memory, and of disks that are copied with it (at least 2"
             " of each). 0: no limit.",
         ),
         cfg.StrOpt(
             "live_migration_timeout_action",
             default="abort",
             choices=["abort", "force_complete"],
-            help="What is done to one that takes longer.",
+            help="What happens to a live migration that takes longer than live_migration_completion_timeout.",
         ),
         cfg.BoolOpt(
             "live_migration_permit_post_copy",
             default=False,
-            help="A live migration that is forced may be completed by post-copy: the guest runs at the target before all of its"
-            " memory is there, and is lost if either host fails meanwhile. Else the guest stands still until it is through.",
+            help="A live migration that is forced to complete may use post-copy: the guest runs at the target before all of its"
+            " memory is there, and is lost if either host fails meanwhile. Otherwise the guest stands still until the end.",
         ),
         cfg.BoolOpt(
             "live_migration_permit_auto_converge",
@@ -56,13 +56,13 @@ OPTS: dict[str, list[Opt]] = {
         cfg.BoolOpt(
             "live_migration_with_native_tls",
             default=False,
-            help="What travels between hypervisors is encrypted by them.",
+            help="Hypervisors encrypt what they send to one another.",
         ),
         cfg.FloatOpt(
             "live_migration_monitor_interval",
             default=5.0,
             min=0.0,
-            help="Seconds between two reports of how far a live migration has come.",
+            help="Seconds between two reports of a live migration's progress.",
         ),
     ],
 }

@@ -1,4 +1,4 @@
-"""What guests learn of themselves, from their config drives and the metadata service."""
+"""Metadata for guests: config drives and the metadata service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPTS: dict[str, list[Opt]] = {
         cfg.BoolOpt(
             "force_config_drive",
             default=False,
-            help="Every new server has a config drive, whether its user asks for one or not. Read by the API.",
+            help="Every new server has a config drive, even if its user does not request one. Read by the API.",
         ),
     ],
     "api": [
@@ -29,14 +29,14 @@ OPTS: dict[str, list[Opt]] = {
             "metadata_cache_expiration",
             default=15,
             min=0,
-            help="Seconds for which the metadata service remembers what it read of a server. Where the server lives, and"
-            " whether it is still there, is looked up for every request. 0: it remembers nothing.",
+            help="Seconds for which the metadata service remembers what it read about a server. It looks up the server's cell,"
+            " and whether the server still exists, for every request. 0: it remembers nothing.",
         ),
         cfg.BoolOpt(
             "use_forwarded_for",
             default=False,
-            help="A guest that asks the metadata service directly is known by the address in X-Forwarded-For, the last one"
-            " if there are several. Only behind a proxy that sets it.",
+            help="Identify a guest that calls the metadata service directly by the address in X-Forwarded-For (the last one if"
+            " there are several). Only behind a proxy that sets it.",
         ),
         cfg.ListOpt(
             "vendordata_providers",
@@ -47,25 +47,25 @@ OPTS: dict[str, list[Opt]] = {
         cfg.StrOpt(
             "vendordata_jsonfile_path",
             deprecated_group="DEFAULT",
-            help="StaticJSON: the file with the JSON that all guests are given as vendor_data.json.",
+            help="StaticJSON: the file with the JSON that all guests get as vendor_data.json.",
         ),
         cfg.ListOpt(
             "vendordata_dynamic_targets",
             default=[],
-            help="DynamicJSON: services that are asked about each server, as name@URL. vendor_data2.json has each answer"
+            help="DynamicJSON: services that are called for each server, as name@URL. vendor_data2.json has each answer"
             " under its name.",
         ),
         cfg.StrOpt(
             "vendordata_dynamic_ssl_certfile",
             default="",
-            help="DynamicJSON: certificates of who may vouch for the services. Empty: those of this machine.",
+            help="DynamicJSON: certificates of the authorities for the services. Empty: those of this machine.",
         ),
         cfg.IntOpt(
             "vendordata_dynamic_connect_timeout",
             default=5,
             deprecated_group="DEFAULT",
             min=3,
-            help="DynamicJSON: seconds in which a service must be connected to.",
+            help="DynamicJSON: seconds for connecting to a service.",
         ),
         cfg.IntOpt(
             "vendordata_dynamic_read_timeout",
@@ -76,22 +76,22 @@ OPTS: dict[str, list[Opt]] = {
         cfg.BoolOpt(
             "vendordata_dynamic_failure_fatal",
             default=False,
-            help="DynamicJSON: a service that fails makes the request, or the build of a config drive, fail. If false, guests"
-            " get {} of it.",
+            help="DynamicJSON: if a service fails, fail the request, or the build of a config drive. If false, guests get {} for"
+            " the service.",
         ),
     ],
     "neutron": [
         cfg.BoolOpt(
             "service_metadata_proxy",
             default=False,
-            help="The metadata service is behind the network service's metadata agent, which says who asks and signs it. If"
-            " false, guests ask directly and are known by their address.",
+            help="The metadata service is behind the network service's metadata agent, which adds the calling server and signs"
+            " it. If false, guests call directly and are identified by their address.",
         ),
         cfg.StrOpt(
             "metadata_proxy_shared_secret",
             default="",
             secret=True,
-            help="With service_metadata_proxy: what the agent signs with, the same here and in its metadata_agent.ini.",
+            help="With service_metadata_proxy: the agent's secret for signatures, the same as in its metadata_agent.ini.",
         ),
     ],
     "vendordata_dynamic_auth": [*loading.get_auth_common_conf_options(), *session_options()],

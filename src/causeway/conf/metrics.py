@@ -11,7 +11,7 @@ OPTS: dict[str, list[Opt]] = {
             "enabled",
             default=False,
             help="Serve /metrics for Prometheus: each process at its own `bind`, all workers of an API at one; `causeway up`"
-            " on the port of its APIs. Whoever reaches it may read it.",
+            " on the port of its APIs. It needs no authentication.",
         ),
         cfg.StrOpt("bind", default="127.0.0.1:9180", help="Address and port of /metrics; port 0 picks a free one."),
     ]

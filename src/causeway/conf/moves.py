@@ -11,14 +11,14 @@ OPTS: dict[str, list[Opt]] = {
             "workers",
             default=32,
             min=1,
-            help="Threads of one conductor for its moves. A move that waits for what a host takes long for, such as a transfer,"
-            " holds none.",
+            help="Threads of one conductor for its moves. A move that waits for long work of a host, such as a transfer, holds"
+            " none.",
         ),
         cfg.IntOpt(
             "at_once",
             default=1000,
             min=1,
-            help="Moves that one conductor has under way at the same time; others wait for their turn.",
+            help="The most moves that one conductor runs at the same time; others wait for their turn.",
         ),
         cfg.FloatOpt(
             "lease",
@@ -30,49 +30,48 @@ OPTS: dict[str, list[Opt]] = {
             "journal_patience",
             default=300.0,
             min=0.0,
-            help="Seconds that a conductor waits in the middle of a move for the API database to come back. After that it"
-            " abandons the move and releases nothing; whichever conductor can read the journal again resumes it from there.",
+            help="Seconds for which a conductor waits for an unreachable API database in the middle of a move. After that it"
+            " abandons the move without undoing anything; any conductor that can read the journal again resumes it.",
         ),
         cfg.FloatOpt(
             "patience",
             default=600.0,
             min=0.0,
-            help="Seconds for which a move does a step again and again that fails for a passing reason (no answer, no"
-            " connection, a service or database that fails), counted from the step's first failure, while the guest runs. Then"
-            " the move is rolled back.",
+            help="Seconds for which a move retries a step that fails for a passing reason (no answer, no connection, a service or"
+            " database that fails) while the guest runs, counted from the step's first failure. Then the move is rolled back.",
         ),
         cfg.FloatOpt(
             "patience_while_off",
             default=60.0,
             min=0.0,
-            help="The same while the move has the guest powered off: its owner waits.",
+            help="The same while the move has the guest powered off, and its owner waits.",
         ),
         cfg.IntOpt(
             "whole_tries",
             default=2,
             min=1,
-            help="How often a resize or cold migration is tried in all, if it is rolled back for a passing reason. 1: what was"
-            " rolled back is not tried again.",
+            help="How often a resize or cold migration is tried in all, if it is rolled back for a passing reason. 1: it is not"
+            " tried again.",
         ),
         cfg.FloatOpt(
             "stuck_retry_interval",
             default=30.0,
             min=0.1,
-            help="Seconds between two tries of a move that is stuck because something around it fails; the longest pause of one"
-            " that waits; and the pause before a move that was rolled back is tried again as a whole.",
+            help="Seconds between two attempts of a stuck move; also the longest pause of a waiting one, and the pause before a"
+            " move that was rolled back is tried again as a whole.",
         ),
         cfg.IntOpt(
             "attempts",
             default=4,
             min=1,
-            help="Tries of a step that must succeed, before its move is stuck; and of a step that failed in a way that nobody"
-            " foresaw, before its move is rolled back.",
+            help="Attempts of a step that must succeed before its move is stuck; and of a step that failed in an unforeseen way"
+            " before its move is rolled back.",
         ),
         cfg.FloatOpt(
             "first_pause",
             default=0.5,
             min=0.0,
-            help="Seconds before a step is tried again; doubled with each try.",
+            help="Seconds before a step is tried again; doubled with each attempt.",
         ),
         cfg.StrOpt(
             "warm",
@@ -81,13 +80,13 @@ OPTS: dict[str, list[Opt]] = {
                 ("auto", "before it is powered off, as far as its hosts can"),
                 ("never", "when it is powered off"),
             ],
-            help="When the local disks of a running server are copied that is resized, migrated or shelved.",
+            help="When the local disks of a running server are copied if it is resized, migrated or shelved.",
         ),
         cfg.IntOpt(
             "warm_rounds",
             default=5,
             min=1,
-            help="How often at most what changed meanwhile is copied before a guest is powered off and the rest travels.",
+            help="The most rounds that copy changes before a guest is powered off and the rest travels.",
         ),
         cfg.FloatOpt(
             "warm_round_seconds",
@@ -99,8 +98,8 @@ OPTS: dict[str, list[Opt]] = {
             "held_round_interval",
             default=300.0,
             min=1.0,
-            help="Seconds after which what changed meanwhile is copied of a server whose disks were copied before its time (a"
-            " drain's window) has come.",
+            help="Seconds between two rounds that copy the changes of a server whose disks were copied ahead of its time (a"
+            " drain's window).",
         ),
         cfg.StrOpt(
             "direct",
@@ -114,7 +113,7 @@ OPTS: dict[str, list[Opt]] = {
             "bandwidth",
             default=0.0,
             min=0.0,
-            help="MiB per second in which a host sends the disks of running guests, of all of them together; 0: no limit.",
+            help="MiB per second at which a host sends the disks of running guests, for all of them together; 0: no limit.",
         ),
         cfg.StrOpt(
             "compression",
@@ -129,7 +128,7 @@ OPTS: dict[str, list[Opt]] = {
             "explain_checked_hosts",
             default=10,
             min=0,
-            help="Fitting hosts, best first, that `causeway explain` asks for a dry run of their checks.",
+            help="How many fitting hosts, best first, `causeway explain` asks for a dry run of their checks.",
         ),
         cfg.FloatOpt(
             "explain_timeout",

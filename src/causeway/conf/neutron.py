@@ -1,4 +1,4 @@
-"""[neutron]: the network service, called with credentials of our own."""
+"""[neutron]: the network service, called with our own credentials."""
 
 from __future__ import annotations
 

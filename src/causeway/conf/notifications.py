@@ -1,4 +1,4 @@
-"""[notifications]: what is sent to others about servers and resources."""
+"""[notifications]: notifications about servers and resources."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPTS: dict[str, list[Opt]] = {
         cfg.BoolOpt(
             "bdms_in_notifications",
             default=False,
-            help="Fill in block_devices in all notifications of servers, also where it has to be looked up.",
+            help="Fill in block_devices in all notifications of servers, even if it must be looked up.",
         ),
     ]
 }

@@ -1,4 +1,4 @@
-"""[quota]: how much a project may have, and who says so; [oslo_limit]: limits that the identity service keeps."""
+"""[quota]: limits of projects, and where they come from; [oslo_limit]: limits in the identity service."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _limit(name: str, default: int, what: str) -> Opt:
 
 
 def _oslo_limit() -> list[Opt]:
-    """What oslo.limit reads: credentials, connection, and which endpoint's limits are meant."""
+    """Options of oslo.limit: credentials, connection, and the endpoint whose limits apply."""
     options = [
         *loading.get_auth_common_conf_options(),
         *loading.get_session_conf_options(),
@@ -64,8 +64,8 @@ def _oslo_limit() -> list[Opt]:
         *options,
         cfg.StrOpt(
             "endpoint_id",
-            help="The endpoint of this service in the catalog: its service and its region are those that limits are"
-            " registered for. Without it, it is looked for by the service's type, name and interface.",
+            help="The endpoint of this service in the catalog. Limits are registered for its service and region. If not set, the"
+            " endpoint is looked up by the service's type, name and interface.",
         ),
         cfg.StrOpt("endpoint_service_type", default="compute", help="The service's type, to find the endpoint."),
         cfg.StrOpt("endpoint_service_name", help="The service's name, to find the endpoint."),
@@ -85,21 +85,21 @@ OPTS: dict[str, list[Opt]] = {
             "driver",
             default=DB,
             choices=[
-                (DB, "limits are kept here: these options, quota classes, projects and users"),
+                (DB, "limits are stored here: these options, quota classes, projects and users"),
                 (
                     UNIFIED,
                     "limits are kept by the identity service (unified limits, [oslo_limit]), and usage is Placement's",
                 ),
                 (NOOP, "nothing is limited"),
             ],
-            help="Who says what a project may have.",
+            help="Where the limits of projects come from.",
         ),
         cfg.BoolOpt(
             "count_usage_from_placement",
             default=False,
-            help="With the limits that are kept here: count cores and memory as Placement does, and servers by their mappings,"
-            " also those of cells that are down. A server that is being resized or migrated then counts twice until it is"
-            " confirmed or reverted, and one that is shelved and offloaded holds no cores and no memory.",
+            help="With limits that are stored here: count cores and memory as Placement does, and servers by their mappings,"
+            " including those of cells that are down. A server that is being resized or migrated then counts twice until it is"
+            " confirmed or reverted, and one that is shelved and offloaded counts no cores and no memory.",
         ),
         cfg.StrOpt(
             "unified_limits_resource_strategy",
@@ -111,13 +111,13 @@ OPTS: dict[str, list[Opt]] = {
                 ),
                 (IGNORE, "those of unified_limits_resource_list are not limited without one, others are refused"),
             ],
-            help="What holds for resources that have no registered limit in the identity service.",
+            help="How resources without a registered limit in the identity service are treated.",
         ),
         cfg.ListOpt(
             "unified_limits_resource_list",
             item_type=_ResourceName(),
             default=[SERVERS],
-            help="The resources that unified_limits_resource_strategy is about: servers, class:VCPU, class:MEMORY_MB, ...",
+            help="The resources for unified_limits_resource_strategy: servers, class:VCPU, class:MEMORY_MB, ...",
         ),
         _limit("instances", 10, "Servers of a project"),
         _limit("cores", 20, "vCPUs of a project"),
@@ -135,8 +135,8 @@ OPTS: dict[str, list[Opt]] = {
         cfg.BoolOpt(
             "unified_limits_count_pcpu_as_vcpu",
             default=False,
-            help="With unified limits: dedicated CPUs (PCPU) of flavors that do not ask for resources:PCPU themselves count as"
-            " class:VCPU, as cores do with the limits that are kept here.",
+            help="With unified limits: dedicated CPUs (PCPU) of flavors that do not request resources:PCPU themselves count as"
+            " class:VCPU, as cores do with limits that are stored here.",
         )
     ],
 }

@@ -1,4 +1,4 @@
-"""How services talk. ``transport_url`` and ``rpc_response_timeout`` are oslo.messaging's own."""
+"""Options of RPC. ``transport_url`` and ``rpc_response_timeout`` are oslo.messaging's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oslo_messaging.rpc import client
 
 from causeway.model.versions import RELEASES
 
-# The library has them registered only when a transport is made; they are read before.
+# Registered here because they are read before a transport is made, when the library would register them.
 _LIBRARY = [
     *(option for option in transport._transport_opts if option.dest == "transport_url"),
     *(option for option in client._client_opts if option.dest == "rpc_response_timeout"),
@@ -22,18 +22,18 @@ OPTS: dict[str, list[Opt]] = {
             "long_rpc_timeout",
             default=1800,
             min=1,
-            help="Seconds for what takes long: the steps of a move, volume attachments. While such a call runs, its server"
-            " shows that it is alive; if it does not for rpc_response_timeout, the call has failed.",
+            help="Seconds for long calls: the steps of a move, volume attachments. While such a call runs, its server shows that"
+            " it is alive; if it does not for rpc_response_timeout, the call has failed.",
         ),
     ],
     "upgrade_levels": [
         cfg.StrOpt(
             "compute",
             regex=rf"^(auto|\d+\.\d+|{'|'.join(RELEASES)})?$",
-            help="The RPC version that computes are held to while hosts are upgraded one after the other, such as 1.0; auto:"
-            " each host for itself, by the version that it reports. Below 1.1 no server moves between cells. Releases of the"
-            " field by name (ussuri, ..., 2026.1) are taken too: before ussuri, which was its first with moves between cells,"
-            " they stand for 1.0, since then for no limit.",
+            help="The newest RPC version, such as 1.0, that is sent to computes while hosts are upgraded one after the other;"
+            " auto: for each host, the version that it reports. Below 1.1 no server moves between cells. Names of the field's"
+            " releases (ussuri, ..., 2026.1) are accepted too: before ussuri, its first with moves between cells, they mean 1.0,"
+            " and later ones mean no limit.",
         ),
     ],
 }

@@ -1,4 +1,4 @@
-"""[scheduler] and [filter_scheduler]: names and defaults as in nova.conf, but for what the help says is ours."""
+"""[scheduler] and [filter_scheduler]: names and defaults as in nova.conf, except where the help says otherwise."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ OPTS: dict[str, list[Opt]] = {
             "ask_for_all_up_to",
             default=100,
             min=0,
-            help="Hosts up to which every decision asks Placement for all of them that fit. In a larger cloud hosts are chosen"
-            " from what is remembered of them, and Placement is asked about the chosen one; for all only if that does not fit,"
-            " and for NUMA cells, devices and resources of ports. Ours; nova.conf does not have it.",
+            help="Up to this number of hosts, every decision asks Placement for all hosts that fit. In a larger cloud a host is"
+            " chosen from what is remembered of the hosts, and Placement is asked about that host; it is asked for all hosts only"
+            " if that one does not fit, and for NUMA cells, devices and resources of ports. Ours; nova.conf does not have it.",
         ),
         cfg.BoolOpt(
             "limit_tenants_to_placement_aggregate",
@@ -63,12 +63,12 @@ OPTS: dict[str, list[Opt]] = {
         cfg.BoolOpt(
             "query_placement_for_image_type_support",
             default=False,
-            help="Only hosts that say (by a trait) that they can boot the image's disk format.",
+            help="Only hosts that report (by a trait) that they can boot the image's disk format.",
         ),
         cfg.BoolOpt(
             "image_metadata_prefilter",
             default=False,
-            help="Only hosts that say (by traits) that they have what the image's properties name: buses of disks, the models of"
+            help="Only hosts that report (by traits) that they have what the image's properties name: buses of disks, models of"
             " video and network cards, the architecture.",
         ),
         cfg.BoolOpt(
@@ -79,7 +79,7 @@ OPTS: dict[str, list[Opt]] = {
         cfg.BoolOpt(
             "move_keeps_availability_zone",
             default=True,
-            help="A resize or cold migration stays in the zone that the server is in, even if nobody asked for that zone;"
+            help="A resize or cold migration stays in the server's zone, even if no request named that zone;"
             " false: only servers that were created in a zone or pinned to one stay there, as in the field. A host that an"
             " administrator names may be in any zone. Ours; nova.conf does not have it.",
         ),

@@ -15,10 +15,9 @@ OPTS: dict[str, list[Opt]] = {
         cfg.BoolOpt(
             "send_service_user_token",
             default=False,
-            help="Send a service token beside the user's: services then accept user tokens that expired meanwhile. When"
-            " volume attachments are deleted it is always sent, because the volume service asks for it. The account is"
-            " also used for [glance], [cinder], [neutron] and [keystone] where these name none, instead of the user's"
-            " token once that is not valid any more.",
+            help="Send a service token with the user's token: services then accept user tokens that expired meanwhile. It is"
+            " always sent when volume attachments are deleted, because the volume service needs it. The account is also used for"
+            " [glance], [cinder], [neutron] and [keystone] if these name none, in place of a user's token that has expired.",
         ),
     ]
 }

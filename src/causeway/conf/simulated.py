@@ -1,4 +1,4 @@
-"""[simulated]: what simulated hosts are made of; ours."""
+"""[simulated]: the hardware of simulated hosts. Ours."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ OPTS: dict[str, list[Opt]] = {
         cfg.DictOpt(
             "live_networks",
             default={},
-            help="The networks of simulated hypervisors: host:network, and so on. Those of one network reach one another, so that"
-            " guests go live from one cell to another. A host that is not named is in that of its cell in an embedded cloud, else"
-            " in one with all others.",
+            help="The networks of simulated hypervisors, as host:network, ... Hypervisors of one network reach one another, so"
+            " that guests can go live from one cell to another. A host that is not named is in its cell's network in an embedded"
+            " cloud, else in one with all others.",
         ),
         cfg.FloatOpt(
             "link_bandwidth",
             default=0.0,
             min=0.0,
-            help="MiB per second in which a simulated host sends disks and memory, of all guests together; 0: no limit.",
+            help="MiB per second at which a simulated host sends disks and memory, for all guests together; 0: no limit.",
         ),
         cfg.FloatOpt(
             "link_latency",
             default=0.0,
             min=0.0,
-            help="Seconds before anything comes of what a simulated host sends.",
+            help="Seconds before the first byte that a simulated host sends arrives.",
         ),
         cfg.FloatOpt(
             "guest_data",
             default=0.0,
             min=0.0,
-            help="GiB of data that a simulated guest has on its local root disk beyond its image. It takes time to send as if it"
-            " were there. The flavor's extra spec simulated:data says otherwise for its servers.",
+            help="GiB of data that a simulated guest has on its local root disk beyond its image. Sending it takes time as if it"
+            " were there. The flavor's extra spec simulated:data overrides it for its servers.",
         ),
         cfg.FloatOpt(
             "guest_disk_rate",
@@ -67,9 +67,9 @@ OPTS: dict[str, list[Opt]] = {
         cfg.StrOpt(
             "clock",
             default="",
-            help="A file that all processes of a cloud share: with it, whoever waits for a transfer between simulated hosts does"
-            " not wait, but time jumps. So what takes hours is over in seconds and is shown to take hours. Leases, timeouts of"
-            " calls and heartbeats go by real time all the same. Empty: all of it is real time.",
+            help="A file that all processes of a cloud share. With it, time jumps instead of waiting for transfers between"
+            " simulated hosts, so that hours are over in seconds, and are shown as hours. Leases, timeouts of calls and"
+            " heartbeats still use real time. Empty: everything is in real time.",
         ),
         cfg.FloatOpt(
             "clock_speed",

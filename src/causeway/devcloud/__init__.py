@@ -1,15 +1,15 @@
-"""devcloud: the services around Compute, small enough to run beside it.
+"""devcloud: the services that Compute needs, small enough to run beside it.
 
-It serves, over HTTP and on the public APIs' own paths and bodies, as much of Identity v3, Image v2, Network v2.0 and
-Block Storage v3 as `openstack` and Causeway's services use. State is one SQLite file, images and volumes are real bytes
-in files below one directory; a restart on the same directory finds everything again. Services never import this
-package, they reach it by URL.
+It serves the parts of Identity v3, Image v2, Network v2.0 and Block Storage v3 that `openstack` and Causeway's services use,
+over HTTP, with the paths and bodies of the public APIs. Its state is one SQLite file, and real images and volumes in files
+below one directory; a restart on the same directory finds everything again. Services never import this package: they reach it
+by URL.
 
-Where to look: `app` puts the parts together and `bootstrap` makes what it starts with. Each service is a package with a
-`routes` module that lists its whole API, and a module for each family of resources; `web` turns a route table into an app.
-Handlers work with a `cloud`, which has all that the services share: the `store` with its `tables`, what says who calls
-(`access`), threads behind the requests (`background`), the `switches` of tests. Nothing imports from above: the contract in
-`pyproject.toml` has the order, and a new module needs a place in it.
+What is where: `app` assembles the parts, and `bootstrap` makes the first accounts and the catalog. Each service is a package
+with a `routes` module that lists its whole API, and a module for each family of resources; `web` turns a route table into an
+app. Handlers use a `cloud`, which has what the services share: the `store` with its `tables`, authentication (`access`),
+threads behind the requests (`background`), and the `switches` of tests. A module imports only from those below it: the contract
+in `pyproject.toml` has the order, and a new module needs a place in it.
 """
 
 from causeway.devcloud.app import Devcloud

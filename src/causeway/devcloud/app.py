@@ -1,4 +1,4 @@
-"""The whole of devcloud: its services, mounted over what they share."""
+"""The whole of devcloud: its services over the state that they share."""
 
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Devcloud(Cloud):
     """The four services over one state directory, with the switches that tests and labs turn (`Switches`).
 
-    `apps` maps mount prefixes to WSGI apps, to be called with the prefix in SCRIPT_NAME. `token_lifetime`: seconds, for
-    tokens issued from then on; it may be set at any time.
+    `apps` maps mount prefixes to WSGI apps, which must be called with the prefix in SCRIPT_NAME. `token_lifetime`: seconds, for
+    new tokens; it may be set at any time.
     """
 
     def __init__(self, config: DevcloudConfig) -> None:
@@ -47,7 +47,7 @@ class Devcloud(Cloud):
         self.tokens.lifetime = seconds
 
     def bootstrap(self) -> bootstrap.Accounts:
-        """Makes accounts and catalog, or brings the catalog to the present `base_url`; may be called at every start."""
+        """Makes accounts and catalog, or updates the catalog to the present `base_url`. May be called at every start."""
         accounts = bootstrap.run(self.store, self.config)
         self.tokens.clear_cache()
         self.tokens.delete_expired()
@@ -55,11 +55,11 @@ class Devcloud(Cloud):
         return accounts
 
     def network_topology(self) -> list[NetworkTopology]:
-        """What has to be wired: networks with their subnets and ports, as they are now."""
+        """The networks that must be wired, with their subnets and ports, as they are now."""
         with self.store.transaction() as session:
             return read_topology(session)
 
     def close(self) -> None:
-        """Ends the background threads and closes the store. Requests must have ended before."""
+        """Ends the background threads and closes the store. All requests must have ended."""
         self.faults.close()
         super().close()

@@ -31,7 +31,7 @@ def _has_body(request: falcon.Request) -> bool:
 
 
 def drain(environ: dict[str, Any]) -> None:
-    """Reads what is left of a chunked body that was refused; else it would be taken for the connection's next request."""
+    """Reads the rest of a refused chunked body. Otherwise it would be read as the connection's next request."""
     if "chunked" not in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
         return
     try:

@@ -1,4 +1,4 @@
-"""The accounts and the catalog that devcloud starts with."""
+"""The first accounts and the catalog of devcloud."""
 
 import json
 import secrets
@@ -62,7 +62,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Accounts:
-    """Who can log in, by user name; `auth_url` is Identity's, for users, `internal_auth_url` for services."""
+    """The accounts, by user name. `auth_url`: of Identity, for users; `internal_auth_url`: for services."""
 
     auth_url: str
     internal_auth_url: str
@@ -91,7 +91,7 @@ def run(store: Store, config: DevcloudConfig) -> Accounts:
 
 
 def _read_or_make(path: Path) -> tuple[dict[str, Account], bool]:
-    """The accounts with their passwords, and whether these are new, because the file is not there or torn."""
+    """The accounts with their passwords, and whether these are new because the file is missing or torn."""
     with suppress(durable.Torn):
         found = durable.read(path, _accounts)
         if found is not None:

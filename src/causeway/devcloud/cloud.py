@@ -1,4 +1,4 @@
-"""What handlers work with: all that the services share. It knows none of them."""
+"""The state that the services share, for their handlers. It imports none of them."""
 
 import threading
 from collections import Counter
@@ -37,7 +37,7 @@ class Cloud(Switches):
         self.volume_jobs = VolumeJobs(self.store)
 
     def register_hosts(self, names: Iterable[str]) -> None:
-        """Makes hosts known to the network service: ports can be bound to them."""
+        """Registers hosts with the network service, so that ports can be bound to them."""
         with self.store.transaction() as session:
             for name in names:
                 if session.get(Host, name) is None:
@@ -53,7 +53,7 @@ class Cloud(Switches):
             self.calls.clear()
 
     def close(self) -> None:
-        """Ends the background threads and closes the store. Requests must have ended before."""
+        """Ends the background threads and closes the store. All requests must have ended."""
         self.plugger.close()
         self.volume_jobs.close()
         self.store.close()

@@ -1,4 +1,4 @@
-"""What devcloud is started with."""
+"""The configuration of devcloud."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +8,10 @@ import requests
 
 @dataclass(frozen=True)
 class DevcloudConfig:
-    """`base_url` is that of the one server on which all services of the catalog are mounted.
+    """`base_url`: of the server on which all services of the catalog are mounted.
 
-    `internal_url`: where calls between services go, if not there, too. `compute_url`: where the Compute API is, if it is
-    not mounted there. `transport`: what it calls Compute with, for example without a socket; sessions of its own if None.
+    `internal_url`: for calls between services, if it is another one. `compute_url`: of the Compute API, if it is not mounted on
+    that server. `transport`: for calls to Compute, for example without a socket; None for its own sessions.
     """
 
     state_dir: Path

@@ -1,11 +1,11 @@
-"""Who calls."""
+"""The caller of a request."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The user behind a valid token, and what they may do in the token's project (`None` when unscoped)."""
+    """The user of a valid token, with the roles in the token's project (`None` if unscoped)."""
 
     user_id: str
     project_id: str | None
@@ -21,7 +21,7 @@ class Caller:
 
     @property
     def is_privileged(self) -> bool:
-        """Sees and changes what belongs to every project: an administrator or another service."""
+        """Whether the caller may see and change objects of every project: an administrator or a service."""
         return self.is_admin or self.is_service
 
     def owns(self, project_id: str) -> bool:

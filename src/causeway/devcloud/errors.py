@@ -1,10 +1,10 @@
-"""What devcloud's APIs refuse with: one exception, rendered by each service in its own error body."""
+"""The exception for refused requests. Each service renders it in its own error body."""
 
 
 class ApiError(Exception):
     """A refused request.
 
-    `kind` is the service's own name of the error where its body carries one (Network's `NeutronError.type`).
+    `kind`: the service's name of the error, if its body has one (Network's `NeutronError.type`).
     """
 
     def __init__(self, status: int, message: str, kind: str = "") -> None:

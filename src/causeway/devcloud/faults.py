@@ -1,13 +1,13 @@
-"""Faults on request: make a service refuse, be slow, hang, or die in the middle of a body.
+"""Fault injection: makes a service refuse, be slow, hang, or break off in the middle of a body.
 
-Rules come from `Faults.add` and from a YAML file that is read again whenever it changes: a list of mappings with the
+Rules come from `Faults.add` and from a YAML file that is read again whenever it changes. It has a list of mappings with the
 fields of `Fault`, for example
 
     - {service: image, method: PUT, path: "/file$", action: drop, after_bytes: 65536, times: 1}
     - {service: network, path: "/bindings", action: status, status: 503}
 
-The first rule that matches a request is used, and used up after `times` requests. When the file is deleted, requests that hang
-or are delayed continue.
+The first rule that matches a request applies, for at most `times` requests. When the file is deleted, requests that hang or are
+delayed continue.
 """
 
 import logging
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 FOREVER = 1 << 62
-# Seconds between two looks at the file of whoever is held up; a file can't be waited for.
+# Seconds between two looks of a held request at the file, since it can't wait for a change of a file.
 LOOK_EVERY = 0.2
 ANNOUNCED_LENGTH = 1 << 40
 READ_METHODS = ("GET", "HEAD")
 
 
 class ConnectionCutError(Exception):
-    """Thrown into the WSGI server so that it ends the connection without finishing the response."""
+    """Raised into the WSGI server, so that it ends the connection without finishing the response."""
 
 
 @dataclass
 class Fault:
-    """What happens to which requests.
+    """A rule: an action for some requests.
 
     `path` is a regular expression, searched in the path below the service's mount point. Actions:
 
-    - status: answers with `status` and nothing else happens;
+    - status: answers with `status`, and does nothing else;
     - delay: waits `seconds`, then continues as usual;
-    - hang: waits `seconds`, then cuts the connection, and the request is not carried out;
-    - drop: the connection ends after `after_bytes` of the body: of the response's for GET, else of the request's;
-      `after_bytes` 0 on a request means that it is not carried out at all;
-    - lose_reply: the request is carried out, and the connection ends before the answer;
-    - corrupt: from `after_bytes` on, the bytes of that body are wrong (inverted).
+    - hang: waits `seconds`, then cuts the connection without carrying out the request;
+    - drop: cuts the connection after `after_bytes` of the response's body for GET, else of the request's body;
+      with `after_bytes` 0 for a request, the request is not carried out at all;
+    - lose_reply: carries out the request, and cuts the connection before the answer;
+    - corrupt: inverts the bytes of that body from `after_bytes` on.
     """
 
     action: Literal["status", "delay", "hang", "drop", "lose_reply", "corrupt"]
@@ -95,13 +95,13 @@ class Faults:
         return fault
 
     def clear(self) -> None:
-        """Deletes the rules that were added; requests that hang or are delayed continue at once."""
+        """Deletes the added rules. Requests that hang or are delayed continue at once."""
         with self._lock:
             self._rules.clear()
             self._release()
 
     def close(self) -> None:
-        """What is held up and nobody waits for any more is not carried out."""
+        """Ends held requests whose callers no longer wait, without carrying them out."""
         self._closed = True
         self.clear()
 
@@ -110,9 +110,9 @@ class Faults:
         self._released = threading.Event()
 
     def _hold(self, seconds: float, environ: "WSGIEnvironment", then: Callable[[], object]) -> None:
-        """Until the time is over, or the rules are gone.
+        """Holds a request until the time is over or the rules are deleted, then calls ``then``.
 
-        A caller in this process whose own time is over first returns; what was to happen ``then`` does all the same.
+        If the own timeout of a caller in this process is over earlier, the caller returns, and ``then`` is still called.
         """
         released, end = self._released, time.monotonic() + seconds
         deadline = environ.get(DEADLINE, end)
@@ -216,7 +216,7 @@ def _parse(document: Any) -> list[Fault]:
 
 
 def _carry_out(app: "WSGIApplication", environ: "WSGIEnvironment") -> None:
-    """Nobody gets the answer."""
+    """Carries out a request and discards the answer."""
     body = app(environ, _ignore_response)
     close = getattr(body, "close", None)
     if close is not None:
@@ -228,8 +228,8 @@ def _ignore_response(_status: str, _headers: list[tuple[str, str]], _error: Any 
 
 
 def _cut_before_headers(start_response: "StartResponse") -> Iterator[bytes]:
-    # WSGI has no way to hang up before the headers, so a body is announced that never comes. The status is an error, so
-    # that a client that does not read the body can't take it for a success.
+    # WSGI can't cut a connection before the headers, so this announces a body that never comes. The status is an error, so
+    # that a client that does not read the body does not see a success.
     start_response("500 Cut", [("Content-Type", "application/json"), ("Content-Length", str(ANNOUNCED_LENGTH))])
     yield b"{"
     raise ConnectionCutError("injected fault: the connection is cut")

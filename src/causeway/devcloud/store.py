@@ -1,7 +1,7 @@
-"""Where devcloud keeps what it knows: one SQLite file, one session, one lock.
+"""The state of devcloud: one SQLite file, one session, one lock.
 
-Devcloud is one process, so all requests share a single session under a lock, and rows that were read once stay in
-memory: a read by primary key costs no SQL, a write costs one short transaction. Bytes (images, volumes) are files.
+Devcloud is one process, so all requests share one session under a lock, and rows that were read once stay in memory. A read by
+primary key costs no SQL, and a write costs one short transaction. Data of images and volumes is in files.
 """
 
 import threading
@@ -44,7 +44,7 @@ class Store:
 
     @property
     def session(self) -> Session:
-        """The session itself; to be used inside `transaction` only."""
+        """The session. Use it only inside `transaction`."""
         return self._session
 
     def _note_flush(self, _session: Session, _context: object) -> None:
@@ -52,7 +52,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """The session, for one thread at a time; commits at the end, undoes everything on an exception.
+        """Gives the session to one thread at a time. Commits at the end, and rolls back if the block raises.
 
         A transaction inside another one of the same thread is part of it.
         """
@@ -81,7 +81,7 @@ class Store:
 
     def _undo(self) -> None:
         session = self._session
-        # A rollback makes every row in memory stale; a request that only read (404, 409, ...) need not pay for that.
+        # A rollback makes every row in memory stale, which a request that only read (404, 409, ...) does not need.
         if self._flushed or session.new or session.dirty or session.deleted:
             session.rollback()
         else:

@@ -1,4 +1,4 @@
-"""What tests and labs may switch at any time."""
+"""Switches that tests and labs may set at any time."""
 
 from collections.abc import Callable
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 class Switches:
     """How the network service behaves.
 
-    - `plug_delay`: seconds between the binding of a port and its becoming ACTIVE with `network-vif-plugged`;
+    - `plug_delay`: seconds from the binding of a port until it is ACTIVE and `network-vif-plugged` is sent;
     - `unpluggable_hosts`: ports on these hosts never become ACTIVE;
-    - `port_resource_request_groups`: how ports show what they ask Placement for: as groups, or the older way, as one;
-    - `on_ports_changed`: called on a background thread after networks, subnets, ports or bindings changed, and
-      before ports that wait for it become ACTIVE.
+    - `port_resource_request_groups`: whether ports show their resource requests as groups, or in the older form, as one;
+    - `on_ports_changed`: called on a background thread after networks, subnets, ports or bindings were changed, and before ports
+      that wait for it become ACTIVE.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""How a devcloud service answers HTTP: a route table of plain functions, turned into one Falcon app.
+"""Serves a devcloud service over HTTP: turns a route table of plain functions into a Falcon app.
 
-A handler takes a `Call` and the path's parameters, and returns the JSON body (or None). Around it: the token check,
-one store transaction, the service's error body, and the count of calls.
+A handler takes a `Call` and the path's parameters, and returns the JSON body (or None). The app adds the token check, one store
+transaction, the service's error body, and the count of calls.
 """
 
 import logging
@@ -29,7 +29,7 @@ ErrorBody = Callable[[int, str, str], tuple[str, bytes]]
 
 @dataclass(slots=True)
 class Call:
-    """One request on its way through a handler."""
+    """One request, for its handler."""
 
     cloud: Cloud
     request: falcon.Request
@@ -40,7 +40,7 @@ class Call:
     after_commit: list[Callable[[], None]] = field(default_factory=list)
 
     def body(self, key: str | None = None) -> Json:
-        """The request's JSON object, or the object below its key; ApiError 400 when it is not there."""
+        """The request's JSON object, or the object below its key. Raises ApiError 400 if it is missing."""
         document = read_json(self.request)
         if key is not None:
             document = document.get(key) if isinstance(document, dict) else None
@@ -60,7 +60,7 @@ class Call:
 
     @property
     def project_id(self) -> str:
-        """The project of the caller's token; ApiError 403 when the token is unscoped."""
+        """The project of the caller's token. Raises ApiError 403 if the token is unscoped."""
         if self.caller.project_id is None:
             raise forbidden("The request needs a token that is scoped to a project.")
         return self.caller.project_id
@@ -70,8 +70,8 @@ class Call:
 class Route:
     """A row of a service's route table.
 
-    `status` is that of success. `in_transaction` is off where bytes are streamed: such a handler must not touch
-    `Call.session` but inside a transaction of its own.
+    `status`: of success. `in_transaction` is off for handlers that stream data: these may use `Call.session` only inside their
+    own transaction.
     """
 
     method: str
@@ -175,5 +175,5 @@ def phrase(status: int) -> str:
 
 
 def links_root(request: falcon.Request) -> str:
-    """The service's own root as the client reached it, without a slash at the end."""
+    """The service's root URL as the client used it, without a slash at the end."""
     return str(request.prefix)

@@ -46,7 +46,11 @@ def memory_of(cloud: DrainsCloud, server: Any) -> MoveMemory:
 
 def becomes_held(cloud: DrainsCloud, drain: str, server: Any) -> None:
     row = cloud.becomes_row(drain, server, "asked")
-    until(lambda: cloud.row(drain, server)["why"], lambda why: why and "stays at its source until" in why, f"{row} to be held")
+    until(
+        lambda: cloud.row(drain, server)["why"],
+        lambda why: why and "stays at its source until" in why,
+        f"{row} to be held",
+    )
 
 
 def test_disks_are_copied_before_the_window_and_the_rest_goes_when_it_opens(

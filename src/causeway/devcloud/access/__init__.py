@@ -1,1 +1,1 @@
-"""Who may call, and what they find: tokens, roles, passwords, the catalog. Every service looks here."""
+"""Authentication for all services: tokens, roles, passwords, the catalog."""

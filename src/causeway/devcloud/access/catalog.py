@@ -1,4 +1,4 @@
-"""The service catalog as tokens carry it."""
+"""The service catalog, in the form of tokens."""
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
@@ -38,5 +38,5 @@ def expand(url: str, project_id: str) -> str:
 
 
 def internal_url(session: Session, service_type: str) -> str | None:
-    """Where devcloud itself reaches a service of the catalog."""
+    """The URL at which devcloud itself reaches a service of the catalog."""
     return session.scalars(_INTERNAL_URL, {"of_type": service_type}).first()

@@ -1,4 +1,4 @@
-"""Which roles a user has in a project, with the roles that these imply."""
+"""The roles of a user in a project, including implied roles."""
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -16,7 +16,7 @@ def effective_roles(session: Session, user_id: str, project_id: str) -> list[Rol
 
 
 def with_implied(session: Session, role_ids: list[str]) -> list[str]:
-    """The roles themselves, then what they imply, each once."""
+    """The roles themselves, then the roles that they imply, each once."""
     implied: dict[str, list[str]] = {}
     for row in session.scalars(select(ImpliedRole)):
         implied.setdefault(row.prior_id, []).append(row.implied_id)

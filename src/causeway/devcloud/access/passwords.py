@@ -1,4 +1,4 @@
-"""Passwords, kept as salted scrypt hashes. The work factor is small: these accounts guard a development cloud."""
+"""Passwords, stored as salted scrypt hashes. The work factor is small, since these accounts protect a development cloud."""
 
 import hashlib
 import hmac

@@ -1,6 +1,6 @@
-"""Tokens: opaque random strings, stored by hash, valid until they expire or their holder's rights end.
+"""Tokens: opaque random strings, stored as hashes, valid until they expire or their user's rights end.
 
-A valid token's caller and its rendered body stay in memory until something in Identity changes, so a check costs a hash
+The caller and the rendered body of a valid token stay in memory until something in Identity changes, so a check costs a hash
 and a dictionary look-up.
 """
 
@@ -26,7 +26,7 @@ TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 @dataclass(slots=True)
 class ValidToken:
-    """A token that holds now, and what it stands for."""
+    """A valid token, with its caller and body."""
 
     digest: str
     caller: Caller
@@ -36,7 +36,7 @@ class ValidToken:
 
 
 class Tokens:
-    """Issues, checks and revokes tokens. `lifetime` is that of new tokens, in seconds."""
+    """Issues, checks and revokes tokens. `lifetime`: of new tokens, in seconds."""
 
     def __init__(self, store: Store, lifetime: float = 8 * 3600) -> None:
         self.lifetime = lifetime
@@ -47,7 +47,7 @@ class Tokens:
     def issue(
         self, session: Session, user: User, project: Project | None, methods: list[str], expires_at: str | None = None
     ) -> tuple[str, ValidToken | None]:
-        """A new token for a user; its record is None when the user has no role in the project."""
+        """Makes a token for a user. Returns it with its record, which is None if the user has no role in the project."""
         token = secrets.token_urlsafe(48)
         issued = datetime.now(UTC)
         row = Token(
@@ -65,7 +65,7 @@ class Tokens:
         return token, record
 
     def check(self, token: str | None) -> Caller | None:
-        """The caller that a token stands for, or None when it does not hold (any more)."""
+        """The caller of a token; None if the token is not valid."""
         record = self.find(token)
         return record.caller if record else None
 
@@ -89,7 +89,7 @@ class Tokens:
         self.clear_cache()
 
     def clear_cache(self) -> None:
-        """To be called after any change of accounts, rights or endpoints: the next check looks again."""
+        """Empties the cache. Call it after any change of accounts, rights or endpoints."""
         with self._lock:
             self._valid.clear()
 

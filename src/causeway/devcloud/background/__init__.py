@@ -1,1 +1,1 @@
-"""What happens behind the requests, on threads of its own."""
+"""Background work, on its own threads."""

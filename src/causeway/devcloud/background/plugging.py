@@ -1,9 +1,9 @@
-"""Ports that become ACTIVE, and the events that notify Compute.
+"""Makes ports ACTIVE, and sends events to Compute.
 
-A port is to be plugged when its active binding is on a known host, it is administratively up and belongs to a device.
-One background thread does it, as early as it can: Compute has to be ready for `network-vif-plugged` before it asks for
-the binding. The same thread calls `Switches.on_ports_changed` and posts the events; a post that fails is tried again
-with growing pauses and in the end only logged, as Network's notifier does it.
+A port is plugged when its active binding is on a known host, it is administratively up and belongs to a device. One background
+thread plugs it as early as possible: Compute must be ready for `network-vif-plugged` before it makes the binding. The same
+thread calls `Switches.on_ports_changed` and posts the events. A failed post is tried again with growing pauses, and at last
+only logged, as in Network's notifier.
 """
 
 import heapq
@@ -34,10 +34,10 @@ POST_TIMEOUT = 10.0
 COMPUTE_OWNER = "compute:"
 
 AfterCommit = list[Callable[[], None]]
-"""What is to be done when the request's transaction is done."""
+"""Functions to call after the request's transaction."""
 
 Signature = tuple[str, str, str] | None
-"""Where a port is plugged: host, device and MAC; None when it is not to be plugged."""
+"""Where a port is plugged: host, device and MAC; None if it must not be plugged."""
 
 
 @dataclass(order=True)
@@ -65,7 +65,7 @@ class Plugger:
         self._thread.start()
 
     def resume(self) -> None:
-        """Continues with the ports that waited to be plugged when devcloud was last stopped."""
+        """Plugs the ports that were waiting when devcloud was last stopped."""
         with self._store.transaction() as session:
             waiting = [(row.id, self.signature(row)) for row in session.scalars(select(Port)) if row.status != "ACTIVE"]
         for port_id, wanted in waiting:
@@ -81,7 +81,7 @@ class Plugger:
         return active.host, port.device_id, port.mac_address
 
     def reconcile(self, after_commit: AfterCommit, port: Port, before: Signature) -> None:
-        """To be called after a change of a port: unplugs and plugs it as its new state wants it."""
+        """Unplugs and plugs a port according to its new state. Call it after a change of the port."""
         after_commit.append(self.notice_change)
         after = self.signature(port)
         if after == before:
@@ -92,13 +92,13 @@ class Plugger:
             after_commit.append(lambda: self._plug_later(port_id, wanted))
 
     def notify(self, after_commit: AfterCommit, port: Port, name: str) -> None:
-        """Posts an event about a server's port once the transaction is done; nothing for ports of other devices."""
+        """Posts an event about a server's port after the transaction. Does nothing for ports of other devices."""
         event = _event(port, name)
         if event is not None:
             after_commit.append(lambda: self._post_later([event]))
 
     def notice_change(self) -> None:
-        """Something was changed that may have to be wired."""
+        """Notes a change that may have to be wired."""
         if self._switches.on_ports_changed is None:
             return
         with self._condition:

@@ -1,4 +1,4 @@
-"""What takes long with volumes (filling them, copying them) happens on a few threads behind the API."""
+"""Does long work on volumes (filling and copying them) on a few threads behind the API."""
 
 import logging
 from collections.abc import Callable
@@ -20,10 +20,10 @@ class VolumeJobs:
         self._store = store
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="devcloud-volume")
         with store.transaction() as session:
-            # The work that these waited for ended with the process that did it.
+            # The work that these waited for ended with its process.
             for volume in session.scalars(select(Volume).where(Volume.status.in_(("creating", "downloading")))):
                 volume.status = "error"
-            # Not snapshots that Compute makes: it continues, and says what became of them.
+            # Except snapshots that Compute makes: it continues, and reports their outcome.
             ours = Snapshot.id.not_in(select(SnapshotProgress.snapshot_id))
             for snapshot in session.scalars(select(Snapshot).where(Snapshot.status == "creating", ours)):
                 snapshot.status = "error"
@@ -35,7 +35,7 @@ class VolumeJobs:
         work: Callable[[], None],
         becomes: str = "available",
     ) -> None:
-        """Runs `work`, then gives the row the status `becomes`, or `error` when it raised OSError."""
+        """Runs `work`, then sets the row's status to `becomes`, or to `error` if `work` raised OSError."""
         self._pool.submit(self._fill, model, row_id, work, becomes)
 
     def _fill(self, model: type[Volume] | type[Snapshot], row_id: str, work: Callable[[], None], becomes: str) -> None:

@@ -1,1 +1,1 @@
-"""Identity v3: who may do what, and where the services are."""
+"""Identity v3: accounts, rights and the catalog."""

@@ -1,4 +1,4 @@
-"""Projects and users: shown to whom they belong, made and deleted by administrators."""
+"""Projects and users. Users see their own; administrators make and delete them."""
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session

@@ -79,7 +79,7 @@ def delete_registered(call: Call, row_id: str) -> None:
 
 
 def list_limits(call: Call) -> Json:
-    """All of them for administrators and services; the caller's project's for others."""
+    """All limits for administrators and services; for others, those of the caller's project."""
     query = select(ProjectLimit)
     if not call.caller.is_privileged:
         query = query.where(ProjectLimit.project_id == call.project_id)

@@ -1,4 +1,4 @@
-"""Domains, regions, services and endpoints: what there is, read by administrators."""
+"""Domains, regions, services and endpoints, for administrators."""
 
 from collections.abc import Callable
 from typing import Any

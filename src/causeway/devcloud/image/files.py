@@ -1,4 +1,4 @@
-"""An image's bytes: stored while they are hashed, served whole or in part."""
+"""The data of images: hashed and stored on upload, served whole or in part."""
 
 import hashlib
 import logging
@@ -26,7 +26,7 @@ def path_of(cloud: Cloud, image_id: str) -> Path:
 
 
 def upload(call: Call, image_id: str) -> None:
-    """Takes the bytes. A broken upload leaves the image queued and no bytes, as the Image service does."""
+    """Receives the data. A broken upload leaves the image queued, without data, as in the Image service."""
     store = call.cloud.store
     if not (call.request.content_type or "").startswith("application/octet-stream"):
         raise ApiError(415, "The content type must be application/octet-stream.")
@@ -86,7 +86,7 @@ def _set_queued(call: Call, image_id: str) -> None:
 
 
 def discard_broken_uploads(cloud: Cloud) -> None:
-    """Bytes of images that were being uploaded when devcloud ended. Those images stay "saving", as in the field."""
+    """Deletes the data of uploads that were under way when devcloud ended. Their images stay "saving", as in the field."""
     for partial in cloud.images_dir.glob("*.partial"):
         partial.unlink()
 
@@ -119,7 +119,7 @@ def download(call: Call, image_id: str) -> None:
 
 
 class _Reader:
-    """The part of a file that is served; closed by the WSGI server when the response ends, however it ends."""
+    """The part of a file that is served. The WSGI server closes it at the end of the response, however that ends."""
 
     def __init__(self, file: BinaryIO, length: int) -> None:
         self._file = file

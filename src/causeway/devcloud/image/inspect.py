@@ -1,4 +1,4 @@
-"""What an image file says about itself."""
+"""Reads metadata from image files."""
 
 import struct
 from pathlib import Path
@@ -8,7 +8,7 @@ SIZE_OFFSET = 24
 
 
 def virtual_size(path: Path, disk_format: str) -> int | None:
-    """The size in bytes of the disk that a guest sees, where the format has it (raw, ISO and qcow2)."""
+    """The size in bytes of the disk that a guest sees, if the format has it (raw, ISO and qcow2)."""
     if disk_format in ("raw", "iso"):
         return path.stat().st_size
     if disk_format != "qcow2":

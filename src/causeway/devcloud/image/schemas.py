@@ -1,4 +1,4 @@
-"""Version and schema documents, and what clients ask before an upload."""
+"""Version and schema documents, and documents that clients read before an upload."""
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import not_found

@@ -1,1 +1,1 @@
-"""Network v2.0: networks, subnets and ports with their bindings, security groups, and what clients ask around them."""
+"""Network v2.0: networks, subnets and ports with their bindings, security groups, and more that clients need."""

@@ -1,4 +1,4 @@
-"""Fixed IPs and MACs: which one a port gets."""
+"""Chooses fixed IPs and MACs for ports."""
 
 import secrets
 from ipaddress import ip_address, ip_network
@@ -27,9 +27,9 @@ def mac_in_use(session: Session, network_id: str, mac: str) -> bool:
 
 
 def allot(session: Session, network: Network, wanted: Any, kept: list[FixedIp]) -> list[FixedIp]:
-    """The fixed IPs of a port: as asked for, or one from the first subnet of each IP version.
+    """The fixed IPs of a port: the requested ones, or one from the first subnet of each IP version.
 
-    What of `kept` (the port's present ones) is asked for again stays the same row.
+    Addresses of `kept` (the port's present ones) that are requested again keep their rows.
     """
     if wanted is None:
         return [_free(session, subnet) for subnet in _default_subnets(network)]

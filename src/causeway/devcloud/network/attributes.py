@@ -1,4 +1,4 @@
-"""The checks of what clients send: each returns the value or raises ApiError 400."""
+"""Checks of clients' values. Each returns the value or raises ApiError 400."""
 
 import re
 from ipaddress import ip_address
@@ -12,7 +12,7 @@ MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
 
 
 def project_of(call: Call, given: Json) -> str:
-    """The project that something is made in: the caller's, or any other for administrators and services."""
+    """The project of a new object: the caller's, or any other for administrators and services."""
     wanted = given.get("project_id") or given.get("tenant_id")
     if wanted and wanted != call.caller.project_id:
         call.require_privileged()
@@ -92,7 +92,7 @@ def refuse_unknown(given: Json, known: frozenset[str]) -> None:
 
 
 def require_revision(call: Call, revision: int) -> None:
-    """For callers who said (``If-Match``) which revision of a resource they saw; ApiError 412 when there is a newer one."""
+    """Checks the revision that the caller gave (``If-Match``), if any. Raises ApiError 412 if there is a newer one."""
     wanted = call.request.get_header("If-Match")
     if wanted is not None and wanted != f"revision_number={revision}":
         raise ApiError(

@@ -1,6 +1,6 @@
-"""What a binding is: where a port is, and how the host is to connect it.
+"""Bindings: where a port is, and how the host must connect it.
 
-A port always has at most one ACTIVE binding. One that is on no host has the host "" and the VIF type `unbound`.
+A port has at most one ACTIVE binding. A binding without a host has the host "" and the VIF type `unbound`.
 """
 
 from typing import Any
@@ -30,8 +30,7 @@ def on_host(port: Port, host: str) -> PortBinding | None:
 
 
 def connect(cloud: Cloud, port: Port, row: PortBinding) -> None:
-    """Sets how the binding's host connects the port: a Linux bridge, a device for ports that need one, or `binding_failed` on
-    an unknown host."""
+    """Sets how the host connects the port: by a Linux bridge, or by a device; `binding_failed` on an unknown host."""
     if not row.host:
         row.vif_type, row.vif_details = UNBOUND, {}
     elif row.host not in cloud.hosts:
@@ -48,7 +47,7 @@ def connect(cloud: Cloud, port: Port, row: PortBinding) -> None:
 
 
 def move(cloud: Cloud, port: Port, host: str) -> PortBinding:
-    """Makes the port's active binding one on the given host ("" for none); the same host again changes nothing."""
+    """Moves the port's active binding to a host ("" for none). Changes nothing if it is there already."""
     present = port.active_binding
     if present is not None and present.host == host and present.vif_type != FAILED:
         return present

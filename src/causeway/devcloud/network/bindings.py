@@ -1,7 +1,7 @@
-"""/v2.0/ports/{id}/bindings: the extended port bindings, by which a port is prepared on a second host.
+"""/v2.0/ports/{id}/bindings: the extended port bindings, which prepare a port on a second host.
 
-Codes as in Network's `binding-extended`: a second binding of the same host, and activating the active one, are 409;
-after an activation the binding that was active is INACTIVE and unbound; deleting the active one is allowed.
+Codes as in Network's `binding-extended`: a second binding on the same host is 409, and so is activating the active one. An
+activation makes the formerly active binding INACTIVE and unbound. Deleting the active binding is allowed.
 """
 
 from causeway.devcloud.bodies import Json

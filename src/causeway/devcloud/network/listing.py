@@ -1,4 +1,4 @@
-"""What all lists of the Network API have in common: filters, `fields`, sorting, paging, and who sees what."""
+"""What all lists of the Network API share: filters, `fields`, sorting, paging and visibility."""
 
 from collections.abc import Iterable
 from typing import Any

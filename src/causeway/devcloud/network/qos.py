@@ -1,9 +1,9 @@
-"""/v2.0/qos/policies: what ports are promised, and what they ask Placement for because of it.
+"""/v2.0/qos/policies: guarantees for ports, and the resource requests that follow from them.
 
 Rules: `minimum_bandwidth_rules` (`min_kbps`), `minimum_packet_rate_rules` (`min_kpps`), and `bandwidth_limit_rules`, which
-ask for nothing. The providers that such requests are met by are the network agents' in a real cloud; here whoever wants
-some makes them through Placement's API. Source: Network API reference, "Quality of Service"; Networking administration
-guide, "QoS: Guaranteed Minimum Bandwidth" and "... Packet Rate".
+request nothing. In a real cloud the network agents make the providers for such requests; here, tests make them through
+Placement's API. Source: Network API reference, "Quality of Service"; Networking administration guide, "QoS: Guaranteed Minimum
+Bandwidth" and "... Packet Rate".
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from causeway.devcloud.tables.network import Network, Port, QosAssociation, QosP
 from causeway.devcloud.web import Call
 
 BANDWIDTH, PACKET_RATE, LIMIT = "minimum_bandwidth", "minimum_packet_rate", "bandwidth_limit"
-# rule type -> the attribute that says how much
+# rule type -> the attribute with its amount
 AMOUNTS = {BANDWIDTH: "min_kbps", PACKET_RATE: "min_kpps", LIMIT: "max_kbps"}
 DIRECTIONS = ("ingress", "egress", "any")
 RESOURCES = {
@@ -126,9 +126,9 @@ def policy_of(call: Call, resource_id: str) -> str | None:
 
 
 def _association(session: Session, resource_id: str) -> QosAssociation | None:
-    """What a port or network is associated with. Most are with nothing, and are looked at with every view of a port.
+    """The association of a port or network. Most have none, and this is read with every view of a port.
 
-    The session keeps each row that it has seen: once it has seen them all, a row that it does not have is not there.
+    The session keeps each row that it has read. Once it has read all of them, a row that it does not have does not exist.
     """
     if not session.info.get(_ALL_SEEN):
         session.scalars(select(QosAssociation)).all()
@@ -137,7 +137,7 @@ def _association(session: Session, resource_id: str) -> QosAssociation | None:
 
 
 def associate(call: Call, resource_id: str, policy_id: Any) -> None:
-    """Gives a port or network a policy; None removes it."""
+    """Sets the policy of a port or network; None removes it."""
     present = _association(call.session, resource_id)
     if present is not None:
         call.session.delete(present)
@@ -148,7 +148,7 @@ def associate(call: Call, resource_id: str, policy_id: Any) -> None:
 
 
 def resource_request(call: Call, port: Port) -> Json | None:
-    """What the port asks Placement for: its own policy's, or its network's."""
+    """The port's resource request, by its own policy or its network's."""
     policy_id = policy_of(call, port.id) or policy_of(call, port.network_id)
     policy = call.session.get(QosPolicy, policy_id) if policy_id is not None else None
     if policy is None:

@@ -1,4 +1,4 @@
-"""/v2.0/quotas: limits per project. They are kept and shown; devcloud itself does not enforce them."""
+"""/v2.0/quotas: limits per project. devcloud stores and shows them, but does not enforce them."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ COUNTED: dict[str, Any] = {
     "security_group": SecurityGroup,
     "security_group_rule": SecurityGroupRule,
 }
-# How many of each a project has, in one statement: it is asked before each port is made.
+# Counts a project's objects in one statement, which is executed before each port is made.
 _USED = select(
     *(
         select(func.count())

@@ -1,4 +1,4 @@
-"""/v2.0/routers and /v2.0/floatingips: kept and shown; nothing is routed."""
+"""/v2.0/routers and /v2.0/floatingips: stored and shown. Nothing is routed."""
 
 from sqlalchemy import select
 

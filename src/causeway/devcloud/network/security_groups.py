@@ -1,4 +1,4 @@
-"""/v2.0/security-groups and /v2.0/security-group-rules. They are kept and shown; nothing filters by them."""
+"""/v2.0/security-groups and /v2.0/security-group-rules: stored and shown. Nothing is filtered."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def view(row: SecurityGroup) -> Json:
 
 
 def default_group(session: Session, project_id: str) -> SecurityGroup:
-    """The project's `default` group, made when it is first asked for."""
+    """The project's `default` group, which is made at its first use."""
     query = select(SecurityGroup).where(SecurityGroup.project_id == project_id, SecurityGroup.name == "default")
     row = session.scalars(query).first()
     if row is None:
@@ -81,7 +81,7 @@ def _new_group(session: Session, project_id: str, name: str, description: str) -
 
 
 def checked(call: Call, wanted: Any) -> list[str]:
-    """Security group ids as a port names them; ApiError 404 for one that the caller can't see."""
+    """The security group ids of a port. Raises ApiError 404 for a group that the caller can't see."""
     return [_find(call, group_id).id for group_id in attributes.texts("security_groups", wanted)]
 
 

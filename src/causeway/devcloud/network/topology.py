@@ -1,4 +1,4 @@
-"""The network as something has to wire it: read by the part that makes bridges and serves DHCP."""
+"""The networks for the part that makes bridges and serves DHCP."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class SubnetTopology:
 
 @dataclass(frozen=True)
 class PortTopology:
-    """`ips` are (subnet id, address). `host` is the active binding's, None when unbound."""
+    """`ips`: (subnet id, address). `host`: of the active binding; None if unbound."""
 
     id: str
     mac: str

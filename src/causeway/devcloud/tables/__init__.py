@@ -1,6 +1,6 @@
-"""The rows that devcloud keeps, a module for each service.
+"""The tables of devcloud, a module for each service.
 
-Times are UTC text with microseconds, so that they sort as they are. Importing this package makes all tables known.
+Times are UTC text with microseconds, so that they sort as text. Importing this package registers all tables.
 """
 
 from causeway.devcloud.tables import identity, image, limits, network, quota, volume

@@ -11,7 +11,7 @@ type_annotations: dict[Any, Any] = {dict[str, Any]: JSON, list[Any]: JSON, list[
 
 
 def now() -> str:
-    """The present time as rows keep it: UTC, microseconds, no zone suffix."""
+    """The present time in the form of rows: UTC, microseconds, no zone suffix."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 

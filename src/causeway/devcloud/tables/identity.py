@@ -85,7 +85,7 @@ class Endpoint(Base):
 
 
 class Token(Base):
-    """A token by its SHA-256; the token itself is never kept."""
+    """A token by its SHA-256. The token itself is never stored."""
 
     __tablename__ = "tokens"
     digest: Mapped[str] = mapped_column(primary_key=True)

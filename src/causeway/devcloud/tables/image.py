@@ -1,4 +1,4 @@
-"""Images and who they are shared with."""
+"""Images and their members."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Unified limits: what Identity says projects may have of the resources of other services."""
+"""Unified limits: Identity's limits of projects for resources of other services."""
 
 from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
@@ -7,7 +7,7 @@ from causeway.devcloud.tables.base import Base, new_hex
 
 
 class RegisteredLimit(Base):
-    """The limit of every project that has none of its own. ``region_id`` None: of the service in no region."""
+    """The limit of every project without its own limit. ``region_id`` None: for the service without a region."""
 
     __tablename__ = "registered_limits"
     id: Mapped[str] = mapped_column(primary_key=True, default=new_hex)

@@ -92,12 +92,12 @@ class Port(Base):
 
     @property
     def active_binding(self) -> "PortBinding | None":
-        """There is at most one."""
+        """The ACTIVE binding, of which there is at most one."""
         return next((row for row in self.bindings if row.status == "ACTIVE"), None)
 
 
 class PortHints(Base):
-    """What a port says of the host's hardware that it is to be on. Most have no row."""
+    """A port's wishes about its host's hardware. Most ports have no row."""
 
     __tablename__ = "port_hints"
     port_id: Mapped[str] = mapped_column(primary_key=True)

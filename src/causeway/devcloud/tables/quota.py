@@ -6,7 +6,7 @@ from causeway.devcloud.tables.base import Base
 
 
 class Quota(Base):
-    """A project's own limit for one resource of one service; what has no row has the service's default."""
+    """A project's own limit for one resource of one service. Without a row, the service's default applies."""
 
     __tablename__ = "quotas"
     service: Mapped[str] = mapped_column(primary_key=True)

@@ -44,7 +44,7 @@ class Volume(Base):
 
 
 class VolumeMigration(Base):
-    """A volume that is being moved, or one that another volume is moved to (``target:ID``)."""
+    """A volume that is being moved, or the target of such a move (``target:ID``)."""
 
     __tablename__ = "volume_migrations"
     volume_id: Mapped[str] = mapped_column(primary_key=True)
@@ -52,7 +52,7 @@ class VolumeMigration(Base):
 
 
 class SnapshotProgress(Base):
-    """How far a snapshot is that Compute makes, by its word."""
+    """The progress of a snapshot that Compute makes, as Compute reports it."""
 
     __tablename__ = "snapshot_progress"
     snapshot_id: Mapped[str] = mapped_column(primary_key=True)

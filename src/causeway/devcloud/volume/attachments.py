@@ -1,8 +1,8 @@
-"""/v3/{project}/attachments: who uses a volume, from where.
+"""/v3/{project}/attachments: uses of volumes.
 
-As in Block Storage: an attachment is `reserved` while it has no connector, `attaching` with one, and `attached` after
-`os-complete`. On a volume that is not multiattach, a second attachment is for the same instance only (it moves to
-another host), and may not get a connector by update while any of the two has one.
+As in Block Storage, an attachment is `reserved` without a connector, `attaching` with one, and `attached` after `os-complete`.
+A volume that is not multiattach may have a second attachment only for the same instance (which moves to another host). The
+second one may not get a connector by an update while either has one.
 """
 
 from typing import Any
@@ -162,7 +162,7 @@ def _connect(row: Attachment, connector: Json) -> None:
 
 
 def settle(volume: Volume) -> None:
-    """Brings the volume's status to what its attachments make it."""
+    """Sets the volume's status according to its attachments."""
     statuses = {each.status for each in volume.attachments}
     if "attached" in statuses:
         volume.status = "in-use"

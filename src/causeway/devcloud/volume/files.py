@@ -32,7 +32,7 @@ def extend(path: Path, gib: int) -> None:
 
 
 def take_over(path: Path, other: Path) -> None:
-    """``other`` is the file at ``path`` from now on, which whoever has it open finds under its old name, too."""
+    """Puts the file ``other`` at ``path``. Processes that have it open still find it under its old name too."""
     replaced, link = other.resolve(), other.with_name(f"{other.name}.new")
     link.unlink(missing_ok=True)
     link.symlink_to(path.resolve())
@@ -49,13 +49,13 @@ def remove(path: Path) -> None:
 
 
 def copy(source: Path, target: Path, gib: int) -> None:
-    """Copies a raw file, holes kept as holes, and brings it to a size; OSError when that fails."""
+    """Copies a raw file with its holes, and resizes the copy. Raises OSError if that fails."""
     _run("cp", "--sparse=always", str(source), str(target))
     extend(target, gib)
 
 
 def convert(source: Path, target: Path, disk_format: str, gib: int) -> None:
-    """Writes an image as raw to a volume; OSError when it fails, or needs qemu-img and there is none."""
+    """Writes an image as raw to a volume. Raises OSError if that fails, or needs qemu-img and it is not installed."""
     if disk_format in ("raw", "iso"):
         copy(source, target, gib)
         return
@@ -66,7 +66,7 @@ def convert(source: Path, target: Path, disk_format: str, gib: int) -> None:
 
 
 def _keep(path: Path) -> None:
-    """The file, its size and its name outlive a power cut."""
+    """Syncs the file, its size and its name, so that they survive a power cut."""
     durable.sync(path)
     durable.sync(path.parent)
 

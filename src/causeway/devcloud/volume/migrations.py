@@ -1,7 +1,7 @@
-"""Volumes that are moved: what Compute is asked to swap, and says when it has done so.
+"""Migrations of volumes, which Compute is asked to swap, and reports when it has done so.
 
-There is nothing to move a volume to here. Who wants a move (tests) makes the new volume and sets both migration statuses, as
-administrators may: ``migrating`` of the old one, ``target:ID`` of the new one.
+There is only one place for volumes here. A test that wants a migration makes the new volume and sets both migration statuses, as
+administrators may: ``migrating`` for the old one, ``target:ID`` for the new one.
 """
 
 from causeway.devcloud.bodies import Json
@@ -28,7 +28,10 @@ def set_status(call: Call, volume_id: str, status: str) -> None:
 
 
 def complete(call: Call, row: Volume, given: Json) -> Json:
-    """The volume keeps its id, and has the new one's data, size, type and attachments from now on; with ``error`` its own."""
+    """Ends a migration.
+
+    The volume keeps its id, and gets the new one's data, size, type and attachments, unless ``error`` is set.
+    """
     call.require_admin()
     new = volumes.find(call, given.get("new_volume"))
     if status_of(call, new.id) != f"target:{row.id}":

@@ -1,4 +1,4 @@
-"""The Block Storage API on one screen. Every path is there with and without the project in it."""
+"""The Block Storage API on one screen. Every path exists with and without the project."""
 
 from collections.abc import Iterator
 from dataclasses import replace

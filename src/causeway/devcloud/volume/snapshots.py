@@ -82,7 +82,7 @@ def delete(call: Call, snapshot_id: str, **_: str) -> None:
     call.after_commit.append(lambda: path.unlink(missing_ok=True))
 
 
-# What Compute may say of a snapshot in these states.
+# The statuses that Compute may set for a snapshot in these states.
 REPORTED = {"creating": ("creating", "available", "error"), "deleting": ("deleting", "error_deleting")}
 
 

@@ -15,7 +15,7 @@ COMPLETE = (3, 44)
 
 
 def negotiate(request: falcon.Request, response: falcon.Response) -> tuple[int, int]:
-    """The microversion that a request asks for; ApiError 400 for a malformed one, 406 for one that isn't offered."""
+    """The microversion of a request. Raises ApiError 400 for a malformed one, 406 for one that is not supported."""
     version = MINIMUM
     for item in (request.get_header(HEADER) or "").split(","):
         service, _, wanted = item.strip().partition(" ")

@@ -112,10 +112,10 @@ def attachment(call: Call, row: Attachment) -> Json:
 
 
 def connection_info(call: Call, row: Attachment) -> Json:
-    """How a host reaches the volume's file.
+    """The connection info of the volume's file.
 
-    Block Storage shows the connection's data flat beside `driver_volume_type`; os-brick and Compute keep it below
-    `data`. Both are given.
+    Block Storage shows the connection's data flat beside `driver_volume_type`; os-brick and Compute have it below `data`. The
+    result has both.
     """
     data: Json = {
         "device_path": str(files.volume_path(call.cloud, row.volume_id)),

@@ -50,7 +50,7 @@ def _listed(call: Call) -> list[Volume]:
 
 
 def _metadata_filter(given: str) -> Json:
-    """As Block Storage reads it: a literal of Python."""
+    """Reads the filter as Block Storage does: as a literal of Python."""
     try:
         return _metadata(ast.literal_eval(given))
     except (SyntaxError, ValueError) as error:
@@ -109,7 +109,7 @@ def create(call: Call, **_: str) -> Json:
 
 
 def _source(call: Call, given: Json, row: Volume) -> tuple[Path | None, str, int]:
-    """What the volume is filled from: file, format, and the smallest size in GiB that holds it."""
+    """The source of a new volume: its file, its format, and the smallest size in GiB that holds it."""
     if given.get("imageRef"):
         return of_image(call, str(given["imageRef"]), row)
     if given.get("snapshot_id"):
@@ -133,7 +133,7 @@ def _source(call: Call, given: Json, row: Volume) -> tuple[Path | None, str, int
 
 
 def of_image(call: Call, image_id: str, row: Volume) -> tuple[Path, str, int]:
-    """`_source` for an image, which the volume's row describes."""
+    """`_source` for an image. Also describes the image in the volume's row."""
     image = call.session.get(Image, image_id)
     if image is None or not may_see_image(call.caller, image):
         raise bad_request(f"Invalid image identifier or unable to access requested image: {image_id}")
