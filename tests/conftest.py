@@ -8,11 +8,15 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 # Every answer of every API in the tests, those of processes that they start included, is held against its schema.
 os.environ.setdefault("OS_API__RESPONSE_VALIDATION", "error")
+# No test asserts a time, nor does a property.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -226,7 +226,6 @@ class Users(RuleBasedStateMachine):
 Users.TestCase.settings = settings(
     max_examples=12,
     stateful_step_count=20,
-    deadline=None,
     database=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),

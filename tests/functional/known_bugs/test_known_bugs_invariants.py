@@ -63,7 +63,6 @@ def watched(cloud: KnownBugsCloud, server: Any) -> Iterator[list[str]]:
 )
 @settings(
     max_examples=8,
-    deadline=None,
     database=None,
     derandomize=True,
     # What fails here fails because of when things happen: fewer requests would show something else.

@@ -94,7 +94,7 @@ def test_a_limit_that_was_set_is_not_climbed() -> None:
     assert room_of(limits, pacing, 100.0).of(Resource("per_source_host", "one")) == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 60), st.floats(5, 200))
 def test_the_bytes_a_second_of_a_drain_are_used_by_as_few_as_it_takes(limit: int, alone: float) -> None:
     """``alone``: MiB a second that one move has by itself; nothing else bounds them."""

@@ -64,7 +64,7 @@ def most_at_once(moves: Sequence[Transfer], times: Times) -> int:
     return most
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(drawn=transfers_of, limits=limits_of, windows=windows_of, first=st.sampled_from(First))
 def test_limits_and_windows_and_holds_are_kept(
     drawn: list[tuple[int, int, float, float, int | None]], limits: Limits, windows: list[Window], first: First
@@ -90,7 +90,7 @@ def test_limits_and_windows_and_holds_are_kept(
         assert times.ended[move.id] - times.began[move.id] >= alone * (1 - 1e-9) - 1e-6
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(drawn=transfers_of, limits=limits_of)
 def test_nobody_waits_who_could_go(drawn: list[tuple[int, int, float, float, int | None]], limits: Limits) -> None:
     moves = [move for move in transfers(drawn) if move.not_before is None]
@@ -110,7 +110,7 @@ def test_nobody_waits_who_could_go(drawn: list[tuple[int, int, float, float, int
                 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(drawn=transfers_of, limits=limits_of, windows=windows_of)
 def test_twice_as_much_of_what_bounds_it_is_never_slower(
     drawn: list[tuple[int, int, float, float, int | None]], limits: Limits, windows: list[Window]

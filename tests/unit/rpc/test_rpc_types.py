@@ -61,7 +61,7 @@ def model_types() -> list[type]:
 
 @pytest.mark.parametrize("kind", model_types(), ids=lambda kind: kind.__name__)
 @given(data=st.data())
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 def test_every_record_of_the_model_survives(kind: type, data: st.DataObject) -> None:
     record = data.draw(values(kind))
     wire = json.loads(json.dumps(to_wire(record)))

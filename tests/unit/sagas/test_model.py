@@ -45,7 +45,7 @@ def plans(kinds: tuple[Accident, ...] = tuple(Accident)) -> st.SearchStrategy[Pl
     return choices.map(lambda chosen: Plan(chosen, kinds))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(shapes(attended=None), plans())
 # A slow process that is stopped never learns from the journal that the saga was taken over.
 @example(Shape((True, False), None), Plan({4: 3, 6: 1, 8: 2, 28: 4}))
@@ -53,7 +53,7 @@ def test_a_saga_does_all_or_nothing(shape: Shape, plan: Plan) -> None:
     judge(Simulation(shape, plan))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shapes(attended=None), plans())
 def test_a_saga_does_all_or_nothing_in_a_database(api: Database, shape: Shape, plan: Plan) -> None:
     judge(Simulation(shape, plan, partial(JournalInDatabase, api)))
@@ -84,7 +84,7 @@ def test_a_saga_survives_every_pair_of_accidents_around_its_pivot(pivots: Pivots
             judge(Simulation(Shape((True, False, True), 1, pivots=pivots), Plan(choices)))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(shapes(), plans(PASSING))
 def test_what_passes_costs_nothing(shape: Shape, plan: Plan) -> None:
     simulation = Simulation(shape, plan)
@@ -92,7 +92,7 @@ def test_what_passes_costs_nothing(shape: Shape, plan: Plan) -> None:
     assert not simulation.world.restored
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(shapes(attended=True), plans())
 def test_who_waits_for_the_end_gets_it(shape: Shape, plan: Plan) -> None:
     simulation = Simulation(shape, plan)
@@ -105,7 +105,7 @@ def test_who_waits_for_the_end_gets_it(shape: Shape, plan: Plan) -> None:
         assert saga.state is SagaState.FAILED
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(shapes(), plans((Accident.REFUSE,)))
 def test_what_is_refused_is_rolled_back_or_carried_through(shape: Shape, plan: Plan) -> None:
     simulation = Simulation(shape, plan)

@@ -14,7 +14,7 @@ from causeway.scheduler.request import Destination
 from tests.unit.scheduler.packing_hosts import group, host, movers, pack, spec
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     capacities=st.lists(st.tuples(st.integers(0, 64), st.integers(0, 32)), min_size=1, max_size=6),
     sizes=st.lists(st.tuples(st.integers(1, 32), st.integers(1, 8)), min_size=1, max_size=4),
@@ -46,7 +46,7 @@ def test_no_host_is_filled_over_its_capacity(
                 assert free < memory or cpus < vcpus
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(members=st.integers(1, 8), hosts=st.integers(1, 5), most=st.integers(1, 3), there=st.integers(0, 4))
 def test_anti_affinity_holds_for_all_of_them_together(members: int, hosts: int, most: int, there: int) -> None:
     known = group("anti-affinity", {"t0": [f"old{number}" for number in range(there)], "source": ["s00000"]}, most)
@@ -110,7 +110,7 @@ def test_packing_says_what_all_servers_lack_together() -> None:
     assert missing.amount == (200 - 60) + (64 - 36)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(needs=st.lists(st.integers(1, 100), min_size=1, max_size=8), free=st.lists(st.integers(0, 100), max_size=8))
 def test_the_amount_missing_is_never_less_than_what_is_short_in_sum(needs: list[int], free: list[int]) -> None:
     assert amount_missing(needs, free) >= max(0, sum(needs) - sum(free))

@@ -27,7 +27,6 @@ from tests.unit.store.listed_cloud import (
 
 @settings(
     max_examples=120,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
@@ -48,7 +47,7 @@ def test_a_moving_server_is_listed_exactly_once(module_cloud: Cloud, schedule: l
         assert cloud.names() == ["first", "moving", "last"]
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(
     schedule=st.lists(st.integers(0, 4), max_size=16),
     home=st.integers(0, 1),
@@ -74,7 +73,7 @@ def test_a_moving_server_is_listed_exactly_once_by_many_small_reads(
     assert sorted(shown) == sorted(["moving", *(f"other{number}" for number in range(len(others)))])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(schedule=st.lists(st.integers(0, 2), max_size=8))
 def test_a_server_that_gets_its_cell_is_listed_exactly_once(module_cloud: Cloud, schedule: list[int]) -> None:
     cloud = module_cloud
@@ -137,7 +136,7 @@ CONDITIONS: list[list[Any]] = [
 ]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(
     servers=SERVERS,
     size=st.integers(1, 7),

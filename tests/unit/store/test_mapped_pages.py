@@ -271,7 +271,7 @@ SERVERS = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(
     servers=SERVERS,
     size=st.integers(1, 6),
@@ -311,7 +311,7 @@ def test_pages_are_those_that_all_cells_make(
         assert page == slow
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(
     schedule=st.lists(st.integers(0, 4), max_size=10),
     home=st.integers(0, 1),
@@ -332,7 +332,7 @@ def test_a_moving_server_is_listed_exactly_once(
         assert names(mapped_pages.read(cloud.cells, ServerQuery("p", 10, [ALIVE]))) == ["first", "moving", "last"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(schedule=st.lists(st.integers(0, 2), max_size=8))
 def test_a_server_that_gets_its_cell_is_listed_exactly_once(module_cloud: MappedCloud, schedule: list[int]) -> None:
     from causeway.store.api import build_requests

@@ -76,7 +76,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     cells=ROWS,
     others=st.lists(st.tuples(st.sampled_from([None, "A", "b"]), st.integers(0, 3)), max_size=5),

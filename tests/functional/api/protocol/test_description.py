@@ -123,7 +123,6 @@ class Tried:
         @seed(1)
         @settings(
             max_examples=CASES,
-            deadline=None,
             phases=[Phase.generate],
             database=None,
             suppress_health_check=list(HealthCheck),

@@ -82,9 +82,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return whole
 
 
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_never_a_500(
     admin: Any, cloud: Any, images: Any, network: Any, volumes: Any, conductor: Any, data: st.DataObject
@@ -107,9 +105,7 @@ def test_never_a_500(
     assert answer.status < 500, (method, path, sent, answer.text)
 
 
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     name=st.sampled_from(
         [
