@@ -1,7 +1,7 @@
 """``/os-quota-sets`` and ``/os-quota-class-sets``. Source: Compute API reference, "Quota sets", "Quota class sets".
 
-Where limits are kept by the identity service, or nothing is limited ([quota] driver), what is set here is checked and has no
-effect, as in the field: the answer shows what holds.
+If the identity service has the limits, or nothing is limited ([quota] driver), limits that are set here are validated but have
+no effect, as in the field: the answer shows the limits in force.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ CLASS_RULE = "os_compute_api:os-quota-class-sets:"
 
 
 def _user(request: ApiRequest) -> str | None:
-    """Whose quotas are meant; None, and an empty name: the project's."""
+    """The user whose quotas are meant; None for the project's. An empty name means the project, too."""
     return request.param("user_id") or None
 
 
 def _shown(request: ApiRequest, values: dict[str, Any]) -> dict[str, Any]:
-    """Those that the version knows."""
+    """The values of the resources that the version knows."""
     return {name: values[name] for name in schemas.resources_of(schemas.SET_RESOURCES, request.version.minor)}
 
 
@@ -76,7 +76,7 @@ def update(request: ApiRequest, tenant_id: str) -> Response:
 
 
 def _check_limits(request: ApiRequest, new: dict[str, int], project: str, user: str | None, *, force: bool) -> None:
-    """A limit is not below what is in use (unless forced), and a user's not above the project's."""
+    """Raises BadRequest for a limit below what is in use (unless ``force``), or a user's above the project's."""
     if user is not None:
         of_project = quota.limits(request.services, project)
         for name, limit in new.items():

@@ -1,6 +1,6 @@
 """``/os-instance_usage_audit_log``. Source: Compute API reference, "Server usage audit log".
 
-Computes here write no audits of usage (the field's do with ``instance_usage_audit``, off by default): no host has run any.
+Computes here write no audits of usage (the field's do with ``instance_usage_audit``, off by default), so no host has run one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RULE = "os_compute_api:os-instance-usage-audit-log:"
 
 
 def _log(request: ApiRequest, before: datetime) -> dict[str, Any]:
-    """That of the last whole month."""
+    """The log of the last whole month before a time."""
     end = before.replace(day=1, hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     begin = end.replace(year=end.year - 1, month=12) if end.month == 1 else end.replace(month=end.month - 1)
     hosts = [found.service.host for found in zones.list_services(request.services, binary=zones.COMPUTE)[0]]

@@ -109,7 +109,7 @@ _ABSOLUTE = (
 )  # fmt: skip
 LIMITS = shown_as("limits", record({"rate": many(record({}), most=0), "absolute": record(_ABSOLUTE)}))
 
-# Usage. Amounts are of hours.
+# Usage. Amounts are multiplied by hours.
 _SERVER_USAGE = record(
     {
         "instance_id": UUID,

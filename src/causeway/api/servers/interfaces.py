@@ -74,7 +74,7 @@ def show(request: ApiRequest, server_id: str, port_id: str) -> Response:
 
 @handler(body=schemas.ATTACH_INTERFACE, answer=server_parts.PORT)
 def create(request: ApiRequest, server_id: str) -> Response:
-    # Without anything it is a port in one of the networks that the project has.
+    # An empty request is for a port in one of the project's networks.
     wanted = request.body.get("interfaceAttachment", {})
     network_id, port_id = wanted.get("net_id"), wanted.get("port_id")
     fixed_ips = wanted.get("fixed_ips")
