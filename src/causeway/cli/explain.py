@@ -15,7 +15,7 @@ from rich.table import Table
 from causeway.cli import ask
 from causeway.client import words
 
-# Of a check that passed, did not, or is unknown before the move.
+# The color of a check that passed, failed, or is unknown before the move.
 COLORS = {True: "green", False: "red", None: "yellow"}
 
 
@@ -46,7 +46,7 @@ def explain(
 
 
 def show(found: dict[str, Any], console: Console) -> None:
-    """The answer for people: what would be moved, then each host, the best first."""
+    """Prints the answer: what would be moved, then each host, the best first."""
     console.print(
         f"Server [bold]{found['server']}[/], on {found['source_host']} in {found['source_cell']}, flavor {found['flavor']}"
     )
