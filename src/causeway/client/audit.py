@@ -29,7 +29,7 @@ def _by_severity(disagreement: Entry) -> tuple[int, str]:
 
 
 class AuditCloud(Judged, command.Lister):
-    """Hold all records, services around and hypervisors against each other, and list where they disagree
+    """Compare all records, other services and hypervisors, and list where they disagree
 
     The exit status is 0 if all agree, 1 if not, 2 if a part of the cloud could not be asked.
     """
@@ -42,7 +42,7 @@ class AuditCloud(Judged, command.Lister):
             metavar="<seconds>",
             type=float,
             default=1800.0,
-            help="Wait so long for its end (default: 1800)",
+            help="Wait so long for the audit's end (default: 1800)",
         )
         return parser
 

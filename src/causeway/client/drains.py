@@ -1,4 +1,4 @@
-"""``openstack drain ...``: many servers are moved away from somewhere."""
+"""``openstack drain ...``: moves many servers out of a scope."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from causeway.client.drain_texts import DAYS
 PATH = "/os-causeway/drains"
 # Planning thousands of servers takes its time.
 PLAN_TIMEOUT = 600.0
-# Servers that people are shown of a plan.
+# How many servers of a plan people are shown.
 MOST_SHOWN = 50
 STATES = ("planned", "running", "paused", "cancelling", "cancelled", "rolling_back", "rolled_back", "done")
 SERVER_STATES = (
@@ -79,7 +79,7 @@ def _window(found: Entry) -> str:
 
 
 def _shown(drain: Entry, plan: Entry | None = None) -> Rows:
-    """What was asked for and what became of it; ``plan``: beside it."""
+    """A drain with its request, and its ``plan`` if there is one."""
     flat = {name: value for name, value in drain.items() if name != "request"}
     planned = {} if plan is None else {f"plan_{name}": value for name, value in plan.items()}
     said: dict[str, Callable[[Any], str]] = {
@@ -96,7 +96,7 @@ def _progress(found: Entry) -> str:
 
 
 def _planned(servers: list[Entry]) -> str:
-    """Those that can't go come first."""
+    """The planned servers, a line each. Those that can't go come first."""
     counted = Counter("can't go" if each["why"] else str(each["how"]) for each in servers)
     said = [", ".join(f"{number} {how}" for how, number in counted.most_common())]
     for each in sorted(servers, key=lambda server: not server["why"])[:MOST_SHOWN]:
@@ -150,7 +150,7 @@ class PlanDrain(Ours, command.ShowOne):
 
 
 class CreateDrain(Ours, command.ShowOne):
-    """Plan a drain and keep it with its plan: nothing moves before it is started"""
+    """Plan a drain and store it with its plan: nothing moves before it is started"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -243,7 +243,7 @@ class StartDrain(_Act):
 
 
 class PauseDrain(_Act):
-    """Begin no more moves of a drain; what is under way comes to its end"""
+    """Begin no more moves of a drain; those under way are completed"""
 
     action = "pause"
 
@@ -255,13 +255,13 @@ class ResumeDrain(_Act):
 
 
 class CancelDrain(_Act):
-    """End a drain; what is under way comes to its end, or is undone (--undo)"""
+    """End a drain; moves under way are completed, or undone (--undo)"""
 
     action = "cancel"
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("--undo", action="store_true", help="Undo what is under way, where that is still possible")
+        parser.add_argument("--undo", action="store_true", help="Undo moves under way, where that is still possible")
         return parser
 
     def parameters(self, parsed_args: argparse.Namespace) -> dict[str, Any] | None:
@@ -269,13 +269,13 @@ class CancelDrain(_Act):
 
 
 class RollBackDrain(_Act):
-    """Undo what is under way, and revert what waits for its confirm"""
+    """Undo moves under way, and revert those that wait to be confirmed"""
 
     action = "rollback"
 
 
 class DeleteDrain(_OfDrain):
-    """Delete the records of drains that nobody works on; what they moved stays where it is"""
+    """Delete the records of drains that are not running; what they moved stays where it is"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = Ours.get_parser(self, prog_name)

@@ -125,7 +125,7 @@ class ShowOperation(Judged, command.ShowOne):
 
 
 class CancelOperation(Ours):
-    """Cancel operations that can still be undone, and have them undone"""
+    """Cancel operations that can still be undone, and undo them"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
