@@ -22,7 +22,7 @@ LONGEST_FORM = 4096
 
 
 class Guard:
-    """Lets in who has a session. ``names``: by which the console may be called besides those of this machine."""
+    """Refuses requests without a session, under another name than this machine's, and forms of other sites."""
 
     def __init__(self, door: doors.Doors) -> None:
         self._door = door
@@ -31,7 +31,7 @@ class Guard:
         for name, value in doors.HEADERS.items():
             response.set_header(name, value)
         if not doors.is_loopback(request.get_header("Host")):
-            raise falcon.HTTPForbidden(description="The console answers to the name of this machine only.")
+            raise falcon.HTTPForbidden(description="The console only answers under the name of this machine.")
         if request.path in ("/enter", *(f"/static/{name}" for name in STATIC)):
             return
         session = self._door.session(request.get_header("Cookie"))
@@ -47,12 +47,12 @@ class Guard:
         origin = request.get_header("Origin")
         own = f"{request.scheme}://{request.get_header('Host')}"
         if origin not in (None, own) or (request.content_length or 0) > LONGEST_FORM:
-            raise falcon.HTTPForbidden(description="This form is none of the console's.")
+            raise falcon.HTTPForbidden(description="This form is not the console's.")
         is_form = (request.content_type or "").startswith(falcon.MEDIA_URLENCODED) and request.content_length
         form = request.get_media() if is_form else {}
         if not self._door.is_own_form(session, form.get("secret")):
             raise falcon.HTTPForbidden(
-                description="This form is none of the console's, or of an earlier run. Load the page again."
+                description="This form is not the console's, or it is of an earlier run. Load the page again."
             )
 
 
@@ -107,7 +107,7 @@ class Console:
         )
 
     def act(self, kind: str, identity: str, action: str) -> None:
-        """What a form asks for. Raises HTTPNotFound if there is no such action."""
+        """Does what a form asks for. Raises HTTPNotFound if there is no such action."""
         if kind == "drains" and action in DRAIN_ACTIONS:
             self._cloud.act_on_drain(identity, action)
         elif kind == "servers" and action in SERVER_ACTIONS:
@@ -143,11 +143,11 @@ class _Enter:
         self._prefix = prefix
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
-        """A token becomes a session; who has one already keeps it."""
+        """Makes a session for a token. A browser that has a session keeps it."""
         session = self._door.session(request.get_header("Cookie")) or self._door.enter(request.get_param("token") or "")
         if session is None:
             raise falcon.HTTPUnauthorized(description="This token is wrong or was used: start the command again.")
-        # Sent to nobody but us, and not with what other sites begin. Loopback has no TLS.
+        # The browser sends it only to us, and not with requests from other sites. Loopback has no TLS.
         response.set_cookie(
             doors.COOKIE, session, path=self._prefix or "/", http_only=True, same_site="Strict", secure=False
         )
@@ -195,7 +195,7 @@ class _Events:
 
 
 class _Opened:
-    """To the console of a server, with a token of its own for each time. A link, so no form's secret is asked for."""
+    """Redirects to the console of a server, each time with a new token. It is a link, so it needs no form's secret."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
@@ -206,7 +206,7 @@ class _Opened:
 
 
 class _Asked:
-    """An action: GET asks the question before it, POST has it done."""
+    """An action: GET asks the question before it, POST does it."""
 
     def __init__(self, console: Console, kind: str) -> None:
         self._console = console
