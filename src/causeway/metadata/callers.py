@@ -1,8 +1,8 @@
-"""Which server asks.
+"""Finds out which server asks.
 
-Behind the network service's metadata agent (``[neutron] service_metadata_proxy``) the agent names the server and its project, and
+With the network service's metadata agent (``[neutron] service_metadata_proxy``), the agent names the server and its project, and
 signs the server's id with the shared secret. A load balancer in its place names itself, signs that, and passes the guest's
-address on. Without an agent a guest is known by the address that it calls from.
+address on. Without an agent, a guest is known by the address that it calls from.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Asking:
 
 
 def check_options(conf: cfg.ConfigOpts) -> None:
-    """Raises Misconfigured: signatures that everybody can make are none."""
+    """Raises Misconfigured if there is no secret for signatures, which anybody could make then."""
     if conf.neutron.service_metadata_proxy and not conf.neutron.metadata_proxy_shared_secret:
         raise errors.Misconfigured(
             "[neutron] service_metadata_proxy needs metadata_proxy_shared_secret, the same as in the agent's"
@@ -40,7 +40,7 @@ def check_options(conf: cfg.ConfigOpts) -> None:
 
 
 def who_asks(conf: cfg.ConfigOpts, network: NetworkClient, headers: Mapping[str, str], caller: str) -> Asking:
-    """The server that a request comes from. ``headers``: by upper-case names; ``caller``: the address of who calls.
+    """The server that a request comes from. ``headers``: by upper-case names; ``caller``: the caller's address.
 
     Raises BadRequest, Forbidden (the signature is wrong), NotFound, and what the network client raises.
     """
@@ -66,13 +66,15 @@ def who_asks(conf: cfg.ConfigOpts, network: NetworkClient, headers: Mapping[str,
 
 
 def sign(secret: str, text: str) -> str:
-    """As the agent signs."""
+    """The agent's signature of a text."""
     return hmac.new(secret.encode(), text.encode(), sha256).hexdigest()
 
 
 def _check_signature(secret: str, text: str, signature: str | None, caller: str) -> None:
     if not hmac.compare_digest(sign(secret, text).encode(), (signature or "").encode()):
-        LOG.warning("A request for %s from %s has a wrong signature: is the secret the agent's?", text, caller)
+        LOG.warning(
+            "A request for %s from %s has a wrong signature: does the agent have the same secret?", text, caller
+        )
         raise errors.Forbidden("Invalid proxy request signature.")
 
 
@@ -85,7 +87,7 @@ def _needed(headers: Mapping[str, str], name: str) -> str:
 
 def _address(conf: cfg.ConfigOpts, headers: Mapping[str, str], caller: str) -> str:
     forwarded = headers.get("X-FORWARDED-FOR") if conf.api.use_forwarded_for else None
-    # The last one is what the proxy itself saw; those before it are what its client said.
+    # The last address is the one that the proxy itself saw; those before it come from its client.
     return _parsed(forwarded.split(",")[-1] if forwarded else caller)
 
 
@@ -94,17 +96,17 @@ def _parsed(text: str) -> str:
     try:
         address = ip_address(text.strip())
     except ValueError:
-        raise errors.BadRequest("The address of who asks is none.") from None
+        raise errors.BadRequest("The caller's address is not an IP address.") from None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(address)
 
 
 def _of_address(network: NetworkClient, address: str, networks: list[str] | None) -> Asking:
-    """The owner of the one port with this address. Never remembered: the next owner must not be taken for this one."""
+    """The owner of the only port with this address. It is never remembered, since the address may get another owner."""
     ports = network.ports_with_address(address, networks)
     if len(ports) != 1 or not ports[0].get("device_id"):
         # Networks of different projects may have the same addresses.
-        LOG.info("%s ports have the address %s: it can't be said which server asks", len(ports) or "No", address)
-        raise errors.NotFound("It can't be said which server asks.")
+        LOG.info("%s ports have the address %s: which server asks is unknown", len(ports) or "No", address)
+        raise errors.NotFound("Which server asks is unknown.")
     return Asking(ports[0]["device_id"], ports[0]["project_id"])
