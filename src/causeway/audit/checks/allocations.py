@@ -132,7 +132,7 @@ def of_migrations(snapshot: Snapshot) -> Iterator[Disagreement]:
         held = snapshot.allocations.get(uuid, {})
         server = migration.instance_uuid
         if migration.status in MIGRATION_ENDED:
-            if held and uuid not in ending:
+            if held and uuid not in ending and snapshot.standing(server) is not Standing.UNSEEN:
                 yield _left_by_migration(snapshot, uuid, server, held)
             continue
         waiting = snapshot.waiting(server)

@@ -22,10 +22,13 @@ def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
         if not image.name.endswith(SUFFIX) or migration_uuid is None or migration_uuid in under_way:
             continue
         migration = snapshot.migrations.get(str(migration_uuid))
-        home = snapshot.home(migration.instance_uuid) if migration is not None else None
-        left = "" if migration is not None else "This cloud does not know the migration: it may be another cloud's."
-        if home is not None and home.vm_state is VmState.ERROR:
-            left = "It may be the only copy of the server's disk."
+        left = "This cloud does not know the migration: it may be another cloud's."
+        if migration is not None:
+            standing, home = snapshot.standing(migration.instance_uuid), snapshot.home(migration.instance_uuid)
+            if standing is Standing.UNSEEN:
+                continue
+            is_in_doubt = standing is Standing.LIVE and (home is None or home.vm_state is VmState.ERROR)
+            left = "It may be the only copy of the server's disk." if is_in_doubt else ""
         yield Disagreement(
             "image.leftover",
             Severity.WARNING,
