@@ -6,6 +6,7 @@ aggregate's uuid. Placement is changed first: if it refuses, nothing has changed
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from causeway import errors
@@ -22,6 +23,7 @@ from causeway.store.cell import hosts, instances
 
 RULE = "os_compute_api:os-aggregates:"
 ZONE = "availability_zone"
+_ID = re.compile("-?[0-9]{1,18}")
 
 
 class InvalidAggregateAction(errors.BadRequest):
@@ -46,7 +48,7 @@ def _view(request: ApiRequest, aggregate: Aggregate) -> dict[str, Any]:
 
 
 def _find(request: ApiRequest, aggregate_id: str) -> Aggregate:
-    if not (aggregate_id.isascii() and aggregate_id.removeprefix("-").isdigit()):
+    if not _ID.fullmatch(aggregate_id):
         raise errors.BadRequest(f"Invalid aggregate id: {aggregate_id} is not an integer.")
     return store.get(request.services.api, int(aggregate_id))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+import msgspec
 
 from causeway import errors
 from causeway.api.answers import server_parts as answers
@@ -76,7 +77,13 @@ def delete(request: ApiRequest, snapshot_id: str) -> Response:
 
 def _check_name(name: Any) -> None:
     """Raises BadRequest if a name is not that of a file beside the volume's own: a path could lead anywhere on the host."""
-    if not isinstance(name, str) or "/" in name or "\0" in name or name in ("", ".", "..") or len(name) > _LONGEST_NAME:
+    if (
+        not isinstance(name, str)
+        or "/" in name
+        or "\0" in name
+        or name in ("", ".", "..")
+        or len(name.encode()) > _LONGEST_NAME
+    ):
         raise errors.BadRequest("The files of a volume are given by their names, without a folder.")
 
 
@@ -111,6 +118,6 @@ def _ask(request: ApiRequest, home: Home, action: ServerAction, recipe: str, mem
 
 def _decoded(text: str | None) -> Any:
     try:
-        return json.loads(text) if text else None
-    except (ValueError, RecursionError):
+        return msgspec.json.decode(text) if text else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None

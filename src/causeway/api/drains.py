@@ -197,7 +197,7 @@ def _wanted(request: ApiRequest) -> DrainRequest:
     for window in wanted.windows:
         try:
             ZoneInfo(window.zone)
-        except (ZoneInfoNotFoundError, ValueError):
+        except (ZoneInfoNotFoundError, ValueError, OSError):
             raise errors.BadRequest(f"windows: There is no time zone {window.zone}.") from None
     if not any(msgspec.to_builtins(wanted.scope).values()):
         raise errors.BadRequest("scope: It is empty. Name cells, hosts, aggregates, zones, projects or servers.")

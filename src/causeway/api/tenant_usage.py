@@ -37,7 +37,10 @@ class Period:
 
 def _period(request: ApiRequest) -> Period:
     end = _time(request, "end") or utcnow()
-    start = _time(request, "start") or end - DEFAULT_PERIOD
+    try:
+        start = _time(request, "start") or end - DEFAULT_PERIOD
+    except OverflowError as early:
+        raise errors.BadRequest("Datetime is in invalid format") from early
     if start >= end:
         raise errors.BadRequest("Invalid start time. The start time cannot occur after the end time.")
     return Period(start, end)

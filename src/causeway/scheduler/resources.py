@@ -128,7 +128,7 @@ def image_metadata_traits(image: ImageMeta) -> set[str]:
 
 
 def _amount(key: str, value: str) -> int:
-    if not value.isdigit():
+    if not value.isdecimal():
         raise errors.NoValidHost(f"No valid host was found. The flavor's extra spec {key}={value} is not an amount.")
     return int(value)
 

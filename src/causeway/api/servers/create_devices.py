@@ -168,7 +168,7 @@ def _check_volume(request: ApiRequest, disks: Disks, device: BlockDevice, count:
 
 def _image_of_volume(metadata: dict[str, str]) -> ImageMeta:
     """The image that a bootable volume was made from, as the volume's metadata describe it."""
-    number: Callable[[str], int] = lambda key: int(text) if (text := str(metadata.get(key, ""))).isdigit() else 0  # noqa: E731
+    number: Callable[[str], int] = lambda key: int(text) if (text := str(metadata.get(key, ""))).isdecimal() else 0  # noqa: E731
     known = ("image_id", "image_name", "min_ram", "min_disk", "size", "checksum", "disk_format", "container_format")
     return ImageMeta(
         id=metadata.get("image_id", ""),
