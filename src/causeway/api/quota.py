@@ -60,7 +60,7 @@ class Usage:
 # --- limits
 
 
-def is_kept_here(services: ApiServices) -> bool:
+def are_limits_stored_here(services: ApiServices) -> bool:
     """Whether limits can be set through our API."""
     return not unified_limits.in_force(services.conf) and not _is_off(services)
 
@@ -267,7 +267,7 @@ def check_unshelve(services: ApiServices, instance: Instance, *, volume_backed: 
 
 def check_restore(services: ApiServices, instance: Instance) -> None:
     """Raises OverQuota if a soft-deleted server can't be restored. Our own count leaves it out; Placement counts it."""
-    if is_kept_here(services) and not services.conf.quota.count_usage_from_placement:
+    if are_limits_stored_here(services) and not services.conf.quota.count_usage_from_placement:
         flavor = instance.flavor
         check_deltas(
             services,

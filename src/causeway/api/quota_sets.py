@@ -63,7 +63,7 @@ def update(request: ApiRequest, tenant_id: str) -> Response:
     wanted = dict(request.body["quota_set"])
     force = common.to_bool(wanted.pop("force", False))
     new = {name: int(value) for name, value in wanted.items()}
-    if not quota.is_kept_here(request.services):
+    if not quota.are_limits_stored_here(request.services):
         return Response(200, {"quota_set": _shown(request, quota.limits(request.services, tenant_id))})
     _check_limits(request, new, tenant_id, user_id, force=force)
     of_project = {name: limit for name, limit in new.items() if user_id is None or name in quota.WHOLE_PROJECT}
@@ -96,14 +96,14 @@ def _check_limits(request: ApiRequest, new: dict[str, int], project: str, user: 
 @handler(query=schemas.QUERY, statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "delete", {"project_id": tenant_id})
-    if quota.is_kept_here(request.services):
+    if quota.are_limits_stored_here(request.services):
         store.delete_limits(request.services.api, tenant_id, _user(request) or "")
     return Response(202)
 
 
 def _class_limits(request: ApiRequest, quota_class: str) -> dict[str, Any]:
     limits = quota.defaults(request.services)
-    if quota.is_kept_here(request.services):
+    if quota.are_limits_stored_here(request.services):
         limits |= store.limits(request.services.api, f"class:{quota_class}")
     names = schemas.resources_of(schemas.CLASS_RESOURCES, request.version.minor)
     return {name: limits[name] for name in names}
@@ -119,6 +119,6 @@ def show_class(request: ApiRequest, quota_class: str) -> Response:
 def update_class(request: ApiRequest, quota_class: str) -> Response:
     request.authorize(CLASS_RULE + "update", {"quota_class": quota_class})
     new = {name: int(value) for name, value in request.body["quota_class_set"].items()}
-    if quota.is_kept_here(request.services):
+    if quota.are_limits_stored_here(request.services):
         store.set_limits(request.services.api, f"class:{quota_class}", new)
     return Response(200, {"quota_class_set": _class_limits(request, quota_class)})

@@ -17,7 +17,7 @@ from typing import Any
 
 from gunicorn.workers import gthread
 
-from causeway.http.arrived import DEADLINE, SHORT_BODY, Arrived, judge, look, turn_away, wake_at
+from causeway.http.arrived import DEADLINE, SHORT_BODY, Arrived, answer_too_long, judge, look, wake_at
 from causeway.http.body import PATIENCE, Pace
 
 # The share of threads that may wait for bodies that are long or have no length.
@@ -101,7 +101,7 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         needed = self._needs.pop(conn, 0)
         found = judge(ahead) if ahead else look(conn.sock.plain, needed)
         if found.too_long:
-            turn_away(conn.sock.plain)
+            answer_too_long(conn.sock.plain)
             self._close(conn)
             return
         if found.needs:

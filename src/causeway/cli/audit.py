@@ -142,7 +142,7 @@ def show(report: Report, console: Console) -> None:
     for missing in report.unreached:
         console.print(f"[yellow]Not asked:[/] {missing}")
     if report.in_motion:
-        console.print(f"In motion, nothing can be said of them: {', '.join(report.in_motion)}")
+        console.print(f"In motion, and therefore not judged: {', '.join(report.in_motion)}")
     looked = ", ".join(f"{count} {name}" for name, count in report.counts.items())
     console.print(f"Looked at {looked} in {report.seconds:.1f} s.")
     if report.is_clean:

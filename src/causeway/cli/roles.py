@@ -44,7 +44,7 @@ def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -
     processes.check_placement(conf)
     with processes.failures_reported():
         processes.api_database(conf).close()
-        # Here, because gunicorn would begin workers that fail anew and anew.
+        # Here, because gunicorn would restart failing workers again and again.
         Enforcer(conf)
     log.setup(conf, PROJECT)
     processes.warn_of_ignored_options(conf)
@@ -65,7 +65,7 @@ def metadata(config_files: tuple[Path, ...], bind: str, workers: int, threads: i
     conf = processes.configuration(config_files)
     with processes.failures_reported():
         processes.api_database(conf).close()
-        # Here, because gunicorn would begin workers that fail anew and anew.
+        # Here, because gunicorn would restart failing workers again and again.
         check_options(conf)
     log.setup(conf, PROJECT)
     processes.warn_of_ignored_options(conf)

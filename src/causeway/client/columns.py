@@ -18,7 +18,7 @@ Columns = Sequence[tuple[str, Callable[[Entry], Any]]]
 Rows = tuple[Sequence[str], Iterable[Any]]
 
 
-class Said(FormattableColumn):  # type: ignore[type-arg]  # in older releases it has none
+class Worded(FormattableColumn):  # type: ignore[type-arg]  # in older releases it has none
     """A value that ``say`` puts into words for people."""
 
     def __init__(self, value: Any, say: Callable[[Any], str]) -> None:
@@ -32,7 +32,7 @@ class Said(FormattableColumn):  # type: ignore[type-arg]  # in older releases it
         return self._value
 
 
-class Ours(command.Command):
+class CloudCommand(command.Command):
     """A command that asks our API."""
 
     @property
@@ -45,7 +45,7 @@ class Ours(command.Command):
         self.app.stderr.write(f"{text}\n")
 
 
-class Judged(Ours):
+class VerdictCommand(CloudCommand):
     """A command that may succeed and still find that something is wrong: its exit status says so."""
 
     status = 0
@@ -61,7 +61,7 @@ def rows(columns: Columns, entries: Iterable[Entry]) -> Rows:
 def fields(entry: Entry, said: Mapping[str, Callable[[Any], str]] | None = None) -> Rows:
     """One thing with all its fields. ``said``: field -> what puts it into words for people."""
     words = said or {}
-    return list(entry), [Said(value, words[name]) if name in words else value for name, value in entry.items()]
+    return list(entry), [Worded(value, words[name]) if name in words else value for name, value in entry.items()]
 
 
 def lines(values: Mapping[str, Any] | Sequence[Any]) -> str:
@@ -90,7 +90,7 @@ def natural(text: str) -> int:
     return number
 
 
-def for_each(self: Ours, wanted: Sequence[str], act: Callable[[str], None], what: str) -> None:
+def for_each(self: CloudCommand, wanted: Sequence[str], act: Callable[[str], None], what: str) -> None:
     """Calls ``act`` with each, also if it fails for some. Raises CommandError at the end if it failed for any."""
     failures = 0
     for one in wanted:

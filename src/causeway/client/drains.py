@@ -12,7 +12,18 @@ from osc_lib import exceptions
 from osc_lib.command import command
 
 from causeway.client import asking, words
-from causeway.client.columns import Columns, Entry, Ours, Rows, Said, add_paging, fields, for_each, lines, rows
+from causeway.client.columns import (
+    CloudCommand,
+    Columns,
+    Entry,
+    Rows,
+    Worded,
+    add_paging,
+    fields,
+    for_each,
+    lines,
+    rows,
+)
 from causeway.client.drain_requests import add_limits, add_request, limits_of, request_of
 from causeway.client.drain_texts import DAYS
 
@@ -37,9 +48,9 @@ DRAINS: Columns = [
     ("ID", lambda each: each["id"]),
     ("Name", lambda each: each["name"]),
     ("State", lambda each: each["state"]),
-    ("Servers", lambda each: Said(each["progress"]["servers"], _counts)),
-    ("Bytes Done", lambda each: Said(each["progress"]["bytes_done"], words.size)),
-    ("Bytes Total", lambda each: Said(each["progress"]["bytes_total"], words.size)),
+    ("Servers", lambda each: Worded(each["progress"]["servers"], _counts)),
+    ("Bytes Done", lambda each: Worded(each["progress"]["bytes_done"], words.size)),
+    ("Bytes Total", lambda each: Worded(each["progress"]["bytes_total"], words.size)),
     ("Created At", lambda each: each["created_at"]),
     ("Started At", lambda each: each["started_at"]),
     ("Ended At", lambda each: each["ended_at"]),
@@ -52,9 +63,9 @@ SERVERS: Columns = [
     ("How", lambda each: each["how"]),
     ("Source Host", lambda each: each["source_host"]),
     ("Target Host", lambda each: each["target_host"]),
-    ("Bytes", lambda each: Said(each["bytes"], words.size)),
-    ("Seconds", lambda each: Said(each["seconds"], words.duration)),
-    ("Pause", lambda each: Said(each["pause"], words.duration)),
+    ("Bytes", lambda each: Worded(each["bytes"], words.size)),
+    ("Seconds", lambda each: Worded(each["seconds"], words.duration)),
+    ("Pause", lambda each: Worded(each["pause"], words.duration)),
     ("Why", lambda each: each["why"]),
     ("Help", lambda each: each["help"]),
 ]
@@ -119,7 +130,7 @@ _PLAN: dict[str, Callable[[Any], str]] = {
 }
 
 
-class _OfDrain(Ours):
+class _OfDrain(CloudCommand):
     """Commands of one drain."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -131,7 +142,7 @@ class _OfDrain(Ours):
         return f"{PATH}/{quote(asking.id_of(self.compute, PATH, 'drains', wanted), safe='')}"
 
 
-class PlanDrain(Ours, command.ShowOne):
+class PlanDrain(CloudCommand, command.ShowOne):
     """Say what a drain would do, with each of its servers: a dry run
 
     With "-f json" each server is there with its path, target, bytes, duration and pause.
@@ -149,7 +160,7 @@ class PlanDrain(Ours, command.ShowOne):
         return fields(answer["plan"], _PLAN)
 
 
-class CreateDrain(Ours, command.ShowOne):
+class CreateDrain(CloudCommand, command.ShowOne):
     """Plan a drain and store it with its plan: nothing moves before it is started"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -165,7 +176,7 @@ class CreateDrain(Ours, command.ShowOne):
         return _shown(answer["drain"], answer["plan"])
 
 
-class ListDrain(Ours, command.Lister):
+class ListDrain(CloudCommand, command.Lister):
     """List drains, newest first"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -189,7 +200,7 @@ class ShowDrain(_OfDrain, command.ShowOne):
 
 
 class ListDrainServer(_OfDrain, command.Lister):
-    """List the servers of a drain: how each is moved and to where, or why it can't go, and what became of it"""
+    """List the servers of a drain: how each is moved and to where, or why it can't go, and its state"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -278,7 +289,7 @@ class DeleteDrain(_OfDrain):
     """Delete the records of drains that are not running; what they moved stays where it is"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = Ours.get_parser(self, prog_name)
+        parser = CloudCommand.get_parser(self, prog_name)
         parser.add_argument("drains", metavar="<drain>", nargs="+", help="The drain(s) (name or ID)")
         return parser
 

@@ -10,6 +10,6 @@ server-sent events, and a small script replaces the parts that changed. Without 
 Where to read what::
 
     app        routes: pages, events, forms       cloud      requests to the API
-    doors      sessions                           pages      what a page is made of: the name of its template and its data
+    sessions   who may use it                     pages      what a page is made of: the name of its template and its data
     events     pages as they change               drawing    lines and arrows of SVG pictures
 """

@@ -73,7 +73,7 @@ def _body_length(head: bytes) -> int | None:
         return None
 
 
-def turn_away(sock: socket.socket) -> None:
+def answer_too_long(sock: socket.socket) -> None:
     """Answers that the head is too long, if that is possible without waiting. The caller closes the connection."""
     with suppress(OSError):
         sock.setblocking(False)
@@ -87,4 +87,4 @@ def wake_at(sock: socket.socket, size: int) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
 
-__all__ = ["DEADLINE", "MAX_HEAD", "SHORT_BODY", "Arrived", "judge", "look", "turn_away", "wake_at"]
+__all__ = ["DEADLINE", "MAX_HEAD", "SHORT_BODY", "Arrived", "answer_too_long", "judge", "look", "wake_at"]

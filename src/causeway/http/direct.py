@@ -94,7 +94,7 @@ class DirectTransport(BaseAdapter):
         """Does nothing: sessions on which it is mounted may end at any time."""
 
     def _call(self, request: requests.PreparedRequest, seconds: float | None) -> requests.Response:
-        sent = _Sent(request.body)
+        sent = _RequestBody(request.body)
         environ = _environ(request, sent)
         if seconds is not None:
             environ[DEADLINE] = time.monotonic() + seconds
@@ -130,7 +130,7 @@ class DirectTransport(BaseAdapter):
                 pieces = iter(result)
                 # Headers go out with the first piece: a failure before it is still answered with 500.
                 first = next(pieces, b"")
-                response.raw = _Answer(response, chain(written, (first,), pieces), result)
+                response.raw = _ResponseBody(response, chain(written, (first,), pieces), result)
             if response.status_code is None:
                 raise RuntimeError("the application did not begin an answer")
         except DeadlineOver:
@@ -166,7 +166,7 @@ class _Pieces(io.RawIOBase):
         return size
 
 
-class _Sent:
+class _RequestBody:
     """A request's body. ``length``: None if unknown. ``failure``: what its sender raised, which the caller gets."""
 
     def __init__(self, body: Any) -> None:
@@ -210,7 +210,7 @@ class _Sent:
                 self._next()
 
 
-class _Answer(io.BufferedReader):
+class _ResponseBody(io.BufferedReader):
     """The body of an answer that comes in pieces. It breaks off as a connection would."""
 
     def __init__(self, response: requests.Response, pieces: Iterable[bytes], result: Iterable[bytes]) -> None:
@@ -248,7 +248,7 @@ def _close(result: Iterable[bytes]) -> None:
         close()
 
 
-def _environ(request: requests.PreparedRequest, sent: _Sent) -> dict[str, Any]:
+def _environ(request: requests.PreparedRequest, sent: _RequestBody) -> dict[str, Any]:
     url = urlsplit(request.url or "")
     environ: dict[str, Any] = {
         "REQUEST_METHOD": request.method,

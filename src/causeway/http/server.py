@@ -16,7 +16,7 @@ from typing import Any
 from cheroot import connections, wsgi
 from cheroot import server as cheroot_server
 
-from causeway.http.arrived import DEADLINE, MAX_HEAD, Arrived, judge, look, turn_away, wake_at
+from causeway.http.arrived import DEADLINE, MAX_HEAD, Arrived, answer_too_long, judge, look, wake_at
 from causeway.http.body import PATIENCE, Pace
 from causeway.http.head import body_length
 from causeway.http.strict import WsgiApp, strict
@@ -226,7 +226,7 @@ class _Gate(_Manager):  # type: ignore[misc]
         if not conn.rfile.has_data():
             found = look(conn.socket, conn.needs)
             if found.too_long:
-                turn_away(conn.socket)
+                answer_too_long(conn.socket)
                 conn.close()
                 return False
             if found.needs:

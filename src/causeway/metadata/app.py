@@ -20,7 +20,7 @@ from causeway.context import RequestContext
 from causeway.guest_data import ec2, openstack, versions
 from causeway.http.strict import BrokenBody
 from causeway.metadata import password
-from causeway.metadata.callers import Asking, check_options, who_asks
+from causeway.metadata.callers import Caller, caller_of, check_options
 from causeway.metadata.lookup import Lookup
 from causeway.metadata.services import MetadataServices
 from causeway.model.guest_password import MOST_BYTES
@@ -78,56 +78,56 @@ class Guests:
         return _lines(versions.listed_ec2_versions())
 
     def openstack_versions(self, request: falcon.Request) -> Answer:
-        self._lookup.home(self._asking(request))
+        self._lookup.home(self._caller(request))
         return _lines(versions.listed_openstack_versions(datetime.now(UTC).date()))
 
     def openstack_files(self, request: falcon.Request, version: str) -> Answer:
-        facts = self._lookup.facts(self._asking(request))
+        facts = self._lookup.facts(self._caller(request))
         return _lines(openstack.names(facts, _known(versions.openstack_version(version))))
 
     def openstack_file(self, request: falcon.Request, version: str, name: str) -> Answer:
-        facts = self._lookup.facts(self._asking(request))
+        facts = self._lookup.facts(self._caller(request))
         content = openstack.read(facts, _known(versions.openstack_version(version)), name)
         return Answer(_known(content), is_json=name.endswith(".json"))
 
     def content(self, request: falcon.Request, name: str) -> Answer:
         """A personality file."""
-        return Answer(_known(self._lookup.facts(self._asking(request)).contents.get(name)))
+        return Answer(_known(self._lookup.facts(self._caller(request)).contents.get(name)))
 
     def ec2_item(self, request: falcon.Request) -> Answer:
-        asking = self._asking(request)
+        caller = self._caller(request)
         path = [part for part in request.path.split("/") if part]
         if path[:1] == ["ec2"]:
             path = path[1:]
         if not path:
-            self._lookup.home(asking)
+            self._lookup.home(caller)
             return self.ec2_versions(request)
         version = _known(versions.ec2_version(path[0]))
-        node: ec2.Node | None = ec2.find(ec2.tree(self._lookup.facts(asking), version), path[1:])
+        node: ec2.Node | None = ec2.find(ec2.tree(self._lookup.facts(caller), version), path[1:])
         if node is None:
             raise errors.NotFound(NOT_FOUND)
         return Answer(ec2.shown(node))
 
     def show_password(self, request: falcon.Request, version: str) -> Answer:
-        asking, home = self._of_password(request, version)
-        return Answer(password.show(self._services.cells, asking.server_id, home).encode())
+        caller, home = self._of_password(request, version)
+        return Answer(password.show(self._services.cells, caller.server_id, home).encode())
 
     def post_password(self, request: falcon.Request, version: str) -> Answer:
-        asking, home = self._of_password(request, version)
+        caller, home = self._of_password(request, version)
         if (request.content_length or 0) > MOST_BYTES:
             raise errors.BadRequest("Request is too large.")
         posted = request.bounded_stream.read(MOST_BYTES + 1)
-        password.keep(self._services.cells, asking.server_id, home, posted)
+        password.keep(self._services.cells, caller.server_id, home, posted)
         return Answer(b"")
 
-    def _of_password(self, request: falcon.Request, version: str) -> tuple[Asking, str]:
-        asking = self._asking(request)
+    def _of_password(self, request: falcon.Request, version: str) -> tuple[Caller, str]:
+        caller = self._caller(request)
         if _known(versions.openstack_version(version)) < versions.FILES[versions.PASSWORD]:
             raise errors.NotFound(NOT_FOUND)
-        return asking, self._lookup.home(asking)
+        return caller, self._lookup.home(caller)
 
-    def _asking(self, request: falcon.Request) -> Asking:
-        return who_asks(self._services.conf, self._services.network, request.headers, request.remote_addr)
+    def _caller(self, request: falcon.Request) -> Caller:
+        return caller_of(self._services.conf, self._services.network, request.headers, request.remote_addr)
 
 
 class _PlainPath:

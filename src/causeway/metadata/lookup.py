@@ -14,7 +14,7 @@ from functools import partial
 
 from causeway import errors
 from causeway.guest_data.facts import ServerFacts, host_name
-from causeway.metadata.callers import Asking
+from causeway.metadata.callers import Caller
 from causeway.metadata.services import MetadataServices
 from causeway.store.api import mappings
 from causeway.store.cell import block_devices, instances
@@ -40,21 +40,21 @@ class Lookup:
         self._lock = threading.Lock()
         self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
 
-    def facts(self, asking: Asking) -> ServerFacts:
+    def facts(self, caller: Caller) -> ServerFacts:
         """The guest's data. Raises ServerNotFound if there is no such server in that project, and what databases raise."""
-        uuid = asking.server_id
+        uuid = caller.server_id
         for _ in range(ATTEMPTS):
-            cell_uuid = self.home(asking)
+            cell_uuid = self.home(caller)
             found = self._recall(uuid, cell_uuid) or self._read(uuid, cell_uuid)
             if found is not None:
                 return found
         raise errors.ServerNotFound(uuid)
 
-    def home(self, asking: Asking) -> str:
+    def home(self, caller: Caller) -> str:
         """The cell of the server that asks; raises ServerNotFound."""
-        mapping = mappings.get(self._services.api, asking.server_id)
-        if mapping.queued_for_delete or mapping.cell_uuid is None or mapping.project_id != asking.project_id:
-            raise errors.ServerNotFound(asking.server_id)
+        mapping = mappings.get(self._services.api, caller.server_id)
+        if mapping.queued_for_delete or mapping.cell_uuid is None or mapping.project_id != caller.project_id:
+            raise errors.ServerNotFound(caller.server_id)
         return mapping.cell_uuid
 
     def discard(self, uuid: str) -> None:

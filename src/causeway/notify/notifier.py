@@ -181,7 +181,7 @@ class Notifier:
         old_display_name: str | None = None,
         block_devices: Iterable[BlockDevice] | None = None,
     ) -> None:
-        """``instance.update`` if ``notify_on_state_change`` wants this change. The publisher is whoever saved."""
+        """``instance.update`` if ``notify_on_state_change`` wants this change. The publisher is the process that saved it."""
         if self._sender is None or self._on_state_change is None:
             return
         renamed = old_display_name is not None and old_display_name != instance.display_name

@@ -97,7 +97,7 @@ def aggregate(value: Aggregate) -> Payload:
 
 
 def aggregate_cache(value: Aggregate, host: str, result: dict[str, str], index: int, total: int) -> Payload:
-    """``result``: image -> what became of it on the host."""
+    """``result``: image -> its result on the host."""
     there = [image for image, end in result.items() if end in ("cached", "existing")]
     return nova_object(
         "AggregateCachePayload",

@@ -3,9 +3,9 @@ Placement about all hosts.
 
 - Hosts come from the cells' databases (`HostCache`), and with one request for all of them from Placement. Both are read again
   in the background from time to time; Placement less often the longer it takes (`SHARE`).
-- Verdicts that hold for all requests of a kind (traits, aggregates, capabilities: `filters.sorts.lasting`) are kept until a host
-  or an aggregate changes. Room, health and company are checked for each request. Hosts are weighed for each request, too, but
-  weights that depend on the host alone are kept.
+- Verdicts that hold for all requests of a kind (traits, aggregates, capabilities: `filters.lifetimes.lasting`) are kept until a
+  host or an aggregate changes. Room, health and company are checked for each request. Hosts are weighed for each request, too,
+  but weights that depend on the host alone are kept.
 - Choosing a host takes its room here at once (`Choice`), so that concurrent requests see one another's choices.
 
 Others may have changed a host since it was looked up, so the chosen one is checked before it is claimed (`remembered`).
@@ -22,7 +22,7 @@ from datetime import datetime
 
 from causeway.clients.placement import CandidatesRequest, PlacementClient, ProviderSummary, RequestGroup
 from causeway.clients.placement.types import Resources
-from causeway.scheduler.beside import Beside
+from causeway.scheduler.background import Background
 from causeway.scheduler.explain import HostVerdict, RefusedHosts
 from causeway.scheduler.filters import Request
 from causeway.scheduler.fleet_view import View, kind_key
@@ -62,7 +62,7 @@ class Fleet:
         self._by_image = by_image
         self._lock = threading.Lock()
         self._refreshing = threading.Lock()
-        self._beside = Beside("scheduler-fleet")
+        self._background = Background("scheduler-fleet")
         self._view: View | None = None
         # What Placement said, when (monotonic), and for how many seconds that is used.
         self._offers: dict[str, list[ProviderSummary]] = {}
@@ -84,7 +84,7 @@ class Fleet:
 
     def close(self) -> None:
         """Waits for what is being looked up in the background."""
-        self._beside.wait()
+        self._background.wait()
 
     def choose(
         self, asked: CandidatesRequest, request: Request, *, alternates: int, without: Collection[str]
@@ -203,7 +203,7 @@ class Fleet:
         if view is None or age > TOO_OLD * interval:
             return self._refresh_for_all(known)
         if view.loaded_at != known.loaded_at or age > interval:
-            self._beside.start(lambda: self._refresh(known, with_offers=age > interval))
+            self._background.start(lambda: self._refresh(known, with_offers=age > interval))
         return view
 
     def _refresh_for_all(self, known: KnownHosts) -> View:

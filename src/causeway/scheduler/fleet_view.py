@@ -16,8 +16,8 @@ from causeway.scheduler.diagnose import PLACEMENT, not_in_aggregates, wrong_trai
 from causeway.scheduler.explain import Refusal, RefusedHosts
 from causeway.scheduler.filters import HostFilter, Request, first_refusal
 from causeway.scheduler.filters.compute import ComputeFilter
+from causeway.scheduler.filters.lifetimes import COMPANY, PASSING, lasting
 from causeway.scheduler.filters.limits import NumInstancesFilter
-from causeway.scheduler.filters.sorts import COMPANY, PASSING, lasting
 from causeway.scheduler.host_state import HostCache, HostState, KnownHosts
 from causeway.scheduler.request import RequestSpec, likeness
 from causeway.scheduler.resources import tenants_of

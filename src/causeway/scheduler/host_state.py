@@ -18,7 +18,7 @@ from causeway.hardware.pci_fit import take_from_pools
 from causeway.model.host import Aggregate, ComputeNode, Service
 from causeway.model.numa import InstanceNUMATopology, NUMATopology
 from causeway.model.pci import InstancePCIRequest, PciDevicePool
-from causeway.scheduler.beside import Beside
+from causeway.scheduler.background import Background
 
 # The scheduler looks again if a service seems to be down, but not more often than this.
 LEAST_SECONDS_BETWEEN_LOOKS = 1.0
@@ -191,7 +191,7 @@ class HostCache:
         self._looked_again_at = 0.0
         self._invalidations = 0
         self._known = KnownHosts()
-        self._beside = Beside("scheduler-hosts")
+        self._background = Background("scheduler-hosts")
 
     def invalidate(self) -> None:
         """Discards everything, because hosts, services, cells or aggregates have changed."""
@@ -204,7 +204,7 @@ class HostCache:
 
     def close(self) -> None:
         """Waits for what is being read in the background."""
-        self._beside.wait()
+        self._background.wait()
 
     def known(self) -> KnownHosts:
         """The hosts of all cells; a new object whenever something was read again."""
@@ -315,7 +315,7 @@ class HostCache:
             return
         is_usable = loaded_at is not None and now - loaded_at <= TOO_OLD * max(self.max_age, self._pause)
         if is_usable and len(self._known.records) > self._many:
-            self._beside.start(self._reload)
+            self._background.start(self._reload)
         else:
             self._known, self._loaded_at = self._read(now), now
 

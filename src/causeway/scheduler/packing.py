@@ -21,7 +21,7 @@ from causeway.scheduler.diagnose import PLACEMENT, Offer, not_in_aggregates, too
 from causeway.scheduler.explain import Explanation, Refusal
 from causeway.scheduler.filters import Request, first_refusal
 from causeway.scheduler.filters.hardware import fitted
-from causeway.scheduler.filters.sorts import Filters
+from causeway.scheduler.filters.lifetimes import Filters
 from causeway.scheduler.host_state import HostState
 from causeway.scheduler.many import GroupPlaces, Homeless, Lack, Missing, Mover, Packing, Place
 from causeway.scheduler.request import RequestSpec, likeness

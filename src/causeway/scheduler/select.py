@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass
 class Ranking:
-    """Hosts that fit, best first, and what is to be said of every host."""
+    """Hosts that fit, best first, and the verdict on every host."""
 
     fitting: list[HostState] = field(default_factory=list)
     verdicts: dict[str, HostVerdict] = field(default_factory=dict)

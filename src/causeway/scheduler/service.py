@@ -32,7 +32,7 @@ from causeway.scheduler.explain import Explanation, Refusal
 from causeway.scheduler.filters import Request, first_refusal
 from causeway.scheduler.filters.aggregates import AggregateInstanceExtraSpecsFilter, AggregateMultiTenancyIsolation
 from causeway.scheduler.filters.compute import ComputeFilter
-from causeway.scheduler.filters.sorts import Filters
+from causeway.scheduler.filters.lifetimes import Filters
 from causeway.scheduler.fleet import Fleet
 from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostRecord, HostSource

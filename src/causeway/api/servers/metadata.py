@@ -40,7 +40,9 @@ def _change(
     limits_of = home.instance.project_id
     # Before the transaction: other services are not called inside of one.
     limits = (
-        None if rule == "delete" or quota.is_kept_here(request.services) else quota.look_up(request.services, limits_of)
+        None
+        if rule == "delete" or quota.are_limits_stored_here(request.services)
+        else quota.look_up(request.services, limits_of)
     )
 
     def replace(connection: sa.Connection) -> dict[str, str]:

@@ -10,7 +10,7 @@ from causeway.clients.volume import Attachment
 from causeway.model.audit import Disagreement, Fix, Severity
 
 
-def of_nobody(snapshot: Snapshot) -> Iterator[Disagreement]:
+def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Attachments of servers that are deleted, that don't have the volume, or that have it through another attachment."""
     for attachment in snapshot.attachments or []:
         server = attachment.instance_uuid

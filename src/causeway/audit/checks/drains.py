@@ -90,7 +90,7 @@ def servers(snapshot: Snapshot) -> Iterator[Disagreement]:
                 Severity.WARNING,
                 what,
                 row.instance_uuid,
-                f"The server is {_words(row.state)} in {name}: and what became of it was not noted.",
+                f"The server is {_words(row.state)} in {name}, and its outcome was not recorded.",
                 left="`openstack server show` shows where it is, `causeway operation list` what works on it.",
             )
 

@@ -1,4 +1,4 @@
-"""``causeway drain report``: what became of a drain, to be kept or sent round."""
+"""``causeway drain report``: a report of a drain, to be kept or sent to others."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Bars:
 
 
 @dataclass
-class HowMany:
+class Way:
     """The servers that went one way: their number and bytes, and the seconds that their moves took.
 
     ``still``: the median of the seconds for which guests stood still or were off; ``still_longest``: the longest. None: unknown.
@@ -65,7 +65,7 @@ class DrainReport:
     arrived: int = 0
     bytes_moved: int = 0
     seconds: float | None = None
-    ways: list[HowMany] = field(default_factory=list)
+    ways: list[Way] = field(default_factory=list)
     left: list[DrainServer] = field(default_factory=list)
     retried: int = 0
     curve: Curve | None = None
@@ -128,7 +128,7 @@ def _cell(text: object) -> str:
     return str(text or "").replace("|", "\\|").replace("\n", " ")
 
 
-def _ways(arrived: list[DrainServer]) -> list[HowMany]:
+def _ways(arrived: list[DrainServer]) -> list[Way]:
     found: dict[str, list[DrainServer]] = {}
     for row in arrived:
         found.setdefault(row.how.value if row.how is not None else "unknown", []).append(row)
@@ -137,7 +137,7 @@ def _ways(arrived: list[DrainServer]) -> list[HowMany]:
         times = [seconds for row in rows if (seconds := taken(row)) is not None] or [0.0]
         still = [row.stood_still for row in rows if row.stood_still is not None]
         ways.append(
-            HowMany(
+            Way(
                 how,
                 len(rows),
                 sum(row.bytes for row in rows),

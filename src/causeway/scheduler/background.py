@@ -11,7 +11,7 @@ from causeway import errors
 LOG = logging.getLogger(__name__)
 
 
-class Beside:
+class Background:
     """Does one piece of work at a time, in a thread that ends with it. Starting it again meanwhile has no effect."""
 
     def __init__(self, name: str) -> None:

@@ -21,7 +21,7 @@ HEADERS = {
 }
 
 
-class Doors:
+class Sessions:
     """Sessions live as long as the process."""
 
     def __init__(self) -> None:
