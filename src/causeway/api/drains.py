@@ -124,7 +124,7 @@ def update(request: ApiRequest, drain_id: str) -> Response:
 
 @handler(statuses=(204,), answer=EMPTY)
 def delete(request: ApiRequest, drain_id: str) -> Response:
-    """Deletes the record of a drain that is not running. What it moved stays where it is."""
+    """Deletes the record of a drain that has ended, or never began. What it moved stays where it is."""
     drain = _find(request, drain_id, "delete")
     if drain.state not in AT_REST or not store.delete(request.services.api, drain_id):
         raise errors.Conflict(f"Drain {drain_id} is {drain.state}: cancel it first.")

@@ -13,7 +13,7 @@ _ACTION = "POST /servers/{server_id}/action"
 
 
 class Unavailable(Enum):
-    """Each: the operation, and what a caller would have got from it."""
+    """Each has the operation, and what its caller asks for."""
 
     ATTACH_SHARE = ("POST /servers/{server_id}/shares", "Attaching a share to a server")
     LIST_NODES = ("GET /os-baremetal-nodes", "A list of bare metal nodes")

@@ -29,7 +29,7 @@ COLORS = {True: "green", False: "red", None: "yellow"}
 def explain(
     server: str, flavor: str | None, state_dir: Path, os_cloud: str | None, as_json: bool, timeout: float
 ) -> None:
-    """Say where SERVER (name or id) could be moved to, and for every other host why not.
+    """Say where SERVER (name or id) could be moved to, and why not to each of the other hosts.
 
     Nothing is moved, claimed or written. Exit status: 0 if a host fits, 1 if none does, 2 if the cloud could not be asked.
     """

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import tenacity
 
 TIMEOUT = 120.0
-# Seconds that a long poll takes at most, and after which it may be asked again if it came back with nothing new.
+# Seconds: how long a long poll waits at most, and the pause after one that came back too early with nothing new.
 POLL, PAUSE = 50, 1.0
 # How often, and how many seconds apart, a long poll is tried again while the API does not answer.
 TRIES, BETWEEN_TRIES = 30, 2.0

@@ -286,7 +286,7 @@ class RollBackDrain(_Act):
 
 
 class DeleteDrain(_OfDrain):
-    """Delete the records of drains that are not running; what they moved stays where it is"""
+    """Delete the records of drains that have ended, or never began; what they moved stays where it is"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = CloudCommand.get_parser(self, prog_name)

@@ -27,7 +27,7 @@ HOSTS: Columns = [
 
 
 class ExplainMove(VerdictCommand, command.Lister):
-    """Say where a server could be moved to, and for every other host why not
+    """Say where a server could be moved to, and why not to each of the other hosts
 
     Nothing is moved or claimed. The exit status is 0 if a host fits, 1 if none does.
     """

@@ -47,7 +47,7 @@ class Cloud:
         return found
 
     def servers_of_drain(self, drain_id: str) -> list[dict[str, Any]]:
-        """All of them."""
+        """All servers of a drain."""
         return list(asking.pages(self._compute, f"{DRAINS}/{drain_id}/servers", "servers", timeout=TIMEOUT))
 
     def operations(self) -> list[dict[str, Any]]:

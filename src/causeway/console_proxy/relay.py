@@ -84,7 +84,7 @@ class OpenConsole:
 
 
 class Relay:
-    """``on_left`` is called when the guest closes its side: for how many seconds the client waits for the reason."""
+    """``on_left`` is called when the guest closes its side, and returns for how many seconds the client waits for the reason."""
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ Callers see the same as with a server and a socket: the checks of `strict`, 500 
 a body breaks off, bodies in pieces in both directions, a refused connection after `stop`.
 
 **Timeouts.** Nothing can interrupt an application that runs in the caller's thread. Instead it gets the caller's deadline with
-the request. Code that may wait for long (locks and databases have bounds of their own) waits until then, and raises
+the request. Code that may wait for long (locks and databases have bounds of their own) waits only until then, and raises
 `DeadlineOver`, which the caller sees as `requests.ReadTimeout`.
 """
 

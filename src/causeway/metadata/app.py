@@ -166,7 +166,7 @@ class _Resource:
 
 
 def _text_type(body: bytes) -> str:
-    """The content type of user data, which may be any bytes: the agent decodes and encodes them again by it."""
+    """The content type, with a charset that can decode the body: the agent decodes it and encodes it again."""
     try:
         body.decode()
     except UnicodeDecodeError:

@@ -39,7 +39,7 @@ class Refusal:
 
 @dataclass
 class HostVerdict:
-    """What became of one host. ``weights``: multiplied score per weigher; ``total`` their sum."""
+    """The verdict on one host. ``weights``: multiplied score per weigher; ``total`` their sum."""
 
     host: str
     hypervisor_hostname: str

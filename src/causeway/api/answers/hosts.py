@@ -1,4 +1,4 @@
-"""Hosts as administrators see them: aggregates, zones, services, hypervisors, and the hosts of before 2.43."""
+"""Hosts as administrators see them: aggregates, zones, services, hypervisors, and hosts (until 2.42)."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
 
 
 def _is_forced(request: ApiRequest, wanted: dict[str, object], host: str | None) -> bool:
-    """Whether the named host is used without the scheduler's filters. Raises BadRequest if none is named."""
+    """Whether the named host is used without the scheduler's filters. Raises BadRequest if no host is named to be forced."""
     if request.version < (2, 30):
         return host is not None
     forced = to_bool(wanted.get("force", False))

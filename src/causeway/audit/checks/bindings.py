@@ -153,7 +153,7 @@ def ports_unknown(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 
 def ports_orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """Ports of deleted servers. (Those of uuids that nobody here knows may be another cloud's.)"""
+    """Ports of deleted servers. (Those of uuids that this cloud does not know may be another cloud's.)"""
     for port_id, port in (snapshot.ports or {}).items():
         server = port["device_id"]
         if snapshot.standing(server) is Standing.DELETED:

@@ -111,7 +111,7 @@ def limits(
 @drain.command()
 @of_one_drain
 def delete(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float) -> None:
-    """Delete the record of a drain that is not running. What it moved stays where it is."""
+    """Delete the record of a drain that has ended, or never began. What it moved stays where it is."""
     connection = ask.connect(state_dir, os_cloud)
     ask.ask(connection, path_of(connection, wanted, timeout), method="DELETE", timeout=timeout)
     click.echo(f"Drain {wanted} is deleted.")

@@ -1,4 +1,4 @@
-"""``causeway drain watch``: live bars for servers and bytes, until the drain is at rest."""
+"""``causeway drain watch``: live bars for servers and bytes, until the drain ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _RATE_OVER = 600.0
 )
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON whenever something has changed.")
 def watch(wanted: str, interval: float, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
-    """Follow a drain until it is at rest: servers, bytes, rate, and when it ends. Ctrl-C ends only the watching.
+    """Follow a drain until it ends: servers, bytes, rate, and when it ends. Ctrl-C ends only the watching.
 
     Exit status: 0 if every server arrived, 1 if some did not, 2 if the cloud could not be asked.
     """

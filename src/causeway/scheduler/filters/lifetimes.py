@@ -14,7 +14,7 @@ from causeway.scheduler.filters.server_groups import ServerGroupAffinityFilter, 
 # A server that is put on a host changes ROOM for all servers of its kind, and COMPANY for some servers.
 ROOM = (NumInstancesFilter, NUMATopologyFilter, PciPassthroughFilter)
 COMPANY = (ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter, SameHostFilter, DifferentHostFilter)
-# How busy a host is holds for this moment only.
+# Verdicts on how busy a host is hold only for the moment.
 PASSING = (IoOpsFilter,)
 
 
