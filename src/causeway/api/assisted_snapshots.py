@@ -88,7 +88,7 @@ def _check_name(name: Any) -> None:
 
 
 def _home(request: ApiRequest, rule: str, volume_id: str) -> tuple[Home, ServerAction]:
-    """The server that has the volume, and the action on it. Raises BadRequest if it is not allowed, as in the field; also for conflicts."""
+    """The server that has the volume, and the action on it. Raises BadRequest if it isn't allowed, even for a conflict."""
     try:
         volume = request.services.volumes.show(request.context, volume_id)
     except errors.VolumeNotFound as missing:
