@@ -9,7 +9,7 @@ To add a resource ``things``:
 0. ``microversions.py`` says what each microversion changed; a new one has a line there.
 1. ``schemas/things.py``: lists ``[(first_minor, last_minor_or_None, schema), ...]``, made of the parts in
    ``schemas/common.py`` (``body("thing", properties(["name"], name=NAME))``; ``query({"limit": many(LIMIT)}, strict=True)``).
-   A version with no schema in a list takes anything. Unknown fields get a 400 (on the legacy ``/v2`` they don't matter).
+   A version without a schema accepts anything. Unknown fields get a 400 (the legacy ``/v2`` ignores them).
 2. ``views/things.py``: pure functions ``(request, model) -> dict``. ``request.version >= (2, 53)`` compares versions;
    ``views.common.links(request, "things", id)`` makes self and bookmark links; ``seconds`` and ``micros`` write times.
 3. ``things.py``: handlers; each reads policy -> objects -> one transaction -> view::
@@ -27,17 +27,17 @@ To add a resource ``things``:
    Errors of `causeway.errors` become the field's bodies by their status. ``request.allows(rule, target)`` asks without
    raising. ``request.param("limit")`` is a query parameter's value, ``request.query`` has all of them as lists.
    Lists: ``paging.page`` (of a whole list) or ``paging.limit_of``, and ``paging.next_link``. Quota: ``quota.check_deltas``.
-4. ``answers/things.py``: what is answered, as strict schemas, made of ``answers/parts.py`` (its first page says how versions are
+4. ``answers/things.py``: the answers as strict schemas, made of ``answers/parts.py`` (its docstring says how versions are
    marked): ``SHOW = shown_as("thing", record({"id": UUID, "tags": since(26, many(TEXT))}, maybe={"fault": TEXT}))``. Handlers
-   name them: ``@handler(answer=answers.SHOW)``; one that answers no body says ``EMPTY``, one that only refuses ``NEVER`` with
-   ``statuses=()``. All tests run with ``[api] response_validation = error``: an answer that differs becomes a 500.
+   name theirs: ``@handler(answer=answers.SHOW)``, ``EMPTY`` for an answer without a body, ``NEVER`` with ``statuses=()`` if they
+   only refuse. All tests run with ``[api] response_validation = error``: an answer that differs becomes a 500.
 5. ``routes.py``: one row each: ``_get("/things/{thing_id}", things.show, 1, 52)`` with first and last minor version; the
    same path and method may have several rows for different versions. Actions (``POST .../action``) are ``_action(path,
    "resize", things.resize)``: picked by the body's only key. Path parameters of one path must always have the same name
    (``/servers/{server_id}/...``). The rows of servers are in ``servers/routes.py``: a list ``ROUTES`` that is merged here.
-   What the Compute API had once is in ``gone.py`` (410); what it has and this cloud has not is a line of ``unavailable.py``
-   (501), raised when everything else was checked: ``raise Unavailable.THINGS.refusal(f"thing {id}")``. A path that is not in
-   the table is 404, and so is one with another method.
+   What was removed from the Compute API is in ``gone.py`` (410). What it has and this cloud does not is a line of
+   ``unavailable.py`` (501), raised after all other checks: ``raise Unavailable.THINGS.refusal(f"thing {id}")``. A path that is
+   not in the table is 404, and so is a known path with another method.
 6. Tests: ``tests/functional/api/SUBJECT/test_things.py`` with the fixture ``api`` (`tests/functional/conftest.py`):
    ``api.get("/things", version="2.96")``, ``admin.post("/things", {...})`` -> ``answer.status``, ``answer.json``.
 """

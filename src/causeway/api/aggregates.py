@@ -1,12 +1,12 @@
 """``/os-aggregates``. Source: Compute API reference, "Host aggregates".
 
-Membership is mirrored into Placement (the aggregate's uuid on the provider of each of the host's compute nodes), which
-the scheduler's prefilters ask for. Placement is changed first: if it refuses, nothing has happened; changing it twice does
-no harm.
+Membership is mirrored into Placement for the scheduler's prefilters: the providers of a host's compute nodes get the
+aggregate's uuid. Placement is changed first: if it refuses, nothing has changed, and repeating the change does no harm.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from causeway import errors
@@ -23,6 +23,7 @@ from causeway.store.cell import hosts, instances
 
 RULE = "os_compute_api:os-aggregates:"
 ZONE = "availability_zone"
+_ID = re.compile("-?[0-9]{1,18}")
 
 
 class InvalidAggregateAction(errors.BadRequest):
@@ -47,8 +48,8 @@ def _view(request: ApiRequest, aggregate: Aggregate) -> dict[str, Any]:
 
 
 def _find(request: ApiRequest, aggregate_id: str) -> Aggregate:
-    if not (aggregate_id.isascii() and aggregate_id.removeprefix("-").isdigit()):
-        raise errors.BadRequest(f"Invalid aggregate id: {aggregate_id} is no integer.")
+    if not _ID.fullmatch(aggregate_id):
+        raise errors.BadRequest(f"Invalid aggregate id: {aggregate_id} is not an integer.")
     return store.get(request.services.api, int(aggregate_id))
 
 
@@ -168,7 +169,7 @@ def remove_host(request: ApiRequest, aggregate_id: str) -> Response:
     host = request.body["remove_host"]["host"]
     aggregate = _find(request, aggregate_id)
     if host not in aggregate.hosts:
-        raise errors.NotFound(f"Cannot remove host {host} in aggregate {aggregate.id}: it is no member.")
+        raise errors.NotFound(f"Cannot remove host {host} in aggregate {aggregate.id}: it is not a member.")
     zone = aggregate.availability_zone
     if zone and zone != request.services.conf.default_availability_zone and _have_servers(request, [host]):
         raise errors.Conflict(
@@ -177,7 +178,7 @@ def remove_host(request: ApiRequest, aggregate_id: str) -> Response:
     try:
         providers = _providers(request, host)
     except errors.HostNotFound:
-        # A host that is gone can still be taken out.
+        # A host that no longer exists can still be removed.
         providers = []
     for provider in providers:
         request.services.placement.remove_aggregate(provider, aggregate.uuid)
@@ -207,7 +208,7 @@ def set_metadata(request: ApiRequest, aggregate_id: str) -> Response:
 
 @handler(body=schemas.IMAGES, statuses=(202,), answer=EMPTY)
 def cache_images(request: ApiRequest, aggregate_id: str) -> Response:
-    """Whether there are such images is found out by the hosts, as in the field."""
+    """Asks the aggregate's hosts to cache images. Whether the images exist, only the hosts find out, as in the field."""
     request.authorize("compute:aggregates:images", {})
     aggregate = _find(request, aggregate_id)
     image_ids = [each["id"] for each in request.body["cache"]]

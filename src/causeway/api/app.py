@@ -41,7 +41,7 @@ def build_app(services: ApiServices) -> auth.WsgiApp:
 
 
 def falcon_app(services: ApiServices, table: list[Route]) -> falcon.App[Any, Any]:
-    """The router with the routes of a table; it believes the identity headers of its requests."""
+    """The router with the routes of a table; it trusts the identity headers of its requests."""
     roots = {route.path.split("/")[1] for route in table}
     app: falcon.App[Any, Any] = falcon.App(middleware=[_Negotiation(roots)])
     app.req_options.auto_parse_form_urlencoded = False
@@ -52,7 +52,7 @@ def falcon_app(services: ApiServices, table: list[Route]) -> falcon.App[Any, Any
 
 
 def _http_error(_req: falcon.Request, resp: falcon.Response, error: Any, _params: Any) -> None:
-    """What Falcon itself refuses: unknown paths, and unknown methods of known ones, which are 404 in the field too."""
+    """Answers what Falcon itself refuses. An unknown method of a known path is 404, as in the field."""
     status = error.status_code
     if status in (404, 405):
         send(resp, faults.answer(404, faults.NOT_FOUND))
@@ -61,7 +61,7 @@ def _http_error(_req: falcon.Request, resp: falcon.Response, error: Any, _params
 
 
 class _Negotiation:
-    """Falcon middleware: finds the microversion, and takes what is not of the resource out of the path."""
+    """Falcon middleware: finds the microversion, and removes prefix and project id from the path."""
 
     def __init__(self, roots: set[str]) -> None:
         self._roots = roots
@@ -78,13 +78,13 @@ class _Negotiation:
         req.path = path
         if prefix != LEGACY_PREFIX and not self._negotiate(req, resp, state):
             return
-        # A slash at the end: as in the field; the router would take it for an empty identifier.
+        # A slash at the end is 404, as in the field; the router would read an empty identifier.
         if path.endswith("/") or req.method not in METHODS:
             raise falcon.HTTPNotFound
 
     @staticmethod
     def _negotiate(req: falcon.Request, resp: falcon.Response, state: RequestState) -> bool:
-        """Whether there is such a version; answers the request if not."""
+        """Whether the version exists; if it does not, answers the request."""
         try:
             state.version = versions.asked_for(req.env)
         except versions.UnparsableVersion as error:
@@ -119,7 +119,7 @@ class Entrance:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request_id = environ[auth.ENV_REQUEST_ID] = auth.new_request_id()
         began, answered = perf_counter(), ["500"]
-        # Log lines of this thread belong to this request from here on, and no longer to the one before it.
+        # From here on, log lines of this thread belong to this request.
         RequestContext(request_id=request_id)
 
         def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
@@ -132,7 +132,7 @@ class Entrance:
         try:
             return self._protected(environ, start) if public is None else _plain(public, start)
         finally:
-            # Refused before the router, or not known to it: there is no route.
+            # A request has no route if it was refused before the router, or if the router does not know it.
             route = environ.get(auth.ENV_ROUTE) or ("none" if public is None else "public")
             method = environ["REQUEST_METHOD"] if environ["REQUEST_METHOD"] in METHODS else "other"
             seconds = perf_counter() - began

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+import msgspec
 
 from causeway import errors
 from causeway.api.answers import server_parts as answers
@@ -18,7 +19,7 @@ from causeway.model.states import TaskState
 from causeway.operations.volume_snapshots import SnapshotMemory
 
 RULE = "os_compute_api:os-assisted-volume-snapshots:"
-# Bytes of a name on any file system.
+# The length of a name, in bytes, that every file system takes.
 _LONGEST_NAME = 255
 _TEXT: JsonSchema = {"type": "string", "minLength": 1}
 _INFO = common.properties(
@@ -67,7 +68,7 @@ def delete(request: ApiRequest, snapshot_id: str) -> Response:
         if name is not None:
             _check_name(name)
     if into is not None and merged is None:
-        raise errors.BadRequest("delete_info names a merge_target_file, and no file_to_merge.")
+        raise errors.BadRequest("delete_info names a merge_target_file, but no file_to_merge.")
     home, action = _home(request, RULE + "delete", info["volume_id"])
     memory = SnapshotMemory(info["volume_id"], snapshot_id, merged=merged, into=into)
     _ask(request, home, action, operations.MERGE_VOLUME_FILES, memory)
@@ -75,13 +76,19 @@ def delete(request: ApiRequest, snapshot_id: str) -> Response:
 
 
 def _check_name(name: Any) -> None:
-    """Files are named beside the volume's own; a path could lead anywhere on the host."""
-    if not isinstance(name, str) or "/" in name or "\0" in name or name in ("", ".", "..") or len(name) > _LONGEST_NAME:
+    """Raises BadRequest if a name is not that of a file beside the volume's own: a path could lead anywhere on the host."""
+    if (
+        not isinstance(name, str)
+        or "/" in name
+        or "\0" in name
+        or name in ("", ".", "..")
+        or len(name.encode()) > _LONGEST_NAME
+    ):
         raise errors.BadRequest("The files of a volume are given by their names, without a folder.")
 
 
 def _home(request: ApiRequest, rule: str, volume_id: str) -> tuple[Home, ServerAction]:
-    """The server that has the volume, and what is done to it. Whatever forbids that is 400, as in the field, also a conflict."""
+    """The server that has the volume, and the action on it. Raises BadRequest if it isn't allowed, even for a conflict."""
     try:
         volume = request.services.volumes.show(request.context, volume_id)
     except errors.VolumeNotFound as missing:
@@ -111,6 +118,6 @@ def _ask(request: ApiRequest, home: Home, action: ServerAction, recipe: str, mem
 
 def _decoded(text: str | None) -> Any:
     try:
-        return json.loads(text) if text else None
-    except (ValueError, RecursionError):
+        return msgspec.json.decode(text) if text else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None

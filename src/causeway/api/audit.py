@@ -21,19 +21,19 @@ def _audit(request: ApiRequest, *, fix: bool) -> Response:
 
 @handler(answer=ours.AUDIT)
 def show(request: ApiRequest) -> Response:
-    """Holds all records and services against each other: every disagreement (`causeway.model.audit.Report`)."""
+    """Compares all records and services, and shows where they disagree (`causeway.model.audit.Report`)."""
     return _audit(request, fix=False)
 
 
 @handler(answer=ours.AUDIT)
 def fix(request: ApiRequest) -> Response:
-    """The same, and fixes what is safe first."""
+    """Fixes what can be fixed safely, and shows what it fixed and where records and services still disagree."""
     return _audit(request, fix=True)
 
 
 @handler(query=PLACE, answer=ours.AUDIT)
 def map_server(request: ApiRequest, server_id: str) -> Response:
-    """Maps a server that can't be reached to where its only guest and disks are; what was fixed and what is left."""
+    """Maps a server that can't be reached to where its only guest and disks are. Shows what was fixed and what is left."""
     request.authorize(RULE)
     cell, host = request.param("cell"), request.param("host")
     if not cell or not host:

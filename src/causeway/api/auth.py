@@ -1,8 +1,8 @@
 """Who calls: from the headers to the request context.
 
-With ``[api] auth_strategy = keystone`` keystonemiddleware stands in front and has checked the token; its headers are
-believed. With ``noauth2`` the caller says who they are: ``X-Auth-Token: user:project``; the user ``admin`` is an
-administrator. That is for tests, never for what others can reach.
+With ``[api] auth_strategy = keystone``, keystonemiddleware checks the token before a request comes here, and its headers are
+trusted. With ``noauth2`` callers say who they are: ``X-Auth-Token: user:project``; the user ``admin`` is an
+administrator. That is for tests, never for an API that others can reach.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Environ = dict[str, Any]
 WsgiApp = Callable[[Environ, Any], Iterable[bytes]]
 
 REQUEST_ID = re.compile(r"^[a-zA-Z0-9-]{1,128}$")
-# Where the pieces of the API leave things for one another.
+# Keys of a request's environment, for what parts of the API pass to each other.
 ENV_REQUEST_ID = "causeway.request_id"
 ENV_ROUTE = "causeway.route"
 
@@ -32,7 +32,7 @@ def new_request_id() -> str:
     return f"req-{uuid.uuid4()}"
 
 
-# What a context has of a caller: only the middleware in front may say it.
+# What a context knows of its caller, and the header it is in. Only the middleware in front may set these headers.
 _IDENTITY = {
     "user_id": "HTTP_X_USER_ID",
     "user_name": "HTTP_X_USER_NAME",
@@ -51,7 +51,7 @@ _ROLES, _SERVICE_ROLES, _STATUS = "HTTP_X_ROLES", "HTTP_X_SERVICE_ROLES", "HTTP_
 
 
 def context_of(environ: Environ, enforcer: Enforcer) -> RequestContext:
-    """The context of a request that was let through; raises Unauthorized if it names nobody."""
+    """The context of a request that the middleware accepted. Raises Unauthorized if it names no user."""
     who = {name: environ.get(header) or None for name, header in _IDENTITY.items()}
     if not who["user_id"] or environ.get(_STATUS, "Confirmed") != "Confirmed":
         raise errors.Unauthorized("The request you have made requires authentication.")
@@ -75,7 +75,7 @@ def _roles(header: str | None) -> list[str]:
 
 
 def noauth2(app: WsgiApp) -> WsgiApp:
-    """Believes ``X-Auth-Token: user:project`` (project left out: named like the user)."""
+    """Trusts ``X-Auth-Token: user:project``. If there is no project, it has the user's name."""
 
     def authenticate(environ: Environ, start_response: Any) -> Iterable[bytes]:
         for name in [
@@ -99,7 +99,7 @@ def noauth2(app: WsgiApp) -> WsgiApp:
 
 
 def keystone(app: WsgiApp, conf: cfg.ConfigOpts) -> WsgiApp:
-    """keystonemiddleware, with the options of ``[keystone_authtoken]``; whom it has just let through passes it by."""
+    """``app`` behind keystonemiddleware (``[keystone_authtoken]``), which does not see tokens that it accepted recently."""
     from keystonemiddleware import auth_token, opts
 
     for group, options in opts.list_auth_token_opts():
@@ -122,7 +122,7 @@ def keystone(app: WsgiApp, conf: cfg.ConfigOpts) -> WsgiApp:
 
         def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
             if status.startswith("401"):
-                # A service that this one calls for the user did not take the token.
+                # A service that this one calls for the user did not accept the token.
                 remembered.discard(environ)
                 headers = [*headers, ("WWW-Authenticate", f'Keystone uri="{protected.www_authenticate_uri}"')]
             return start_response(status, headers, *more)

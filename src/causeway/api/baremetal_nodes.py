@@ -1,4 +1,4 @@
-"""``/os-baremetal-nodes`` (until 2.35): once a proxy of the bare metal service, with which this cloud has nothing to do."""
+"""``/os-baremetal-nodes`` (until 2.35): once a proxy of the bare metal service, which this cloud does not use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def show(request: ApiRequest, node_id: str) -> Response:
 
 
 def changed_elsewhere(command: str) -> Handler:
-    """What the Compute API refuses in every cloud, because the bare metal service itself has to be asked."""
+    """A handler of a change that the Compute API refuses in every cloud: the bare metal service itself makes it."""
 
     def run(_request: ApiRequest, **_parameters: str) -> Response:
         raise errors.BadRequest(f"Nodes are not changed through this API: use {command} of the bare metal service.")

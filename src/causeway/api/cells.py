@@ -19,10 +19,10 @@ RULE = "causeway:cells:"
 
 @handler(answer=ours.CELLS)
 def index(request: ApiRequest) -> Response:
-    """All cells in the order in which they were made, those that do not answer among them."""
+    """All cells in the order in which they were made, including those that do not answer."""
     request.authorize(RULE + "index")
     cells = request.services.cells
-    # One that was made or deleted just now is known to the database only.
+    # Only the database knows a cell that was made or deleted just now.
     cells.refresh()
     return Response(200, {"cells": _views(request, cells.mappings(), cells.ask_all(_computes))})
 
@@ -39,7 +39,7 @@ def show(request: ApiRequest, cell: str) -> Response:
 
 @handler(answer=ours.HOSTS_OF_CELL)
 def index_of_hosts(request: ApiRequest, cell: str) -> Response:
-    """The hosts of a cell that answers, with what their hypervisors have and what of it is used."""
+    """The hosts of a cell, with what their hypervisors have and how much of it is used."""
     request.authorize(RULE + "show")
     found = _find(request, cell)
     answers = request.services.cells.ask([found.uuid], _hosts)
@@ -88,7 +88,7 @@ def _computes(_cell: CellMapping, database: Database) -> list[Service]:
 
 
 def _views(request: ApiRequest, cells: list[CellMapping], answers: Answers[list[Service]]) -> list[dict[str, Any]]:
-    """``hosts``: how many are mapped to the cell; up, down and disabled ones only the cell itself knows."""
+    """``hosts`` counts those mapped to the cell. Only the cell itself knows how many are up, down and disabled."""
     contents = records.contents(request.services.api)
     views = []
     for cell in cells:

@@ -1,7 +1,7 @@
 """``changes-since`` and ``changes-before``: times of users, and what the databases keep.
 
-Users see seconds (or give them, because the field keeps no more); the databases keep microseconds. So a second that is given is
-meant whole: what changed in it is neither too early for ``changes-since`` nor too late for ``changes-before``.
+Users see and give whole seconds, since the field keeps no more; the databases keep microseconds. So both filters include the
+whole second that is given, with everything that changed in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Window = tuple[datetime | None, datetime | None]
 
 
 def window(since: str | None, before: str | None) -> Window:
-    """The first and the last moment, both included. Raises BadRequest for what is no time, or an end before the beginning."""
+    """The first and the last moment, both included. Raises BadRequest if one is not a time, or the last is before the first."""
     first, last = _time("changes-since", since), _time("changes-before", before)
     if first is not None and last is not None and last < first:
         raise errors.BadRequest("The value of changes-since must be less than or equal to changes-before.")
@@ -36,5 +36,5 @@ def _time(name: str, text: str | None) -> datetime | None:
         return None
     moment = parse_time(text)
     if moment is None:
-        raise errors.BadRequest(f"Invalid value for {name}: {text} is no time.")
+        raise errors.BadRequest(f"Invalid value for {name}: {text} is not a time.")
     return moment

@@ -1,4 +1,4 @@
-"""``/os-causeway/leftovers``: what hosts are to clean when they come back. Ours; the Compute API has no such resource."""
+"""``/os-causeway/leftovers``: what hosts are to clean up when they return. Ours; the Compute API has no such resource."""
 
 from __future__ import annotations
 

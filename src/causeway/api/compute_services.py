@@ -61,7 +61,7 @@ def index(request: ApiRequest) -> Response:
 
 
 def _by_id(request: ApiRequest, service_id: str) -> zones.ServiceInCell:
-    """A service by its uuid (from 2.53) or its number; numbers may be ambiguous, each cell counts on its own."""
+    """A service by its uuid (from 2.53) or its number. Raises BadRequest if several cells have one with that number."""
     by_uuid = request.version >= (2, 53)
     if by_uuid and not is_uuid(service_id):
         raise errors.BadRequest(f"Invalid uuid {service_id}")
@@ -90,7 +90,7 @@ def _by_host(request: ApiRequest) -> zones.ServiceInCell:
 
 
 def change(request: ApiRequest, found: zones.ServiceInCell, **changes: Any) -> None:
-    """Changes a service's record, and before it what Placement knows of it."""
+    """Changes a service's record. What Placement knows of it is changed first."""
     database = request.services.cells.database(found.cell.uuid)
     if "disabled" in changes and zones.is_compute(found.service):
         set_disabled(request.services.placement, database, found.service, **changes)
@@ -140,7 +140,7 @@ def enable(request: ApiRequest) -> Response:
 def disable(request: ApiRequest) -> Response:
     request.authorize(RULE + "update")
     found = _by_host(request)
-    # Whoever had closed it before, for a reason of theirs: from now on it is closed because of this request.
+    # The reason of an earlier request no longer holds: now the service is disabled because of this one.
     change(request, found, disabled=True, disabled_reason=None)
     return _named(found, status="disabled")
 
@@ -181,7 +181,7 @@ def _delete_host(request: ApiRequest, found: zones.ServiceInCell) -> None:
         raise errors.Conflict(
             "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
         )
-    # Bugs 1829479, 1817833: what was evacuated (done) waits only for this host to come back, and it never will.
+    # Bugs 1829479, 1817833. An evacuation that is done waits only for this host to return, which it never will.
     ended = MIGRATION_ENDED | {MigrationStatus.DONE}
     if any(migration.status not in ended for migration in migration_records.search(services.api, host=host)):
         raise errors.Conflict(

@@ -1,4 +1,4 @@
-"""``/os-console-auth-tokens``: where the console is that a token opens. For proxies of consoles that are not ours."""
+"""``/os-console-auth-tokens``: where the console is that a token opens, for console proxies other than ours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUERY: VersionedSchemas = [(1, 98, common.query({})), (99, None, common.query({
 @handler(query=_QUERY, answer=server_parts.CONSOLE_OF_TOKEN)
 def show(request: ApiRequest, console_token: str) -> Response:
     if request.version < (2, 31):
-        # Until then it was for RDP consoles only, which the field has no more either.
+        # Earlier versions have RDP consoles only, which the field no longer has either.
         raise errors.BadRequest("Tokens of consoles can be shown from microversion 2.31 on.")
     request.authorize("os_compute_api:os-console-auth-tokens", {})
     found = console_tokens.find(request.services.api, console_token)
@@ -27,7 +27,7 @@ def show(request: ApiRequest, console_token: str) -> Response:
     standing = standings(request.services.cells, [token]).get(token.token_hash)
     if standing is None:
         raise errors.CellDown(
-            f"Where the console of instance {token.instance_uuid} is is unknown: its cell does not answer now."
+            f"The console of instance {token.instance_uuid} can't be found: its cell does not answer now. Try again later."
         )
     if standing.ending is not None:
         raise errors.NotFound(f"Token not found: {standing.ending.sentence(token.instance_uuid)}")
@@ -39,6 +39,6 @@ def show(request: ApiRequest, console_token: str) -> Response:
         "internal_access_path": None,
     }
     if request.version >= (2, 99):
-        # Of SPICE servers with TLS: there are none here.
+        # Only SPICE servers with TLS have one; there are none here.
         console["tls_port"] = None
     return Response(200, {"console": console})

@@ -40,7 +40,7 @@ class Route:
 
     @property
     def label(self) -> str:
-        """What metrics call it."""
+        """The route's name in metrics."""
         return self.path if self.action is None else f"{self.path}:{self.action}"
 
     def serves(self, minor: int) -> bool:
@@ -59,7 +59,7 @@ class Endpoint:
             setattr(self, f"on_{method.lower()}", self._responder(method))
 
     def on_options(self, _req: falcon.Request, _resp: falcon.Response, **_parameters: str) -> None:
-        """Falcon would list the methods; the field has no such method."""
+        """Refuses OPTIONS, as the field does; Falcon would list the methods."""
         raise falcon.HTTPNotFound
 
     def _responder(self, method: str) -> Any:
@@ -110,7 +110,7 @@ class Endpoint:
         return answer
 
     def _check_answer(self, answer: Response, route: Route, minor: int) -> None:
-        """Raises AnswerDiffers if the answer is not what its schema says, or logs it: as ``response_validation`` has it."""
+        """Compares an answer with its schema. A difference raises AnswerDiffers or is logged, as ``response_validation`` says."""
         wanted = self._services.conf.api.response_validation
         if wanted == "ignore":
             return
@@ -125,7 +125,7 @@ class Endpoint:
 
 
 def query_schema(route: Route, minor: int) -> JsonSchema | None:
-    """What the query parameters must be, if that matters: who only reads takes no unknown ones from 2.102 on."""
+    """The schema of the query parameters; None if any are fine. From 2.102 on, a GET takes no unknown ones."""
     schemas = route.handler.query
     if schemas is None and route.method == "GET":
         schemas = NO_QUERY
@@ -133,7 +133,7 @@ def query_schema(route: Route, minor: int) -> JsonSchema | None:
 
 
 def _check(request: ApiRequest, route: Route, *, legacy: bool) -> None:
-    """Raises ValidationFailed, or BadRequest if there is no body at all."""
+    """Validates query and body. Raises ValidationFailed, or BadRequest if a body is needed and there is none."""
     minor = request.version.minor
     schema = query_schema(route, minor)
     if schema is not None:
@@ -148,7 +148,7 @@ def _check(request: ApiRequest, route: Route, *, legacy: bool) -> None:
 
 
 class AnswerDiffers(errors.CausewayError):
-    """An answer is not what its schema says. What was asked for is done."""
+    """An answer differs from its schema. The request itself was carried out."""
 
     status, code = 500, "answer_differs"
 

@@ -1,4 +1,4 @@
-"""``/os-causeway/drains``: many servers are moved away from somewhere. Ours; the Compute API has no such resource.
+"""``/os-causeway/drains``: moves many servers out of a scope. Ours; the Compute API has no such resource.
 
 A drain is a `causeway.model.drains.Drain`; it is planned when it is made, and begins when it is started. What conductors do then
 is in `causeway.drains`.
@@ -38,7 +38,7 @@ RULE = "causeway:drains:"
 
 @handler(query=schemas.LIST, answer=ours.DRAINS)
 def index(request: ApiRequest) -> Response:
-    """All drains, newest first, a page of them."""
+    """A page of the drains, newest first."""
     request.authorize(RULE + "index")
     states = [DrainState(state) for state in request.query.get("state", [])]
     try:
@@ -59,7 +59,7 @@ def index(request: ApiRequest) -> Response:
 
 @handler(body=schemas.CREATE, statuses=(201,), answer=ours.NEW_DRAIN)
 def create(request: ApiRequest) -> Response:
-    """Plans a drain and keeps it with its plan. Nothing moves before it is started."""
+    """Plans a drain and stores it with its plan. Nothing moves before it is started."""
     request.authorize(RULE + "create")
     wanted = _wanted(request)
     plan = request.services.conductor.plan_drain(request.context, request=wanted)
@@ -79,7 +79,7 @@ def create(request: ApiRequest) -> Response:
 
 @handler(body=schemas.CREATE, answer=ours.PLAN)
 def plan(request: ApiRequest) -> Response:
-    """What a drain would do, with each of its servers: a dry run."""
+    """A dry run: what a drain would do with each of its servers."""
     request.authorize(RULE + "create")
     found = request.services.conductor.plan_drain(request.context, request=_wanted(request))
     return Response(200, {"plan": _plan(found, with_servers=True)})
@@ -92,7 +92,7 @@ def show(request: ApiRequest, drain_id: str) -> Response:
 
 @handler(query=schemas.LIST_SERVERS, answer=ours.SERVERS_OF_DRAIN)
 def index_of_servers(request: ApiRequest, drain_id: str) -> Response:
-    """Its servers by their ids, a page of them."""
+    """A page of a drain's servers, sorted by their ids."""
     _find(request, drain_id, "show")
     states = [DrainServerState(state) for state in request.query.get("state", [])]
     marker = request.param("marker")
@@ -115,7 +115,7 @@ def index_of_servers(request: ApiRequest, drain_id: str) -> Response:
 
 @handler(body=schemas.UPDATE, answer=ours.DRAIN)
 def update(request: ApiRequest, drain_id: str) -> Response:
-    """Other limits, also while it runs; those that are not named stay as they are."""
+    """Changes limits of a drain, also while it runs. Limits that are not named stay as they are."""
     _find(request, drain_id, "update")
     changed = store.revise_limits(request.services.api, drain_id, request.body["drain"]["limits"])
     _notify(request, changed, "update")
@@ -124,7 +124,7 @@ def update(request: ApiRequest, drain_id: str) -> Response:
 
 @handler(statuses=(204,), answer=EMPTY)
 def delete(request: ApiRequest, drain_id: str) -> Response:
-    """The record of one that nobody works on. What it moved stays where it is."""
+    """Deletes the record of a drain that has ended, or never began. What it moved stays where it is."""
     drain = _find(request, drain_id, "delete")
     if drain.state not in AT_REST or not store.delete(request.services.api, drain_id):
         raise errors.Conflict(f"Drain {drain_id} is {drain.state}: cancel it first.")
@@ -142,7 +142,7 @@ def start(request: ApiRequest, drain_id: str) -> Response:
 
 @handler(body=schemas.bare("pause"), statuses=(202,), answer=ours.DRAIN)
 def pause(request: ApiRequest, drain_id: str) -> Response:
-    """Nothing new begins; what is under way comes to its end."""
+    """Pauses a drain: no move begins any more, and those under way are completed."""
     _find(request, drain_id, "action")
     return _transit(request, drain_id, DrainState.PAUSED, "pause", note="It was paused on request.")
 
@@ -157,7 +157,7 @@ def resume(request: ApiRequest, drain_id: str) -> Response:
 
 @handler(body=schemas.CANCEL, statuses=(202,), answer=ours.DRAIN)
 def cancel(request: ApiRequest, drain_id: str) -> Response:
-    """It ends, and opens the hosts again that it closed. What is under way comes to its end, or is undone (``undo``)."""
+    """Ends a drain, and opens the hosts that it had closed. Moves under way are completed, or undone (``undo``)."""
     drain = _find(request, drain_id, "action")
     undo = bool((request.body["cancel"] or {}).get("undo", False))
     if drain.state is DrainState.PLANNED:
@@ -167,7 +167,7 @@ def cancel(request: ApiRequest, drain_id: str) -> Response:
 
 @handler(body=schemas.bare("rollback"), statuses=(202,), answer=ours.DRAIN)
 def roll_back(request: ApiRequest, drain_id: str) -> Response:
-    """As `cancel` with ``undo``; and what waits for its confirm is reverted."""
+    """As `cancel` with ``undo``; moves that wait to be confirmed are reverted, too."""
     _find(request, drain_id, "action")
     return _transit(request, drain_id, DrainState.ROLLING_BACK, "rollback", undo=True, ended_at=None)
 
@@ -191,13 +191,13 @@ def _notify(request: ApiRequest, drain: Drain, action: str) -> None:
 
 
 def _wanted(request: ApiRequest) -> DrainRequest:
-    """Raises BadRequest for what no schema can check."""
-    # With the defaults of today, whatever they are in the release that carries it out.
+    """The request for a drain. Raises BadRequest for what no schema can check."""
+    # Today's defaults are written out: the release that carries the drain out may have others.
     wanted = msgspec.convert(all_fields(msgspec.convert(request.body["drain"], DrainRequest)), DrainRequest)
     for window in wanted.windows:
         try:
             ZoneInfo(window.zone)
-        except (ZoneInfoNotFoundError, ValueError):
+        except (ZoneInfoNotFoundError, ValueError, OSError):
             raise errors.BadRequest(f"windows: There is no time zone {window.zone}.") from None
     if not any(msgspec.to_builtins(wanted.scope).values()):
         raise errors.BadRequest("scope: It is empty. Name cells, hosts, aggregates, zones, projects or servers.")
@@ -211,11 +211,11 @@ def _wanted(request: ApiRequest) -> DrainRequest:
 
 
 def _view(request: ApiRequest, drain: Drain) -> dict[str, Any]:
-    """As it stands, with the numbers of its servers by state, and bytes of those that are through."""
+    """The drain, with the numbers of its servers by state, and the bytes of those that were moved."""
     progress = store.progress(request.services.api, drain.id)
     shown = all_fields(drain) | {"name": drain.name, "progress": all_fields(progress)}
     if drain.pacing is not None:
-        # For whoever looks at the drain next.
+        # Only conductors need it.
         del shown["pacing"]["sent"]
     return shown
 

@@ -1,4 +1,4 @@
-"""``/extensions``: what old clients ask to find out what is there. Source: Compute API reference, "Extensions"."""
+"""``/extensions``: what old clients ask for to find out what an API has. Source: Compute API reference, "Extensions"."""
 
 from __future__ import annotations
 

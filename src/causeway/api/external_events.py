@@ -25,7 +25,7 @@ Hosts = dict[str, set[tuple[str, str]]]
 
 @handler(body=schemas.CREATE, statuses=(200, 207), answer=server_parts.EXTERNAL_EVENTS)
 def create(request: ApiRequest) -> Response:
-    """Every event is answered for on its own; 207 if not all could be handed on, 404 if no server was there at all."""
+    """Passes events on to hosts. Each event has its own code; 207 if not all are passed on, 404 if no server exists."""
     request.authorize("os_compute_api:os-server-external-events:create")
     events = [
         ExternalEvent(
@@ -68,7 +68,7 @@ def _hosts_in(database: Database, cell_uuid: str, uuids: list[str]) -> Hosts:
 
 
 def _ends(cell_uuid: str, host: str | None, moving: dict[str, Any] | None) -> set[tuple[str, str]]:
-    """Every host that works for a server: both ends, while it is being moved."""
+    """The hosts that work for a server: source and target while it is moved."""
     found = {(cell_uuid, host)} if host else set()
     for end in ("source", "dest") if moving else ():
         cell, name = (moving or {}).get(f"{end}_cell"), (moving or {}).get(f"{end}_host")

@@ -1,4 +1,4 @@
-"""Which extra specs of known namespaces there are, and what their values may be (checked from 2.86).
+"""The extra specs of known namespaces, and what their values may be (checked from 2.86 on).
 
 Source: Compute admin guide, "Extra specs". Names outside of the known namespaces are free.
 """
@@ -107,7 +107,7 @@ _NAMESPACES = re.compile(
 
 
 def check(name: str, value: str) -> None:
-    """Raises ValidationFailed if the spec is of a known namespace and not in it, or its value is none it may have."""
+    """Raises ValidationFailed for an unknown spec of a known namespace, or a value that the spec can't have."""
     for pattern, allowed in _RULES:
         if pattern.fullmatch(name):
             if not allowed(value):

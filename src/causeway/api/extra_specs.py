@@ -14,7 +14,7 @@ RULE = "os_compute_api:os-flavor-extra-specs:"
 
 
 def _check(request: ApiRequest, specs: dict[str, object]) -> dict[str, str]:
-    """The specs as strings; from 2.86 those of known namespaces must make sense."""
+    """The specs as strings; from 2.86 on those of known namespaces are checked."""
     checked = {name: str(value) for name, value in specs.items()}
     if request.version >= (2, 86):
         for name, value in checked.items():

@@ -38,7 +38,7 @@ def answer(status: int, message: str) -> Response:
 def of_error(error: Exception, what: str) -> Response:
     """The answer to a request that failed. ``what``: the request, for the log; an unexpected error is logged in full."""
     if isinstance(error, errors.CausewayError):
-        # A 501 is nobody's failure: it was asked for what is not there.
+        # A 501 is no failure: the caller asked for what this cloud does not have.
         if error.status >= 500 and error.status != 501:
             LOG.error("%s failed: %s %s", what, error.message, error.details, exc_info=error.status == 500)
         return answer(error.status, error.message)

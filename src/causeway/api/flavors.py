@@ -16,6 +16,8 @@ from causeway.api.views import flavors as views
 from causeway.model.flavor import Flavor
 from causeway.store.api import flavors as store
 
+# Python refuses to read numbers of some thousand digits.
+_MOST_DIGITS = 18
 SEE_EXTRA_SPECS = "os_compute_api:os-flavor-extra-specs:index"
 _SORT_FIELDS = {"flavorid": "flavorid", "id": "id", "name": "name", "vcpus": "vcpus", "memory_mb": "memory_mb"} | {
     name: name for name in ("root_gb", "ephemeral_gb", "swap", "rxtx_factor", "is_public", "disabled", "description")
@@ -33,7 +35,7 @@ def _page(request: ApiRequest) -> list[Flavor]:
     for name, field in (("minRam", "memory_mb"), ("minDisk", "root_gb")):
         text = request.param(name)
         if text is not None:
-            if not (text.isascii() and text.isdigit()):
+            if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
                 raise errors.BadRequest(f"Invalid {name} filter [{text}]")
             flavors = [flavor for flavor in flavors if getattr(flavor, field) >= int(text)]
     if request.version >= (2, 102) and (wanted := request.param("name")) is not None:

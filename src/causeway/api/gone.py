@@ -1,4 +1,4 @@
-"""What the Compute API once had and has no more: 410, in every version, as in the field."""
+"""What was removed from the Compute API: 410, in every version, as in the field."""
 
 from __future__ import annotations
 

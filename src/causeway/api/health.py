@@ -1,11 +1,11 @@
-"""``/healthcheck``: does this API work, and what can't it reach.
+"""``/healthcheck``: whether this API works, and what it can't reach.
 
-Plain, it is cheap and always 200: the process answers. With ``?detailed=true`` the API database and the cells' databases are
-asked, at once and for `PATIENCE` seconds: 503 if the API database does not answer, 200 with the names of cells that don't
-(the API serves without them). Callers on this machine only get this, and not to those who come through a proxy.
+The plain check is cheap and always 200: the process answers. With ``?detailed=true`` the API database and the cells' databases
+are asked at the same time, for at most `PATIENCE` seconds: 503 if the API database does not answer, 200 with the names of
+cells that don't (the API serves without them). Only callers on this machine get it, and only without a proxy.
 
-Whatever hangs is not asked again while it does, and answers are remembered for `MAX_AGE` seconds: nobody can tie up threads
-with this.
+A database that hangs is not asked again while it does, and answers are remembered for `MAX_AGE` seconds, so that nobody can
+tie up threads with this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOCAL = ("127.", "::1", "::ffff:127.")
 
 
 class Health:
-    """What is known of what the API needs."""
+    """Checks the databases that the API needs, and remembers their answers."""
 
     def __init__(self, services: ApiServices) -> None:
         self._services = services

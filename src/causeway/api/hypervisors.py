@@ -33,7 +33,7 @@ class _Hypervisor:
 
 
 def _all(request: ApiRequest) -> list[_Hypervisor]:
-    """The hypervisors of all cells that answer, cell by cell; one without a compute service is not shown."""
+    """The hypervisors of all cells that answer, cell by cell, without those that have no compute service."""
 
     def ask(cell: CellMapping, database: Database) -> list[_Hypervisor]:
         services = {service.host: service for service in hosts.list_services(database, binary=zones.COMPUTE)}
@@ -63,7 +63,7 @@ def _wants_servers(request: ApiRequest) -> bool:
 
 
 def _matching(hypervisors: list[_Hypervisor], pattern: str) -> list[_Hypervisor]:
-    """Those whose hostname has the text in it; raises NotFound if there is none."""
+    """Those whose hostname contains the text. Raises NotFound if there is none."""
     found = [one for one in hypervisors if pattern.lower() in one.node.hypervisor_hostname.lower()]
     if not found:
         raise errors.NotFound(f"No hypervisor matching '{pattern}' could be found.")

@@ -17,7 +17,7 @@ RULE = "os_compute_api:os-keypairs:"
 
 
 def _owner(request: ApiRequest, operation: str, user_id: str | None = None) -> str:
-    """Whose key pairs are meant (from 2.10 an administrator may say so); authorized."""
+    """The user whose key pairs are meant: the caller, or from 2.10 on whom an administrator names. Raises Forbidden."""
     if user_id is None and request.version >= (2, 10):
         user_id = request.param("user_id")
     user_id = user_id or request.user_id
@@ -62,7 +62,7 @@ def show(request: ApiRequest, keypair_name: str) -> Response:
 
 @handler(body=schemas.CREATE, statuses=[(1, 1, (200,)), (2, None, (201,))], answer=answers.NEW_KEY)
 def create(request: ApiRequest) -> Response:
-    """Imports a public key; before 2.92 a pair is made if none is given, and its private key is shown this once."""
+    """Imports a public key. Before 2.92 a pair is made if there is none, and its private key is shown this once."""
     wanted = request.body["keypair"]
     user_id = _owner(request, "create", wanted.get("user_id"))
     kind = wanted.get("type", "ssh")

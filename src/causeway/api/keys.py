@@ -23,7 +23,7 @@ def _colons(digest: bytes) -> str:
 
 
 def fingerprint(public_key: str, kind: str) -> str:
-    """MD5 of an SSH key, SHA-1 of a certificate: what the field shows. Raises BadRequest if it is none."""
+    """MD5 of an SSH key, SHA-1 of a certificate, as in the field. Raises BadRequest if the key is invalid."""
     if kind == "x509":
         try:
             certificate = x509.load_pem_x509_certificate(public_key.encode())
@@ -46,7 +46,7 @@ def fingerprint(public_key: str, kind: str) -> str:
             raise invalid
         serialization.load_ssh_public_key(" ".join(parts[:2]).encode())
     except UnsupportedAlgorithm:
-        # Kinds that the library does not know (hardware keys) are good if they are what they say.
+        # Of kinds that the library does not know (hardware keys) only the beginning is checked.
         pass
     except ValueError as failure:
         raise invalid from failure

@@ -1,7 +1,7 @@
 """Requests that wait for something to change before they are answered.
 
-Each of them has a thread of the server, so only a few may wait at a time. Between two looks they hold nothing: no connection of
-a database, no lock.
+Each of them holds a thread of the server, so only a few may wait at a time. Between two checks they hold neither a connection
+of a database nor a lock.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import threading
 import time
 from collections.abc import Callable
 
-# Of a server's threads, those that may wait.
+# The share of a server's threads that may wait.
 LONG_POLLS = 0.25
 # Seconds that a request may wait.
 LONGEST = 60
-# Seconds between two looks: the first pause, how much longer each one is than the one before, and the longest.
+# Seconds between two checks: the first pause, the factor by which pauses grow, and the longest pause.
 FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.2, 1.3, 1.0
 
 
 class LongPolls:
-    """``most``: how many requests wait at a time; beyond that they are answered at once."""
+    """Lets up to ``most`` requests wait at a time; others are answered at once."""
 
     def __init__(self, most: int = 4) -> None:
         self._room = threading.BoundedSemaphore(most)
@@ -28,11 +28,11 @@ class LongPolls:
         self.is_over: Callable[[], bool] = lambda: False
 
     def stop(self) -> None:
-        """Nobody waits from here on, and who does is answered."""
+        """Ends all waits. From here on, requests are answered at once."""
         self._stopping.set()
 
     def wait(self, is_new: Callable[[], bool], seconds: float) -> None:
-        """Returns when ``is_new`` says so, ``seconds`` are over, the process ends, or too many wait already."""
+        """Returns when ``is_new`` is true, ``seconds`` are over, or the process ends; at once if too many wait already."""
         if not self._room.acquire(blocking=False):
             return
         try:

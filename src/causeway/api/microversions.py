@@ -1,6 +1,6 @@
 """What each microversion of the Compute API changed, in a line. Source: the Compute API's "REST API Version History".
 
-Whoever adds one: a line here, `causeway.api.versions.MAX`, and rows or schemas from it on (`causeway.api` is the manual).
+To add one: a line here, `causeway.api.versions.MAX`, and rows or schemas from it on (`causeway.api` is the manual).
 """
 
 from __future__ import annotations

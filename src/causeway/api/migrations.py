@@ -27,7 +27,7 @@ SERVER_RULE = "os_compute_api:servers:migrations:"
 
 
 def _project(request: ApiRequest) -> str | None:
-    """Whose migrations are meant; None: everybody's. Others than one's own are for administrators."""
+    """The project whose migrations are meant; None for all. Raises Forbidden if another one needs an administrator."""
     wanted = request.param("project_id") if request.version >= (2, 80) else None
     if request.allows(RULE + "index:all_projects"):
         return wanted
@@ -140,7 +140,7 @@ def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Re
 
 @handler(statuses=(202,), answer=EMPTY)
 def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
-    """Stops what has not passed its pivot; the server is restored. In the field: live migrations only."""
+    """Cancels a move that has not passed its pivot, and restores the server. In the field: live migrations only."""
     _authorize_server(request, server_id, "delete")
     found = live_migration.of_server(request, server_id, migration_id)
     if found is None:

@@ -19,14 +19,14 @@ _REFUSALS = {
     404: "There is no such thing, or not in this microversion.",
     409: "The state of things does not allow it now.",
     413: "The body is too large.",
-    415: "The body is no JSON.",
+    415: "The body is not JSON.",
     501: "This is not implemented here.",
     503: "A service behind the API did not do its part; try again later.",
 }
 
 
 def description(table: list[Route], version: versions.Version = versions.MAX, *, server: str = "") -> dict[str, Any]:
-    """The OpenAPI document of the routes that a microversion has. ``server``: the URL that paths are below."""
+    """The OpenAPI document of the routes that a microversion has. ``server``: the URL in front of the paths."""
     paths: dict[str, dict[str, Any]] = {}
     for route in table:
         if route.serves(version.minor):
@@ -129,7 +129,7 @@ def _body(route: Route, version: versions.Version) -> JsonSchema | None:
 
 
 def _add_action(operation: dict[str, Any], route: Route, version: versions.Version) -> None:
-    """Actions of one path are one operation whose body is one of theirs."""
+    """Adds an action to the operation of its path. Its body is then that of one of the actions."""
     content = operation["requestBody"]["content"][_JSON]
     before = content["schema"]
     content["schema"] = {"oneOf": [*before.get("oneOf", [before]), _body(route, version)]}
@@ -139,7 +139,7 @@ def _add_action(operation: dict[str, Any], route: Route, version: versions.Versi
 
 
 def _one_of(before: dict[str, Any] | None, answer: dict[str, Any]) -> dict[str, Any]:
-    """Answers of several actions with the same status: there is no body, or one of theirs."""
+    """The answer of several actions with the same status: one of their bodies, or none."""
     if before is None or before == answer:
         return answer
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""``/operations`` and ``/servers/{server_id}/operations``: how far everything has come that takes long.
+"""``/operations`` and ``/servers/{server_id}/operations``: the progress of everything that takes long.
 
 Ours; the Compute API has no such resource. An operation is shown as a `causeway.model.progress.OperationProgress`.
 """
@@ -29,7 +29,7 @@ SERVER_RULE = "causeway:servers:operations:"
 
 @handler(query=schemas.LIST, answer=ours.OPERATIONS)
 def index(request: ApiRequest) -> Response:
-    """Operations of all servers that have not ended, newest first, a page of them; ``all=1``: ended ones too."""
+    """A page of the operations of all servers, newest first. Ended ones are included with ``all=1``."""
     request.authorize(RULE + "index")
     state = request.param("state")
     return _page(
@@ -45,7 +45,7 @@ def index(request: ApiRequest) -> Response:
 
 @handler(query=schemas.OF_SERVER, answer=ours.OPERATIONS)
 def index_of_server(request: ApiRequest, server_id: str) -> Response:
-    """Operations of a server that have not ended, newest first; ``all=1``: ended ones too."""
+    """A page of the operations of a server, newest first. Ended ones are included with ``all=1``."""
     if not is_uuid(server_id):
         raise errors.ServerNotFound(server_id)
     _authorize(request, server_id, SERVER_RULE + "index", errors.ServerNotFound(server_id))
@@ -58,7 +58,7 @@ def index_of_server(request: ApiRequest, server_id: str) -> Response:
 
 @handler(query=schemas.SHOW, answer=ours.OPERATION)
 def show(request: ApiRequest, operation_id: str) -> Response:
-    """One operation. With ``wait`` seconds and the version ``seen`` it is answered when there is something new."""
+    """One operation. With ``wait`` (seconds) and ``seen`` (its version) the answer waits until something is new."""
     _find(request, operation_id, "show")
     seen, wait = request.param("seen"), int(request.param("wait") or 0)
 
@@ -76,7 +76,7 @@ def show(request: ApiRequest, operation_id: str) -> Response:
 
 @handler(statuses=(202,), answer=EMPTY)
 def cancel(request: ApiRequest, operation_id: str) -> Response:
-    """Cancels an operation that can still be undone, and has it undone."""
+    """Cancels an operation that can still be undone, and undoes it."""
     found = _find(request, operation_id, "cancel")
     if found.state in ENDED or not requests.cancel(request.services, found.instance_uuid, found.migration_uuid):
         refusal = why_not_cancellable(_operation(request, operation_id))

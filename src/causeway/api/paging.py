@@ -25,7 +25,7 @@ def limit_of(request: ApiRequest) -> int:
 def page(
     request: ApiRequest, entries: list[T], key: Callable[[T], Any], *, marker_missing: str = "marker [{}] not found"
 ) -> list[T]:
-    """The page of a whole list that ``limit`` and ``marker`` ask for; an unknown marker is a BadRequest."""
+    """The page of a whole list that ``limit`` and ``marker`` ask for; raises BadRequest for an unknown marker."""
     marker = request.param("marker")
     start = 0
     if marker is not None:

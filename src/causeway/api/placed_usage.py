@@ -1,8 +1,8 @@
-"""Usage as Placement and the instance mappings have it: for unified limits, and for [quota] count_usage_from_placement.
+"""Usage by Placement and the instance mappings: for unified limits, and for [quota] count_usage_from_placement.
 
-What Placement counts is what is claimed: a server that moves holds its amounts on both hosts until it is confirmed or
-reverted, and one that is shelved and offloaded holds none. A server that was just asked for has no claim yet; it is counted
-by its build request, so that a burst of requests can't pass the limit before the scheduler has seen the first one.
+Placement counts what is allocated: a server that moves has its amounts on both hosts until it is confirmed or reverted, and a
+shelved and offloaded one has none. A new server has no allocation yet; it is counted by its build request, so that a burst of
+requests can't pass the limit before the scheduler has seen the first one.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ VCPU, PCPU, MEMORY_MB = "VCPU", "PCPU", "MEMORY_MB"
 
 
 def of_flavor(flavor: Flavor, *, volume_backed: bool, image: ImageMeta | None = None) -> Resources:
-    """What one server of a flavor claims, in all groups of its request together."""
+    """What a server of a flavor takes: the sum of all groups of its request."""
     try:
         groups = flavor_groups(flavor, is_volume_backed=volume_backed, image=image)
     except errors.NoValidHost:
-        # No host will ever be found for it, and the build says why.
+        # No host will be found for it; the build reports why.
         return {}
     total: Counter[str] = Counter()
     for group in groups.values():
@@ -37,31 +37,31 @@ def of_flavor(flavor: Flavor, *, volume_backed: bool, image: ImageMeta | None = 
 
 
 def servers(services: ApiServices, project_id: str, user_id: str | None = None) -> int:
-    """Servers of a project (of a user in it) in all cells, those that have no cell yet among them."""
+    """The number of servers of a project (of a user in it) in all cells, including those that have no cell yet."""
     return mappings.count_living(services.api, project_id, user_id)
 
 
 def amounts(
     services: ApiServices, project_id: str, user_id: str | None, room: Mapping[str, int] | None = None
 ) -> Resources:
-    """Resource class -> what is claimed or about to be claimed.
+    """Resource class -> what is allocated or about to be.
 
-    ``room``: what may be in use at most, if that is asked. Only if more might be is Placement asked, server by server, which of
-    those that have no cell yet have their claim.
+    ``room``: what may be in use at most. Only if that might be exceeded (or if it is None) Placement is asked, server by
+    server, which of the servers without a cell have their allocation already, so that none is counted twice.
     """
     waiting = _waiting(services, project_id, user_id)
     claimed = services.placement.get_project_usages(project_id, user_id)
     found = _sum(claimed, waiting)
     if not waiting or (room is not None and all(found.get(name, 0) <= most for name, most in room.items())):
         return found
-    # Not the other way round: who has no claim now had none when Placement was asked what is claimed.
+    # In this order: a server that has no allocation now had none when Placement was asked for the usage.
     return _sum(
         claimed, [each for each in waiting if not services.placement.get_allocations(each.instance_uuid).allocations]
     )
 
 
 def _waiting(services: ApiServices, project_id: str, user_id: str | None) -> list[BuildRequest]:
-    """Servers that no cell was chosen for."""
+    """Build requests of servers that have no cell yet."""
     pending = [
         each for each in build_requests.list_for(services.api, project_id) if user_id in (None, each.instance.user_id)
     ]

@@ -1,8 +1,8 @@
-"""Quota: what a project may have and what it has, which is counted and never stored.
+"""Quota: what a project may have, and what it has. The latter is counted and never stored.
 
-Who says what it may have is [quota] driver: our own options, classes, projects and users (here), the identity service
-(`causeway.api.unified_limits`), or nobody. Whoever makes something calls `check_servers`, `check_resize`, `check_claim` or
-`check_count` first; all raise OverQuota.
+[quota] driver says where limits come from: options, classes, projects and users (here), the identity service
+(`causeway.api.unified_limits`), or nowhere. Code that makes something calls `check_servers`, `check_resize`, `check_unshelve`,
+`check_restore` or `check_count` first; all raise OverQuota.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ RESOURCES = {
     "server_groups": "server_groups",
     "server_group_members": "server_group_members",
 }
-# The network service enforces its own; as in the field, what is set here is kept and shown and limits nothing.
+# The network service enforces its own. As in the field, limits that are set here are stored and shown, but have no effect.
 NETWORK = ("fixed_ips", "floating_ips", "security_groups", "security_group_rules")
-# The field keeps these for projects only: what is set for a user is set for the project.
+# The field has these for projects only: setting one for a user sets it for the project.
 WHOLE_PROJECT = ("fixed_ips", "floating_ips")
 _ALL = (*RESOURCES, *NETWORK)
-# What was read of the limits of a project and of a user in it: a request that checks several things reads it once.
+# The limits of a project and of a user in it, as they were read: a request that checks several things reads them once.
 Known: TypeAlias = Effective | Limits
 
 
@@ -57,10 +57,10 @@ class Usage:
     ram: int = 0
 
 
-# --- what may be had
+# --- limits
 
 
-def is_kept_here(services: ApiServices) -> bool:
+def are_limits_stored_here(services: ApiServices) -> bool:
     """Whether limits can be set through our API."""
     return not unified_limits.in_force(services.conf) and not _is_off(services)
 
@@ -70,14 +70,14 @@ def _is_off(services: ApiServices) -> bool:
 
 
 def look_up(services: ApiServices, project_id: str, user_id: str | None = None) -> Known:
-    """To be handed on as ``known``. Raises ServiceFailed if the identity service does not say what it keeps."""
+    """The limits, to be passed on as ``known``. Raises ServiceFailed if the identity service does not answer."""
     if unified_limits.in_force(services.conf):
         return unified_limits.look_up(services, project_id)
     return quotas.effective(services.api, project_id, user_id or "")
 
 
 def defaults(services: ApiServices) -> dict[str, int]:
-    """Of projects that have no limits of their own: the options, overlaid by the quota class ``default``."""
+    """The limits of projects that have none of their own: the options, overlaid by the quota class ``default``."""
     if unified_limits.in_force(services.conf):
         found = unified_limits.shown(unified_limits.look_up(services, None))
     else:
@@ -99,7 +99,7 @@ def _all_of(services: ApiServices, found: dict[str, int]) -> dict[str, int]:
 def limits(
     services: ApiServices, project_id: str, user_id: str | None = None, known: Known | None = None
 ) -> dict[str, int]:
-    """What applies to a project, or to a user in it, for every resource; -1 is no limit. ``known``: what was read before."""
+    """Resource -> the limit of a project, or of a user in it; -1: no limit. ``known``: what `look_up` returned before."""
     known = known or look_up(services, project_id, user_id)
     if isinstance(known, Limits):
         return _all_of(services, unified_limits.shown(known))
@@ -111,7 +111,7 @@ def limits(
 
 
 def usage(services: ApiServices, project_id: str, user_id: str | None = None) -> Usage:
-    """The servers of a project, each once: by our records, or where [quota] count_usage_from_placement says, by Placement."""
+    """What a project's servers use: by our records, or with [quota] count_usage_from_placement by Placement."""
     if not services.conf.quota.count_usage_from_placement:
         return _of_records(services, project_id, user_id)
     classes = placed_usage.amounts(services, project_id, user_id)
@@ -120,13 +120,13 @@ def usage(services: ApiServices, project_id: str, user_id: str | None = None) ->
 
 
 def _of_records(services: ApiServices, project_id: str, user_id: str | None) -> Usage:
-    """Those in all cells that answer, and those that have no cell yet."""
+    """Counts the servers in all cells that answer, and those that have no cell yet."""
     answers = services.cells.ask_all(lambda _cell, database: instance_records.usage(database, project_id, user_id))
     taken = [found.settled for found in answers.by_cell.values()] + _moving(services, answers.by_cell)
     servers, cores, ram = (sum(amounts) for amounts in zip((0, 0, 0), *taken, strict=True))
     pending = build_requests.list_for(services.api, project_id)
     if pending:
-        # One whose server is in a cell already was counted there.
+        # A server that has a cell by now was counted there.
         mapped = mappings.cells_of(services.api, [request.instance_uuid for request in pending])
         for request in pending:
             if mapped.get(request.instance_uuid) is None and user_id in (None, request.instance.user_id):
@@ -137,9 +137,9 @@ def _of_records(services: ApiServices, project_id: str, user_id: str | None) -> 
 
 
 def _moving(services: ApiServices, by_cell: dict[str, CellUsage]) -> list[tuple[int, int, int]]:
-    """Servers that may have a copy in two cells, each once: as the copy in the cell where it lives.
+    """(1, cores, ram) of each server that may have records in two cells: by the record in the cell where it lives.
 
-    If that cell has none that moves, it was read when the move had ended, and counted there.
+    If that cell has no moving record, it was read after the move had ended, and the server was counted there.
     """
     copies: dict[str, dict[str, tuple[int, int, int]]] = {}
     for cell_uuid, found in by_cell.items():
@@ -152,17 +152,17 @@ def _moving(services: ApiServices, by_cell: dict[str, CellUsage]) -> list[tuple[
         if home in places:
             counted.append(places[home])
         elif home is not None and home not in by_cell:
-            # Its cell does not answer; what the other copy has is what is known.
+            # Its cell does not answer: only the other record is known.
             counted.append(next(iter(places.values())))
     return counted
 
 
 def in_use(services: ApiServices, project_id: str, user_id: str | None = None) -> dict[str, int]:
-    """Usage by resource, for quota details and limits; what belongs to single servers or users is 0, as in the field."""
+    """Usage by resource, for quota details and limits. Resources of single servers and users are 0, as in the field."""
     if _is_off(services):
         return dict.fromkeys(_ALL, UNLIMITED)
     if unified_limits.in_force(services.conf):
-        # Nobody has limits of their own within a project.
+        # Unified limits are those of whole projects.
         user_id = None
         counted = unified_limits.in_use(services, project_id)
     else:
@@ -173,7 +173,7 @@ def in_use(services: ApiServices, project_id: str, user_id: str | None = None) -
 
 
 def reserved(services: ApiServices) -> int:
-    """What quota details show of reservations, of which there are none."""
+    """What quota details show as reserved. There are no reservations."""
     return UNLIMITED if _is_off(services) else 0
 
 
@@ -186,7 +186,7 @@ def key_pair_count(services: ApiServices, user_id: str) -> int:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What each of some new servers will be, and whose."""
+    """What each of some new servers will be, and whose they are."""
 
     project_id: str
     user_id: str | None
@@ -196,7 +196,7 @@ class Wanted:
 
 
 def check_servers(services: ApiServices, wanted: Wanted, count: int, known: Known) -> None:
-    """Whether there may be that many more."""
+    """Raises OverQuota if there can't be ``count`` more servers."""
     if isinstance(known, Limits):
         unified_limits.check_placed(
             services, known, wanted.project_id, {name: count * each for name, each in _each(services, wanted).items()}
@@ -215,7 +215,7 @@ def check_servers(services: ApiServices, wanted: Wanted, count: int, known: Know
 
 
 def room_for(services: ApiServices, wanted: Wanted, most: int, known: Known) -> int:
-    """How many servers, at most ``most``, fit into what is left to the project and to the user."""
+    """How many servers, at most ``most``, fit into what project and user have left; may be negative."""
     if isinstance(known, Limits):
         return unified_limits.room_for(services, known, wanted.project_id, _each(services, wanted), most)
     each = {"instances": 1, "cores": wanted.flavor.vcpus, "ram": wanted.flavor.memory_mb}
@@ -239,10 +239,10 @@ def _each(services: ApiServices, wanted: Wanted) -> dict[str, int]:
 def check_resize(
     services: ApiServices, instance: Instance, flavor: Flavor, *, volume_backed: Callable[[], bool]
 ) -> None:
-    """Whether a server may have another flavor.
+    """Raises OverQuota if a server can't have another flavor.
 
-    With unified limits all that the new flavor takes has to fit, as in the field: until the resize is confirmed or reverted,
-    the old flavor's is claimed too.
+    With unified limits the whole new flavor has to fit, as in the field: until the resize is confirmed or reverted, the old
+    flavor counts too.
     """
     if unified_limits.in_force(services.conf):
         _check_claim(services, instance, flavor, volume_backed=volume_backed)
@@ -257,7 +257,7 @@ def check_resize(
 
 
 def check_unshelve(services: ApiServices, instance: Instance, *, volume_backed: Callable[[], bool]) -> None:
-    """Whether a server without a host may have one again: where usage is Placement's, it is not counted meanwhile."""
+    """Raises OverQuota if a server without a host can't have one again. Placement does not count it meanwhile."""
     if unified_limits.in_force(services.conf):
         _check_claim(services, instance, instance.flavor, volume_backed=volume_backed)
     elif services.conf.quota.count_usage_from_placement:
@@ -266,8 +266,8 @@ def check_unshelve(services: ApiServices, instance: Instance, *, volume_backed: 
 
 
 def check_restore(services: ApiServices, instance: Instance) -> None:
-    """Whether a server that was deleted for a while may be there again: our own count leaves it out, Placement's does not."""
-    if is_kept_here(services) and not services.conf.quota.count_usage_from_placement:
+    """Raises OverQuota if a soft-deleted server can't be restored. Our own count leaves it out; Placement counts it."""
+    if are_limits_stored_here(services) and not services.conf.quota.count_usage_from_placement:
         flavor = instance.flavor
         check_deltas(
             services,
@@ -297,9 +297,10 @@ def check_deltas(
     ram: int = 0,
     known: Effective | None = None,
 ) -> None:
-    """With limits that are kept here: whether the project (and the user, where they have their own) may have that much more.
+    """Raises OverQuota if the project, or the user if they have limits of their own, can't have that much more.
 
-    ``user_id``: whose servers they are. ``known``: their limits, if they were read before. What does not grow is not checked.
+    For limits that are stored here. ``user_id``: the owner of the servers. ``known``: the limits, if they were read before.
+    What does not grow is not checked.
     """
     if _is_off(services):
         return
@@ -339,9 +340,9 @@ def check_count(
     user_id: str | None = None,
     known: Known | None = None,
 ) -> None:
-    """Whether there may be ``more`` of a resource beside those ``used``; ``message``: what is said otherwise.
+    """Raises OverQuota with ``message`` if there can't be ``more`` of a resource beside those ``used``.
 
-    With unified limits the message is the field's, which names the limit.
+    With unified limits the message is another one of the field's, which names the limit.
     """
     if unified_limits.in_force(services.conf):
         found = known if isinstance(known, Limits) else unified_limits.look_up(services, project_id)

@@ -1,7 +1,7 @@
 """``/os-quota-sets`` and ``/os-quota-class-sets``. Source: Compute API reference, "Quota sets", "Quota class sets".
 
-Where limits are kept by the identity service, or nothing is limited ([quota] driver), what is set here is checked and has no
-effect, as in the field: the answer shows what holds.
+If the identity service has the limits, or nothing is limited ([quota] driver), limits that are set here are validated but have
+no effect, as in the field: the answer shows the limits in force.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ CLASS_RULE = "os_compute_api:os-quota-class-sets:"
 
 
 def _user(request: ApiRequest) -> str | None:
-    """Whose quotas are meant; None, and an empty name: the project's."""
+    """The user whose quotas are meant; None for the project's. An empty name means the project, too."""
     return request.param("user_id") or None
 
 
 def _shown(request: ApiRequest, values: dict[str, Any]) -> dict[str, Any]:
-    """Those that the version knows."""
+    """The values of the resources that the version knows."""
     return {name: values[name] for name in schemas.resources_of(schemas.SET_RESOURCES, request.version.minor)}
 
 
@@ -63,7 +63,7 @@ def update(request: ApiRequest, tenant_id: str) -> Response:
     wanted = dict(request.body["quota_set"])
     force = common.to_bool(wanted.pop("force", False))
     new = {name: int(value) for name, value in wanted.items()}
-    if not quota.is_kept_here(request.services):
+    if not quota.are_limits_stored_here(request.services):
         return Response(200, {"quota_set": _shown(request, quota.limits(request.services, tenant_id))})
     _check_limits(request, new, tenant_id, user_id, force=force)
     of_project = {name: limit for name, limit in new.items() if user_id is None or name in quota.WHOLE_PROJECT}
@@ -76,7 +76,7 @@ def update(request: ApiRequest, tenant_id: str) -> Response:
 
 
 def _check_limits(request: ApiRequest, new: dict[str, int], project: str, user: str | None, *, force: bool) -> None:
-    """A limit is not below what is in use (unless forced), and a user's not above the project's."""
+    """Raises BadRequest for a limit below what is in use (unless ``force``), or a user's above the project's."""
     if user is not None:
         of_project = quota.limits(request.services, project)
         for name, limit in new.items():
@@ -96,14 +96,14 @@ def _check_limits(request: ApiRequest, new: dict[str, int], project: str, user: 
 @handler(query=schemas.QUERY, statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "delete", {"project_id": tenant_id})
-    if quota.is_kept_here(request.services):
+    if quota.are_limits_stored_here(request.services):
         store.delete_limits(request.services.api, tenant_id, _user(request) or "")
     return Response(202)
 
 
 def _class_limits(request: ApiRequest, quota_class: str) -> dict[str, Any]:
     limits = quota.defaults(request.services)
-    if quota.is_kept_here(request.services):
+    if quota.are_limits_stored_here(request.services):
         limits |= store.limits(request.services.api, f"class:{quota_class}")
     names = schemas.resources_of(schemas.CLASS_RESOURCES, request.version.minor)
     return {name: limits[name] for name in names}
@@ -119,6 +119,6 @@ def show_class(request: ApiRequest, quota_class: str) -> Response:
 def update_class(request: ApiRequest, quota_class: str) -> Response:
     request.authorize(CLASS_RULE + "update", {"quota_class": quota_class})
     new = {name: int(value) for name, value in request.body["quota_class_set"].items()}
-    if quota.is_kept_here(request.services):
+    if quota.are_limits_stored_here(request.services):
         store.set_limits(request.services.api, f"class:{quota_class}", new)
     return Response(200, {"quota_class_set": _class_limits(request, quota_class)})

@@ -1,11 +1,11 @@
-"""Callers whose tokens keystonemiddleware has just let through, remembered for some seconds.
+"""Remembers for some seconds the callers whose tokens keystonemiddleware has accepted.
 
-keystonemiddleware remembers what the Identity service said of a token (``[keystone_authtoken] token_cache_time``), but reads that
-anew for each request, which takes longer than the request's statements. What it made of a token is kept here for `SECONDS`; by so
-much less it remembers itself, so that a token which was revoked is let through for no longer than ``token_cache_time``, as ever.
+keystonemiddleware caches what the Identity service says of a token (``[keystone_authtoken] token_cache_time``), but evaluates it
+anew for each request, which takes longer than the request's statements. The result is kept here for `SECONDS`, and
+keystonemiddleware's own cache is shortened by as much: so a revoked token is accepted no longer than ``token_cache_time``.
 
-Not remembered is what depends on more than the token: one with access rules (of an application credential), one that is bound to
-something, a request that comes with a service token. One that has expired is not let through however short ago it was seen.
+Requests that depend on more than the token are not remembered: those with access rules (of an application credential), with a
+token that is bound to something, or with a service token. An expired token is never accepted.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from keystoneauth1 import access
 Environ = dict[str, Any]
 
 SECONDS = 5
-# Callers; more are there only while somebody makes tokens in a row.
+# The most callers that are remembered. There are more only while somebody makes one token after another.
 MOST = 10_000
 
 _TOKEN, _SERVICE_TOKEN = "HTTP_X_AUTH_TOKEN", "HTTP_X_SERVICE_TOKEN"
-# Where keystonemiddleware leaves what the Identity service said.
+# Where keystonemiddleware puts what the Identity service said.
 _TOKEN_INFO = "keystone.token_info"
 
 
 def seconds_for(token_cache_time: int) -> int:
-    """How long tokens are remembered here; 0: not at all, for they are hardly to be remembered anywhere."""
+    """How long tokens are remembered here, in seconds; 0 if ``token_cache_time`` is too short to be divided."""
     return SECONDS if token_cache_time >= 2 * SECONDS else 0
 
 
@@ -45,7 +45,7 @@ class _Caller:
 
 
 class RememberedTokens:
-    """``headers``: all that the application believes of a caller, as names in a WSGI environment."""
+    """``headers``: all that the application trusts about a caller, by their names in a WSGI environment."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RememberedTokens:
         self._lock = threading.Lock()
 
     def recognise(self, environ: Environ) -> bool:
-        """Whether the caller is remembered: then all headers of theirs say what they said, whatever the request says."""
+        """Whether the caller is remembered. If so, the headers are set to the remembered ones, whatever the request has."""
         token = environ.get(_TOKEN)
         if not token or _SERVICE_TOKEN in environ:
             return False
@@ -78,7 +78,7 @@ class RememberedTokens:
         return True
 
     def keep(self, environ: Environ) -> None:
-        """To be called behind keystonemiddleware, with what it has made of a request."""
+        """Remembers the caller of a request that keystonemiddleware has accepted; call it behind keystonemiddleware."""
         token, info = environ.get(_TOKEN), environ.get(_TOKEN_INFO)
         if not token or not info or _SERVICE_TOKEN in environ or environ.get("HTTP_X_IDENTITY_STATUS") != "Confirmed":
             return
@@ -93,7 +93,7 @@ class RememberedTokens:
             self._callers[_key(token)] = _Caller(identity, self._clock() + self._seconds, expires)
 
     def discard(self, environ: Environ) -> None:
-        """Somebody behind us refused the token: it is looked at again."""
+        """Ends the memory of a token that another service refused: it is checked again."""
         token = environ.get(_TOKEN)
         if token:
             with self._lock:
@@ -107,5 +107,5 @@ class RememberedTokens:
 
 
 def _key(token: str) -> bytes:
-    """Not the token itself, which is nobody's business."""
+    """A hash: the token itself is not kept."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

@@ -37,12 +37,12 @@ class ApiRequest:
     body: Any = None
 
     def param(self, name: str) -> str | None:
-        """A query parameter's value (its last, if it is there more than once)."""
+        """A query parameter's value; the last one, if it has several."""
         values = self.query.get(name)
         return values[-1] if values else None
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None = None) -> None:
-        """Raises Forbidden unless policy allows it. Without a target: on what is the caller's own."""
+        """Raises Forbidden unless policy allows it. Without a target, it is something of the caller's own."""
         self.services.enforcer.authorize(self.context, rule, target)
 
     def allows(self, rule: str, target: Mapping[str, Any] | None = None) -> bool:
@@ -69,7 +69,7 @@ class ApiRequest:
 
 @dataclass(slots=True)
 class Response:
-    """``body``: what becomes the JSON (None: an empty answer)."""
+    """``body`` becomes the JSON; with None the answer is empty."""
 
     status: int = 200
     body: Any = None
@@ -91,7 +91,7 @@ class Handler:
         return f"{self.run.__module__.rpartition('.')[2]}.{self.run.__name__}"
 
     def statuses_at(self, minor: int) -> tuple[int, ...]:
-        """What a minor version answers when all goes well."""
+        """The statuses of successful answers in a minor version."""
         if isinstance(self.statuses, tuple):
             return self.statuses
         return _of_version(self.statuses, minor) or ()
@@ -107,9 +107,9 @@ def handler(
     """Makes a handler of a function ``(request, **path parameters) -> Response``.
 
     ``answer``: the schemas of its answers (`causeway.api.answers`); ``EMPTY``: without a body, ``NEVER``: it only refuses.
-    ``body``: there must be a JSON body that fits the version's schema; a version without a schema takes none.
+    ``body``: there must be a JSON body that fits the version's schema; a version without a schema does not check the body.
     ``query``: the schemas of the query parameters (`causeway.api.schemas.common.query`).
-    ``statuses``: what it answers when all goes well, in all versions or by version.
+    ``statuses``: the statuses of successful answers, in all versions or by version.
     """
 
     def make(function: Callable[..., Response]) -> Handler:

@@ -1,4 +1,4 @@
-"""What handlers work with: one object per process, made by whoever starts the API."""
+"""The services that handlers work with: one object per process, made when the API starts."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class ApiServices:
     volumes: VolumeClient
     enforcer: Enforcer
     identity: Any = None
-    #: with unified limits
+    #: only with unified limits
     limits: LimitsClient | None = None
     notifier: Any = None
     long_polls: LongPolls = field(default_factory=LongPolls)
-    #: what transfers take goes by it
+    #: the clock that transfers are timed by
     clock: Clock = field(default_factory=Clock)
 
     def now_of_transfers(self) -> datetime:
-        """Now, to compute how long they will still take."""
+        """The present time (UTC, without a zone) on the clock of transfers, to compute how long they will still take."""
         return utcnow() + timedelta(seconds=self.clock.skipped())

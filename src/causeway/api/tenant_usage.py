@@ -1,4 +1,4 @@
-"""``/os-simple-tenant-usage``: what projects' servers used in a time. Source: Compute API reference, "Usage reports"."""
+"""``/os-simple-tenant-usage``: what projects' servers used in a period. Source: Compute API reference, "Usage reports"."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Period:
     end: datetime
 
     def hours(self, instance: Instance) -> float:
-        """How long a server was there within the period."""
+        """How many hours of the period a server existed."""
         start = max(instance.launched_at or self.end, self.start)
         end = min(instance.terminated_at or self.end, self.end)
         return max((end - start).total_seconds(), 0.0) / 3600
@@ -37,7 +37,10 @@ class Period:
 
 def _period(request: ApiRequest) -> Period:
     end = _time(request, "end") or utcnow()
-    start = _time(request, "start") or end - DEFAULT_PERIOD
+    try:
+        start = _time(request, "start") or end - DEFAULT_PERIOD
+    except OverflowError as early:
+        raise errors.BadRequest("Datetime is in invalid format") from early
     if start >= end:
         raise errors.BadRequest("Invalid start time. The start time cannot occur after the end time.")
     return Period(start, end)
@@ -54,7 +57,7 @@ def _time(request: ApiRequest, name: str) -> datetime | None:
 
 
 def _servers(request: ApiRequest, period: Period, project_id: str | None) -> list[Instance]:
-    """Servers of all cells that answer which were there in the period, deleted ones too, by project and uuid."""
+    """Servers that existed in the period, deleted ones too, of all cells that answer; by project and uuid."""
     table = instances.TABLE
     query = instances.SELECT.where(
         table.c.launched_at.is_not(None),
@@ -69,7 +72,7 @@ def _servers(request: ApiRequest, period: Period, project_id: str | None) -> lis
         return instances.select(database, query, with_tags=False)
 
     answers = request.services.cells.ask_all(ask)
-    # While a move switches cells both copies may be shown for a moment.
+    # While a move switches cells, both records may be visible for a moment.
     found = {instance.uuid: instance for listed in answers.by_cell.values() for instance in listed}
     servers = sorted(found.values(), key=lambda instance: (instance.project_id, instance.uuid))
     if request.version >= (2, 40):

@@ -1,6 +1,6 @@
-"""What the Compute API has and this cloud has not: it answers 501, when all else about the request was checked.
+"""What the Compute API has and this cloud does not: it answers 501, after everything else about the request was checked.
 
-This is the one list of it; docs/features.md shows it, and a test holds the two together.
+This is the only list of it. docs/features.md shows it, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _ACTION = "POST /servers/{server_id}/action"
 
 
 class Unavailable(Enum):
-    """Each: the operation, and what a caller would have got from it."""
+    """Each has the operation, and what its caller asks for."""
 
     ATTACH_SHARE = ("POST /servers/{server_id}/shares", "Attaching a share to a server")
     LIST_NODES = ("GET /os-baremetal-nodes", "A list of bare metal nodes")
@@ -29,12 +29,12 @@ class Unavailable(Enum):
         self.what = what
 
     def refusal(self, on: str = "") -> errors.NotImplementedHere:
-        """``on``: what it was asked for, such as a server's id."""
+        """The error to raise. ``on``: what the request was for, such as ``server ID``."""
         asked = f" ({on})" if on else ""
         return errors.NotImplementedHere(f"{self.what} is not implemented by this cloud{asked}: {self.operation}")
 
 
 def as_table() -> str:
-    """The list as it is written in docs/features.md."""
+    """The list as a table, as in docs/features.md."""
     rows = (f"| `{one.operation}` | {one.what} |" for one in Unavailable)
     return "\n".join(["| operation | what is not there |", "|---|---|", *rows])

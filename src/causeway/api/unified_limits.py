@@ -1,7 +1,8 @@
-"""Quota with unified limits: the identity service says what a project may have; Placement and the mappings what it has.
+"""Quota with unified limits: the identity service says what a project may have; Placement and the mappings say what it has.
 
-Names: ``servers``, ``class:`` and a resource class, and those of `causeway.conf.quota.LOCAL`. A project's own limit goes before
-the registered one; below 0 is no limit. What nobody has set a limit of is decided by [quota] unified_limits_resource_strategy.
+Names of resources: ``servers``, ``class:`` and a resource class, and those of `causeway.conf.quota.LOCAL`. A project's own limit
+precedes the registered one; a negative one is no limit. For resources without any, [quota] unified_limits_resource_strategy
+decides.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 
 UNLIMITED = -1
-# Resource in quota sets -> here.
+# Resource in quota sets -> its name here.
 COUNTED = {"instances": SERVERS, "cores": OF_CLASS + placed_usage.VCPU, "ram": OF_CLASS + placed_usage.MEMORY_MB}
-# Key pairs are a user's, whatever project the user works in: only the registered limit holds.
+# Key pairs belong to users and not to projects: only the registered limit holds.
 NO_PROJECTS = LOCAL["key_pairs"]
 
 
@@ -32,14 +33,14 @@ def in_force(conf: cfg.ConfigOpts) -> bool:
 
 
 def look_up(services: ApiServices, project_id: str | None) -> Limits:
-    """Raises ServiceFailed if the identity service does not say what the limits are."""
+    """A project's limits (None: only the registered ones). Raises ServiceFailed if the identity service does not answer."""
     if services.limits is None:
         raise errors.ServiceFailed("The limits of the identity service can't be read: no client for them was made.")
     return services.limits.of_project(project_id)
 
 
 def limit_of(conf: cfg.ConfigOpts, limits: Limits, resource: str) -> int:
-    """What is enforced; negative is no limit."""
+    """The limit that is enforced; negative if there is none."""
     found = limits.registered.get(resource) if resource == NO_PROJECTS else limits.get(resource)
     if found is not None:
         return found
@@ -48,7 +49,7 @@ def limit_of(conf: cfg.ConfigOpts, limits: Limits, resource: str) -> int:
 
 
 def shown(limits: Limits) -> dict[str, int]:
-    """By the names of quota sets; as in the field, 0 where nobody has set a limit, whether it is enforced or not."""
+    """Limits by the names of quota sets. As in the field, one that is not set is 0, whether that is enforced or not."""
     names = COUNTED | LOCAL
     return {
         ours: (limits.registered.get(name) if name == NO_PROJECTS else limits.get(name)) or 0
@@ -59,7 +60,7 @@ def shown(limits: Limits) -> dict[str, int]:
 def of_servers(
     conf: cfg.ConfigOpts, flavor: Flavor, *, volume_backed: bool, image: ImageMeta | None = None
 ) -> dict[str, int]:
-    """What one more server of a flavor takes, itself not counted."""
+    """``class:`` name -> what one more server of a flavor takes; ``servers`` is not in it."""
     classes = placed_usage.of_flavor(flavor, volume_backed=volume_backed, image=image)
     if _folds_dedicated(conf) and "resources:PCPU" not in flavor.extra_specs:
         _fold(classes)
@@ -79,13 +80,13 @@ def in_use(services: ApiServices, project_id: str) -> dict[str, int]:
 
 
 def check_local(conf: cfg.ConfigOpts, limits: Limits, project_id: str, name: str, used: int, more: int) -> None:
-    """Raises OverQuota. ``name``: as in quota sets, of `LOCAL`."""
+    """Raises OverQuota if there can't be ``more`` of a resource. ``name``: a key of `LOCAL`, as in quota sets."""
     resource = LOCAL[name]
     _refuse(project_id, {resource: limit_of(conf, limits, resource)}, {resource: used}, {resource: more})
 
 
 def check_placed(services: ApiServices, limits: Limits, project_id: str, deltas: Mapping[str, int]) -> None:
-    """Raises OverQuota unless the project may have that much more (resource -> amount) of servers and classes."""
+    """Raises OverQuota unless the project may have that much more of servers and classes (resource -> amount)."""
     wanted = {name: amount for name, amount in deltas.items() if amount > 0}
     allowed = _limited(services.conf, limits, wanted)
     if allowed:
@@ -94,7 +95,7 @@ def check_placed(services: ApiServices, limits: Limits, project_id: str, deltas:
 
 
 def room_for(services: ApiServices, limits: Limits, project_id: str, each: Mapping[str, int], most: int) -> int:
-    """How many, at most ``most``, of what takes that each may be had."""
+    """How many servers, at most ``most``, the project may have that take ``each`` (resource -> amount); may be negative."""
     allowed = _limited(services.conf, limits, {name: amount for name, amount in each.items() if amount > 0})
     if not allowed:
         return most
@@ -108,14 +109,14 @@ def _limited(conf: cfg.ConfigOpts, limits: Limits, wanted: Mapping[str, int]) ->
 
 
 def _used(services: ApiServices, project_id: str, room: Mapping[str, int]) -> dict[str, int]:
-    """What the project has of these resources; ``room``: more than that of one of them would be refused."""
+    """Resource -> what the project has of it. ``room``: resource -> what it may have before a request is refused."""
     found: dict[str, int] = {}
     if SERVERS in room:
         found[SERVERS] = placed_usage.servers(services, project_id)
     of_classes = {name.removeprefix(OF_CLASS): most for name, most in room.items() if name.startswith(OF_CLASS)}
     if of_classes:
         folds = _folds_dedicated(services.conf) and placed_usage.PCPU not in of_classes
-        # With both kinds of CPUs in one number, what those that wait for a cell take is looked up at once.
+        # Both kinds of CPUs are one number here, which can't be compared with ``room`` before it is counted.
         classes = placed_usage.amounts(services, project_id, None, None if folds else of_classes)
         if folds:
             _fold(classes)
@@ -138,6 +139,6 @@ def _folds_dedicated(conf: cfg.ConfigOpts) -> bool:
 
 
 def _fold(classes: Resources) -> None:
-    """Dedicated CPUs become CPUs."""
+    """Counts dedicated CPUs (PCPU) as CPUs (VCPU)."""
     if dedicated := classes.pop(placed_usage.PCPU, 0):
         classes[placed_usage.VCPU] = classes.get(placed_usage.VCPU, 0) + dedicated

@@ -1,6 +1,6 @@
 """``/os-instance_usage_audit_log``. Source: Compute API reference, "Server usage audit log".
 
-Computes here write no audits of usage (the field's do with ``instance_usage_audit``, off by default): no host has run any.
+Computes here write no audits of usage (the field's do with ``instance_usage_audit``, off by default), so no host has run one.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from causeway.store.database import utcnow
 RULE = "os_compute_api:os-instance-usage-audit-log:"
 
 
-def _log(request: ApiRequest, before: datetime) -> dict[str, Any]:
-    """That of the last whole month."""
-    end = before.replace(day=1, hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
-    begin = end.replace(year=end.year - 1, month=12) if end.month == 1 else end.replace(month=end.month - 1)
+def _month_before(time: datetime) -> tuple[datetime, datetime]:
+    """Beginning and end of the last whole month before a time. Raises ValueError if there is none."""
+    end = time.replace(day=1, hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    return end.replace(year=end.year - 1, month=12) if end.month == 1 else end.replace(month=end.month - 1), end
+
+
+def _log(request: ApiRequest, begin: datetime, end: datetime) -> dict[str, Any]:
+    """The log of a month."""
     hosts = [found.service.host for found in zones.list_services(request.services, binary=zones.COMPUTE)[0]]
     return {
         "period_beginning": str(begin),
@@ -40,7 +44,7 @@ def _log(request: ApiRequest, before: datetime) -> dict[str, Any]:
 @handler(answer=answers.AUDIT_LOGS)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
-    return Response(200, {"instance_usage_audit_logs": _log(request, utcnow())})
+    return Response(200, {"instance_usage_audit_logs": _log(request, *_month_before(utcnow()))})
 
 
 @handler(answer=answers.AUDIT_LOG)
@@ -48,7 +52,7 @@ def show(request: ApiRequest, before: str) -> Response:
     request.authorize(RULE + "show")
     form = "%Y-%m-%d %H:%M:%S.%f" if "." in before else "%Y-%m-%d %H:%M:%S"
     try:
-        time = datetime.strptime(before, form)
+        begin, end = _month_before(datetime.strptime(before, form))
     except ValueError as error:
         raise errors.BadRequest(f"Invalid timestamp for date {before}") from error
-    return Response(200, {"instance_usage_audit_log": _log(request, time)})
+    return Response(200, {"instance_usage_audit_log": _log(request, begin, end)})

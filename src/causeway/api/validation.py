@@ -24,7 +24,7 @@ FORMATS = jsonschema.FormatChecker(formats=())
 
 
 def _format(name: str) -> Callable[[Callable[[str], bool]], Callable[[str], bool]]:
-    """A check of strings; what is no string is the business of ``type``."""
+    """Registers a check of strings. Other values pass: ``type`` refuses them."""
 
     def register(check: Callable[[str], bool]) -> Callable[[str], bool]:
         FORMATS.checks(name)(lambda value: not isinstance(value, str) or check(value))
@@ -35,7 +35,7 @@ def _format(name: str) -> Callable[[Callable[[str], bool]], Callable[[str], bool
 
 @_format("uuid")
 def is_uuid(value: str) -> bool:
-    """With or without dashes, as in the field."""
+    """Whether it is a uuid, with or without dashes as in the field."""
     try:
         return uuid.UUID(value).hex == value.replace("-", "").lower()
     except ValueError:
@@ -44,7 +44,7 @@ def is_uuid(value: str) -> bool:
 
 @_format("base64")
 def is_base64(value: str) -> bool:
-    """Characters that are none of base64 don't count, as in the field; what they leave must be whole."""
+    """Whether it is base64. As in the field, other characters are skipped; the rest must be complete."""
     try:
         base64.b64decode(value)
     except ValueError:
@@ -94,7 +94,7 @@ def is_uri(value: str) -> bool:
 
 @FORMATS.checks("regex", raises=InvalidPattern)
 def is_regex(value: object) -> bool:
-    """Raises InvalidPattern, whose message the user gets."""
+    """Raises InvalidPattern for a bad pattern; the user gets its message."""
     if isinstance(value, str):
         compile_pattern(value)
     return value != ""
@@ -107,13 +107,13 @@ def is_date_time(value: str) -> bool:
 
 @_format("name")
 def is_name(value: str) -> bool:
-    """Printable (spaces of every kind included), and neither first nor last a space."""
+    """Whether it is printable (with all kinds of spaces) and neither begins nor ends with a space."""
     return value == value.strip() and bool(value) and is_printable(value)
 
 
 @_format("az_name")
 def is_az_name(value: str) -> bool:
-    """A name without the ``:`` which separates zone, host and node."""
+    """Whether it is a name without ``:``, which separates zone, host and node."""
     return is_name(value) and ":" not in value
 
 
@@ -125,7 +125,7 @@ def is_printable(value: str) -> bool:
 
 
 def parse_time(value: str) -> datetime | None:
-    """An ISO 8601 time as UTC without a zone, as the databases hold them; None if it is none."""
+    """An ISO 8601 time as UTC without a zone, as the databases have it; None if it is not a time."""
     try:
         parsed = date_parser.isoparse(value)
     except (ValueError, OverflowError):
@@ -139,7 +139,7 @@ def parse_time(value: str) -> datetime | None:
 
 
 def _bound(original: Any) -> Any:
-    """``minimum`` and ``maximum``, which hold for numbers that are written as strings too (as in the field)."""
+    """``minimum`` and ``maximum`` for numbers, and as in the field for numbers that are written as strings, too."""
 
     def check(validator: Any, bound: Any, instance: Any, schema: Any) -> Any:
         if isinstance(instance, str):
@@ -171,7 +171,7 @@ def _validator(schema: JsonSchema, legacy: bool) -> jsonschema.protocols.Validat
 
 
 def _relaxed(schema: Any) -> Any:
-    """The schema as the legacy endpoint has it: unknown fields don't matter."""
+    """The schema for the legacy endpoint, which ignores unknown fields."""
     if isinstance(schema, dict):
         return {
             key: True if key == "additionalProperties" and value is False else _relaxed(value)
@@ -196,7 +196,7 @@ def _to_the_end(schema: Any) -> Any:
 
 
 def _message(error: jsonschema.ValidationError, where: str, place: int) -> str:
-    """``place``: which part of the error's path is the name that the user knows."""
+    """``place``: the index, in the error's path, of the name that the user knows."""
     if not error.path:
         return str(error.message)
     why = f": {error.cause}" if isinstance(error.cause, InvalidPattern) else ""
@@ -204,7 +204,7 @@ def _message(error: jsonschema.ValidationError, where: str, place: int) -> str:
 
 
 def without_outer_spaces(value: Any, schema: JsonSchema) -> Any:
-    """The value with its names as the legacy endpoint takes them: it cuts off spaces around them."""
+    """The value without spaces around names: the legacy endpoint removes them."""
     for choice in schema.get("oneOf", []):
         value = without_outer_spaces(value, choice)
     if isinstance(value, str):
@@ -227,14 +227,14 @@ _MOST_SAID = 5
 
 
 def differences_of(answer: Response, handler: Handler, minor: int) -> list[str]:
-    """Where an answer differs from what its handler says of it. Names and types only: values may be secret."""
+    """How an answer differs from its handler's schema; empty if it doesn't. Without values, which may be secret."""
     found = []
     if answer.status not in (statuses := handler.statuses_at(minor)):
         found.append(f"its status is {answer.status}, not {' or '.join(map(str, statuses))}")
     schema = schema_for(handler.answer, minor)
     if schema is None:
         return [*found, "there is no schema of this version"]
-    # As it is sent: parts that are kept as JSON become what they say.
+    # Decoded as a client does it: some parts of the body are stored JSON.
     body = msgspec.json.decode(msgspec.json.encode(answer.body))
     different = islice(_validator(schema, legacy=False).iter_errors(body), _MOST_SAID)
     return found + [_difference(error) for error in different]
@@ -242,7 +242,7 @@ def differences_of(answer: Response, handler: Handler, minor: int) -> list[str]:
 
 def _difference(error: jsonschema.ValidationError) -> str:
     if error.context:
-        # None of several forms fits: said of the one that comes closest.
+        # None of several forms fits: report the one that comes closest.
         return _difference(jsonschema.exceptions.best_match(error.context))
     where = ".".join(map(str, error.absolute_path)) or "the whole"
     rule: Any = error.validator_value

@@ -1,4 +1,7 @@
-"""The documents that say which API is here. Source: Compute API reference, "API Versions". No token is needed."""
+"""The documents that say which versions of the API there are, for which no token is needed.
+
+Source: Compute API reference, "API Versions".
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def host_url(environ: Mapping[str, Any]) -> str:
 
 
 def answer(path: str, root: str) -> Response:
-    """``/``, ``/v2.1``, ``/v2``, and the choices for any other path outside of them."""
+    """The answer to ``/``, ``/v2.1`` and ``/v2``; for any other path the choice of versions (300)."""
     if path == "/":
         return Response(200, {"versions": [_entry(name, root) for name in PATHS]})
     for name, short in PATHS.items():
@@ -42,7 +45,7 @@ def answer(path: str, root: str) -> Response:
 
 @handler(query=IGNORED_QUERY, answer=answers.VERSION)
 def show(request: ApiRequest, version_id: str) -> Response:
-    """A version's document by its id; the legacy endpoint has its own only."""
+    """A version's document by its id; the legacy endpoint only has its own."""
     name = version_id if request.api_prefix == "/v2.1" else "v2.0"
     if name not in PATHS:
         raise errors.NotFound(faults.NOT_FOUND)

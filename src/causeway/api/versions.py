@@ -27,13 +27,13 @@ class Version(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-# What each of them changed: `causeway.api.microversions`.
+# `causeway.api.microversions` has what each of them changed.
 MIN = Version(2, 1)
 MAX = Version(2, 104)
 
 
 class UnparsableVersion(errors.BadRequest):
-    """The header's value is no version; the answer carries no version headers then."""
+    """The header's value is not a version. The answer has no version headers then."""
 
     code = "bad_version"
 
@@ -65,7 +65,7 @@ def asked_for(environ: Mapping[str, Any], *, default: Version = MIN) -> Version:
 
 
 def parse(text: str) -> Version:
-    """A version that is in the range, from ``X.Y`` or ``latest``."""
+    """The version that ``X.Y`` or ``latest`` names. Raises UnparsableVersion, UnsupportedVersion."""
     if text == "latest":
         return MAX
     major, dot, minor = text.partition(".")

@@ -1,7 +1,7 @@
 """Availability zones, and the services of all cells in them.
 
-A host is in the zone that the metadata ``availability_zone`` of one of its aggregates names, else in the default one; the
-services that are no computes are in the internal zone.
+A host is in the zone that the metadata ``availability_zone`` of one of its aggregates names, else in the default one. Services
+other than computes are in the internal zone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ServiceInCell:
 
 
 def zones_of_hosts(aggregates: list[Aggregate]) -> dict[str, str]:
-    """host -> zone, for hosts of aggregates that name one."""
+    """host -> zone, for hosts of aggregates that name a zone."""
     return {
         host: aggregate.availability_zone
         for aggregate in aggregates
@@ -51,7 +51,7 @@ def is_up(services: ApiServices, service: Service) -> bool:
 def list_services(
     services: ApiServices, *, host: str | None = None, binary: str | None = None
 ) -> tuple[list[ServiceInCell], list[CellMapping]]:
-    """The services of all cells, and the cells that did not answer. In cell0 are those of the whole cloud: super conductors."""
+    """The services of all cells, and the cells that did not answer. Super conductors are in cell0."""
     answers = services.cells.ask_all(
         lambda _cell, database: hosts.list_services(database, host=host, binary=binary), cell0=binary != COMPUTE
     )
@@ -72,5 +72,5 @@ def list_services(
 
 
 def available(services: ApiServices) -> set[str]:
-    """Zones that servers can be asked to be in: those with a compute service that is enabled."""
+    """The zones that a user can ask for: those with an enabled compute service."""
     return {found.zone for found in list_services(services, binary=COMPUTE)[0] if not found.service.disabled}

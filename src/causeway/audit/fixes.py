@@ -1,4 +1,4 @@
-"""Fixes what is safe. Before each fix it is looked once more whether somebody has begun to work on the server."""
+"""Fixes what is safe. Before each fix it checks once more that nobody works on the server by now."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# These are about work itself, or delete nothing that it uses.
+# Fixes that are about the work itself, or don't delete anything that it uses.
 WHATEVER_THE_TASK = frozenset({"clear_task_state", "end_event", "delete_image", "delete_build_request"})
 
 
 def apply(services: AuditServices, disagreements: list[Disagreement]) -> list[Disagreement]:
-    """Applies the fixes that there are; returns those that are fixed. The others say why they are left."""
+    """Applies the fixes of disagreements; returns the fixed ones. In the others, ``left`` says why they were not fixed."""
     fixed = []
     for disagreement in disagreements:
         if disagreement.fix is None:
@@ -53,7 +53,7 @@ def _guard(services: AuditServices, disagreement: Disagreement) -> None:
     if server is None or disagreement.fix is None:
         return
     if journal.active_of_server(services.api, server) is not None:
-        raise errors.StateChanged("A move of the server has begun meanwhile.")
+        raise errors.StateChanged("A move of the server has begun in the meantime.")
     if disagreement.fix.action in WHATEVER_THE_TASK:
         return
     try:
@@ -105,7 +105,7 @@ def _create_binding(
 
 
 def _name_device(services: AuditServices, *, port_id: str, host: str, profile: dict[str, Any]) -> None:
-    """Reports to the network service which device the port has on its host."""
+    """Writes to the port's binding which device it has on its host."""
     port = services.network.show_port(admin_context(), port_id)
     if port.get("binding:host_id") != host:
         raise errors.StateChanged(f"The port is not bound to {host} any more.")
@@ -119,7 +119,7 @@ def _delete_attachment(services: AuditServices, *, attachment_id: str) -> None:
     except errors.VolumeNotFound:
         return
     if attachment.is_connected:
-        raise errors.InvalidState("A host has connected through the attachment meanwhile.")
+        raise errors.InvalidState("A host has connected through the attachment in the meantime.")
     services.volumes.delete_attachment(admin_context(), attachment_id)
 
 
@@ -141,12 +141,12 @@ def _delete_copy(services: AuditServices, *, uuid: str, cell_uuid: str) -> None:
 def _set_hidden(services: AuditServices, *, uuid: str, cell_uuid: str, hidden: bool) -> None:
     lives_there = mappings.get(services.api, uuid).cell_uuid == cell_uuid
     if lives_there is hidden:
-        raise errors.StateChanged("The server's mapping was changed meanwhile.")
+        raise errors.StateChanged("The server's mapping was changed in the meantime.")
     instances.set_hidden(services.cells.database(cell_uuid), uuid, hidden=hidden)
 
 
 def _complete_mapping(services: AuditServices, *, uuid: str) -> None:
-    """Clears what the mapping says of the server; then it is looked up."""
+    """Clears what the mapping says of the server, and fills it in again from the server's record."""
     with services.api.write() as connection:
         connection.execute(mappings.TABLE.update().where(mappings.TABLE.c.instance_uuid == uuid).values(deleted=None))
     mapping_facts.fill(services.cells)
@@ -162,7 +162,7 @@ def _clear_task_state(services: AuditServices, *, uuid: str, cell_uuid: str, tas
 
 
 def _end_event(services: AuditServices, *, cell_uuid: str, event_id: int) -> None:
-    values = {"finish_time": utcnow(), "result": "Error", "details": "It was broken off: nobody works on it."}
+    values = {"finish_time": utcnow(), "result": "Error", "details": "It was interrupted: nobody works on it."}
     statement = actions.EVENTS.update().where(actions.EVENTS.c.id == event_id, actions.EVENTS.c.finish_time.is_(None))
     action_of_event = sa.select(actions.EVENTS.c.action_id).where(actions.EVENTS.c.id == event_id).scalar_subquery()
     with services.cells.database(cell_uuid).write() as connection:

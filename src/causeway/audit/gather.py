@@ -1,4 +1,4 @@
-"""Takes a snapshot: the databases, then everybody else at once, then the databases again."""
+"""Takes a snapshot: reads the databases, then everything else in parallel, then the databases again."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from causeway.store.database import utcnow
 
 T = TypeVar("T")
 
-# Hosts, providers and ports that are asked at the same time.
+# How many hosts, providers and ports are asked at the same time.
 THREADS = 16
 COMPUTE_OWNER = "compute:"
 
 
 def gather(services: AuditServices, *, stale_after: float, bindings_of: Collection[str] | None = None) -> Snapshot:
-    """One look. ``bindings_of``: the servers whose port bindings are of interest (None: all)."""
+    """Takes one snapshot. ``bindings_of``: the servers whose port bindings are read (None: all)."""
     before = read_records(services)
     snapshot = Snapshot(taken_at=utcnow(), stale_after=stale_after)
     with ThreadPoolExecutor(THREADS, thread_name_prefix="audit") as pool:
@@ -67,7 +67,7 @@ def _images_of_servers(services: AuditServices) -> list[ImageMeta]:
 
 
 class _Around:
-    """Asks what is around the databases; what does not answer is noted in the snapshot."""
+    """Asks everything but the databases; what does not answer is noted in the snapshot."""
 
     def __init__(self, services: AuditServices, snapshot: Snapshot, pool: ThreadPoolExecutor) -> None:
         self._services = services
@@ -75,7 +75,7 @@ class _Around:
         self._pool = pool
 
     def later(self, name: str, question: Callable[..., T], *arguments: Any) -> Callable[[], T | None]:
-        """Asks now; the result waits for the answer, which is None if there was none."""
+        """Asks now. The returned function waits for the answer; None if there was none."""
         future = self._pool.submit(question, *arguments)
         return lambda: self._answer(name, future)
 
@@ -87,7 +87,7 @@ class _Around:
             return None
 
     def hosts(self, cells: dict[str, CellRecords]) -> Callable[[], dict[str, HostContents | None]]:
-        """What is on every host that is up."""
+        """Asks every host that is up for its contents. The returned function waits for them: host -> contents, or None."""
         asked = {}
         for cell_uuid, cell in cells.items():
             for host, is_up in cell.computes.items():
@@ -99,7 +99,7 @@ class _Around:
         return lambda: {host: answer() for host, answer in asked.items()}
 
     def allocations(self, providers: dict[str, str] | None) -> dict[str, Allocations] | None:
-        """consumer -> what it holds. None if anybody is missing: nobody could be said to hold nothing."""
+        """consumer -> what it holds. None if an answer is missing: it would look as if consumers held nothing."""
         if providers is None:
             return None
         ask = self._services.placement.get_provider_allocations
@@ -116,7 +116,7 @@ class _Around:
     def bindings(
         self, ports: dict[str, dict[str, Any]], of_servers: Collection[str] | None
     ) -> dict[str, list[PortBinding]]:
-        """The bindings of ports; a port that is gone meanwhile has none."""
+        """The bindings of ports, without ports that were deleted in the meantime."""
         wanted = [id for id, port in ports.items() if of_servers is None or port["device_id"] in of_servers]
 
         def ask(port_id: str) -> list[PortBinding] | None:
@@ -148,7 +148,7 @@ def _fill_records(snapshot: Snapshot, records: Records) -> None:
 
 
 def _fill_strangers(services: AuditServices, snapshot: Snapshot) -> None:
-    """Looks up the uuids that others know, and that are not among the servers that are there."""
+    """Looks up the uuids that others know and that are not those of present servers."""
     named = {*(snapshot.allocations or {}), *(port["device_id"] for port in (snapshot.ports or {}).values())}
     named.update(found.instance_uuid for found in snapshot.attachments or [] if found.instance_uuid is not None)
     named.update(move.instance_uuid for move in snapshot.moves)

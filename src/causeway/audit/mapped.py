@@ -1,7 +1,7 @@
-"""Mappings held against the records of cells: is a server mapped, and servers that no mapping names are given one.
+"""Compares mappings with the records of cells: verifies the mapping of a server, and maps servers that have none.
 
-Only what cannot be wrong is written: a server whose one visible record is in the cell. What a move works on, hidden copies,
-and servers of which two cells have a visible record are left to `remap`, which looks at the hosts.
+It maps only servers whose single visible record is in the cell. Servers of moves, hidden copies, and servers of which two cells
+have visible records are left to `remap`, which looks at the hosts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from causeway.store.cell import block_devices, instances
 from causeway.store.cells import Cells
 from causeway.store.database import Database, parts, utcnow
 
-# Servers that are mapped in one transaction.
+# How many servers are mapped in one transaction.
 BATCH = 50
 
 
@@ -37,7 +37,7 @@ class Verdict(IntEnum):
 
 
 def verify(cells: Cells, uuid: str) -> tuple[Verdict, str]:
-    """Whether a server is mapped to a cell that has it, and what is to be said of it."""
+    """Whether a server is mapped to a cell that has it, and that in a sentence."""
     try:
         mapping = mappings.get(cells.api, uuid)
     except errors.ServerNotFound:
@@ -47,17 +47,20 @@ def verify(cells: Cells, uuid: str) -> tuple[Verdict, str]:
     try:
         cell, database = cells.mapping(mapping.cell_uuid), cells.database(mapping.cell_uuid)
     except errors.NotFound:
-        return Verdict.NO_CELL, f"Server {uuid} is mapped to cell {mapping.cell_uuid}, which there is not."
+        return Verdict.NO_CELL, f"Server {uuid} is mapped to cell {mapping.cell_uuid}, which does not exist."
     if instances.find(database, uuid, with_tags=False) is not None:
         return Verdict.MAPPED, f"Server {uuid} is in cell {cell.name} ({cell.uuid})."
     if instances.find(database, uuid, deleted=True, with_tags=False) is not None:
-        return Verdict.DELETED, f"Server {uuid} of cell {cell.name} is deleted; its mapping goes when it is archived."
-    return Verdict.ARCHIVED, f"Server {uuid} is mapped to cell {cell.name}, whose database has it no more."
+        return (
+            Verdict.DELETED,
+            f"Server {uuid} of cell {cell.name} is deleted; its mapping is deleted when it is archived.",
+        )
+    return Verdict.ARCHIVED, f"Server {uuid} is mapped to cell {cell.name}, whose database no longer has it."
 
 
 @dataclass
 class Mapped:
-    """``left``: server -> why it was not mapped. ``more``: servers that could be mapped still."""
+    """``left``: server -> why it was not mapped. ``more``: how many servers could still be mapped."""
 
     mapped: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
@@ -138,7 +141,7 @@ def _visible_elsewhere(cells: Cells, cell: CellMapping, uuids: set[str]) -> dict
 def _map(api: Database, cell: CellMapping, database: Database, uuids: list[str]) -> list[str]:
     found = [mapping_of(database, instances.get(database, uuid), cell.uuid) for uuid in uuids]
     with api.write() as connection:
-        # Somebody may have mapped one meanwhile.
+        # Somebody may have mapped one in the meantime.
         query = sa.select(mappings.TABLE.c.instance_uuid).where(mappings.TABLE.c.instance_uuid.in_(uuids))
         known = set(connection.execute(query).scalars())
         for mapping, spec in found:
@@ -149,7 +152,7 @@ def _map(api: Database, cell: CellMapping, database: Database, uuids: list[str])
 
 
 def mapping_of(database: Database, instance: Instance, cell_uuid: str) -> tuple[InstanceMapping, dict[str, Any]]:
-    """The mapping of a server whose own was lost, and what can still be said of what it asked of the scheduler."""
+    """A mapping for a server whose own was lost, and a request spec with what its record still has of it."""
     uuid, project, user = instance.uuid, instance.project_id, instance.user_id
     on_volume = any(device.is_root and device.is_volume for device in block_devices.of_instance(database, uuid))
     spec = RequestSpec(

@@ -1,7 +1,7 @@
-"""What consumers hold on compute nodes in Placement that are neither servers nor migrations any more.
+"""Finds orphaned allocations: on compute nodes in Placement, of consumers that are no longer servers or migrations.
 
-Placement is asked first, the databases after it: whoever comes to hold something meanwhile is not in the list, and was known to
-the databases before it held anything.
+Placement is asked first, and the databases after it. A consumer that gets an allocation in the meantime is not in the list, and
+the databases know consumers before they have an allocation.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ class Orphan:
 
 
 def find(cells: Cells, placement: PlacementClient, provider: str | None = None) -> list[Orphan]:
-    """Those on a provider, or on all of compute nodes. Raises NotFound if there is no such provider, DatabaseFailed unless
-    all cells answer: nobody could be said to be a server of none."""
+    """The orphans on a provider, or on all compute nodes.
+
+    Raises NotFound if there is no such provider, and DatabaseFailed unless all cells answer: any of them may have the server.
+    """
     held = _held(cells, placement, provider)
     records, _nodes = _known(cells)
     mapped = mappings.cells_of(cells.api, list(held))
@@ -41,7 +43,7 @@ def find(cells: Cells, placement: PlacementClient, provider: str | None = None) 
     for consumer, allocations in sorted(held.items()):
         if consumer in records or consumer in ending or (consumer in mapped and consumer not in queued):
             continue
-        # One without a cell may still be built, though it is to be deleted.
+        # A server without a cell may still be building, though it is to be deleted.
         if consumer in queued and mapped[consumer] is None:
             continue
         migration = known.get(consumer)
@@ -56,7 +58,7 @@ def find(cells: Cells, placement: PlacementClient, provider: str | None = None) 
 
 
 def _held(cells: Cells, placement: PlacementClient, only: str | None) -> dict[str, Allocations]:
-    """consumer -> what it holds on the compute nodes' providers and those below them."""
+    """consumer -> what it holds on compute nodes' providers and on those below them."""
     if only is not None and placement.get_provider(only) is None:
         raise errors.NotFound(f"There is no resource provider {only}.")
     _records, nodes = _known(cells)
@@ -69,7 +71,7 @@ def _held(cells: Cells, placement: PlacementClient, only: str | None) -> dict[st
 
 
 def _known(cells: Cells) -> tuple[set[str], set[str]]:
-    """The servers of which any cell has a record that is not deleted, and the compute nodes of all cells."""
+    """The servers that have a record in any cell which is not deleted, and the compute nodes of all cells."""
 
     def ask(_cell: CellMapping, database: Database) -> tuple[set[str], set[str]]:
         return instances.living(database), {node.uuid for node in hosts.list_nodes(database)}

@@ -29,7 +29,7 @@ from causeway.store.database import Database, utcnow
 
 # In a server's system metadata (`causeway.operations.shelve`).
 SHELVED_IMAGE = "shelved_image_id"
-# Databases take only so many values in one statement.
+# Databases accept only so many values in one statement.
 CHUNK = 500
 
 
@@ -59,7 +59,7 @@ class Records:
     moves: list[Operation]
     drains: dict[str, Drain]
     drained: list[DrainServer]
-    # Requests of drains that the journal knows.
+    # The requests of drains that the journal knows.
     requests: set[str]
 
     @property
@@ -71,7 +71,7 @@ class Records:
         return found
 
     def fingerprints(self) -> dict[str, object]:
-        """What changes with every piece of work on a server, and with every migration and move that begins or ends."""
+        """Values that change with all work on a server, and when a migration or move begins or ends."""
         moves: dict[str, list[object]] = {}
         for move in self.moves:
             moves.setdefault(move.instance_uuid, []).append((move.id, move.state, move.epoch, move.pivoted))
@@ -99,7 +99,7 @@ def _fingerprint(record: Record) -> object:
 
 
 def read_records(services: AuditServices) -> Records:
-    """The API database and every cell's; the authority, the mappings, last."""
+    """Reads the API database and every cell's. The mappings, which decide, are read last."""
     services.cells.refresh()
     down_time: float = services.conf.service_down_time
     answers = services.cells.ask_all(lambda cell, database: _read_cell(cell, database, down_time))
@@ -142,7 +142,7 @@ def _migrations_and_moves(api: Database) -> tuple[dict[str, Migration], list[Ope
 
 
 def _drains(api: Database, cells: Iterable[CellRecords]) -> tuple[dict[str, Drain], list[DrainServer], set[str]]:
-    """Those that have not ended, and those that something refers to."""
+    """The drains that have not ended, and those that something refers to; their servers; their requests in the journal."""
     open_states = [DrainState.PLANNED, *(state for state in DrainState if state not in AT_REST)]
     found = {drain.id: drain for drain in drains.search(api, states=open_states)}
     drained = drains.under_work(api)
@@ -195,7 +195,7 @@ _RECORDS = sa.select(
     _SERVERS.migration_context,
     _SERVERS.system_metadata,
     _SERVERS.created_at,
-    # A server that was just made was never changed.
+    # A new server has no time of change.
     sa.func.coalesce(_SERVERS.updated_at, _SERVERS.created_at).label("updated_at"),
 ).where(_SERVERS.deleted.is_(False))
 
@@ -276,7 +276,7 @@ def migrations_of(api: Database, uuids: Iterable[str]) -> dict[str, Migration]:
 
 
 def deleted_among(services: AuditServices, uuids: Iterable[str]) -> set[str]:
-    """Those that are deleted servers of some cell."""
+    """Those of the uuids that are deleted servers of any cell."""
     wanted = list(_chunks(uuids))
 
     def ask(_cell: CellMapping, database: Database) -> set[str]:

@@ -1,11 +1,11 @@
-"""Maps a server again to the cell and host where its only guest and disks are: what an administrator asks for by name.
+"""Maps a server again to the cell and host where its only guest and disks are, if an administrator asks for it by name.
 
-For a server that nobody can reach (its mapping was lost, or names a cell without it: the API database was set back by a lost
-log) while its guest runs. All hosts are looked at first. If anything is in two places, if somebody may be at work, or if a
-host or a database does not answer, nothing is done: a guess could give the server's name to the wrong one of two copies.
+For a server that nobody can reach (its mapping was lost, or names a cell without it, because the API database lost the end of
+its log) while its guest runs. All hosts are checked first. If anything is in two places, if somebody may work on the server, or
+if a host or a database does not answer, nothing is done: a guess could give the server's name to the wrong one of two copies.
 
-In this order, and may be repeated: the record in the cell says the host and is shown, other records are hidden, the mapping
-(and a request spec, if it was lost too) is written. Then what follows from it is fixed: allocations and orphaned copies.
+The steps, which may be repeated: the record in the cell gets the host and is made visible, other records are hidden, and the
+mapping is written (with a request spec, if that was lost, too). Then what follows is fixed: allocations and orphaned copies.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from causeway.store.cell import hosts as host_records
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
 
-# What follows from the mapping, and deletes nothing that anybody uses.
+# Fixes that follow from the mapping, and delete nothing that is in use.
 FOLLOWS = frozenset({"set_allocation", "delete_allocation", "set_hidden", "delete_copy", "complete_mapping"})
 ROUNDS = 3
 
 
 def map_server(services: AuditServices, *, uuid: str, cell: str, host: str) -> Report:
-    """Does it, and reports what was fixed of this server and what still does not fit.
+    """Maps the server; reports what was fixed of it, and what still does not fit.
 
-    Raises Conflict if it must not be done, BadRequest if there is no such cell.
+    Raises Conflict if the server must not be mapped there, BadRequest if there is no such cell.
     """
     began, started = utcnow(), time.monotonic()
     snapshot = gather(services, stale_after=float(services.conf.long_rpc_timeout), bindings_of={uuid})
@@ -64,11 +64,11 @@ def _find_cell(snapshot: Snapshot, name: str) -> CellMapping:
 
 
 def _only_place(snapshot: Snapshot, uuid: str, cell: CellMapping, host: str) -> PowerState | None:
-    """The power state of the server's guest (None: only its disks are there). Raises Conflict unless all is on the host."""
+    """The power state of the server's guest (None: the host only has disks). Raises Conflict unless all is on the host."""
     silent = sorted(name for name, state in snapshot.hosts.items() if state.contents is None)
     if silent or snapshot.unreached or snapshot.down_cells:
         raise errors.Conflict(
-            "Not everybody could be asked, so a second guest or disk of the server may be anywhere.",
+            "Some hosts or services do not answer, and may have a second guest or disk of the server.",
             details=", ".join([*silent, *snapshot.unreached, *sorted(snapshot.down_cells)]),
         )
     if uuid in snapshot.build_requests:
@@ -86,7 +86,7 @@ def _only_place(snapshot: Snapshot, uuid: str, cell: CellMapping, host: str) -> 
             stashed.add(name)
     if stashed:
         raise errors.Conflict(
-            f"Server {uuid} has disks that a move stashed: which are the right ones is not for this command to say.",
+            f"Server {uuid} has disks that a move stashed: this command can't know which disks are the right ones.",
             details=", ".join(sorted(stashed)),
         )
     if places != {host} or snapshot.hosts[host].cell_uuid != cell.uuid:
@@ -115,7 +115,7 @@ def _write(
     changes = {"host": host, "node": node.hypervisor_hostname, "hidden": False, "closed_by": None}
     changes |= {"power_state": power_state or PowerState.SHUTDOWN}
     if record.task_state is not None or record.vm_state is VmState.RESIZED:
-        # Of a move that nobody knows of any more: the server is what its guest is.
+        # They are of a move that is not known any more: the server's state follows its guest.
         runs = power_state is PowerState.RUNNING
         changes |= {"task_state": None, "vm_state": VmState.ACTIVE if runs else VmState.STOPPED}
         changes |= {"migration_context": None, "old_flavor": None, "new_flavor": None, "old_vm_state": None}

@@ -17,11 +17,11 @@ from causeway.rpc.compute import ComputeClient
 from causeway.store.cells import Cells
 from causeway.store.database import Database, utcnow
 
-# Seconds between two looks: work that is in no journal (attaching a port) mostly ends within.
+# Seconds between two looks. Work that is not in the journal (attaching a port) mostly ends in this time.
 PAUSE = 1.0
-# Looks at servers that change each time.
+# How often the audit looks again at servers that change each time.
 LOOKS = 4
-# Fixing one thing can bring another to light.
+# A fix can reveal another disagreement.
 ROUNDS = 4
 
 
@@ -36,10 +36,10 @@ class _Findings:
 def audit_cloud(
     services: AuditServices, *, fix: bool = False, pause: float = PAUSE, stale_after: float | None = None
 ) -> Report:
-    """Lists every disagreement; with ``fix`` fixes what is safe first and lists what is left.
+    """Lists all disagreements; with ``fix``, fixes what is safe first and lists what is left.
 
-    ``pause``: seconds between two looks. ``stale_after``: seconds after which work that is in no journal must have ended
-    (None: ``long_rpc_timeout``, which bounds every piece of work).
+    ``pause``: seconds between two looks. ``stale_after``: seconds after which work that is not in the journal must have ended
+    (None: ``long_rpc_timeout``, which bounds all such work).
     """
     stale = stale_after if stale_after is not None else float(services.conf.long_rpc_timeout)
     started = time.monotonic()
@@ -100,7 +100,7 @@ def _is_under_way(snapshot: Snapshot, server: str) -> bool:
 
 
 class RunningCloud(Protocol):
-    """A cloud of one process, as `causeway.embedded.cloud.EmbeddedCloud` is one."""
+    """A cloud in one process, such as `causeway.embedded.cloud.EmbeddedCloud`."""
 
     around: Any
     api_database: Database

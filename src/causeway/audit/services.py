@@ -1,4 +1,4 @@
-"""What an audit asks."""
+"""The databases and services that an audit asks."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ class AuditServices:
     images: ImageClient
     network: NetworkClient
     volumes: VolumeClient
-    # Set when whoever audits has to stop: then it waits no more.
+    # Set when the auditing process has to stop, so that the audit waits no longer.
     stopping: threading.Event = field(default_factory=threading.Event)

@@ -1,4 +1,4 @@
-"""What was read of a cloud, and what follows from it without asking anybody again."""
+"""What was read of a cloud, and what follows from it without further requests."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Record:
     updated_at: datetime | None = None
     block_devices: list[BlockDevice] = field(default_factory=list)
     image_meta: ImageMeta | None = None
-    # What its host keeps for it, and what the other end of its move does.
+    # What its host holds for it, and what the other end of its move holds.
     numa_topology: InstanceNUMATopology | None = None
     pci_devices: list[PciDevice] = field(default_factory=list)
     migration_context: MigrationContext | None = None
-    # Of one that is shelved: what it comes back from.
+    # The image of a shelved server.
     shelved_image_id: str | None = None
 
     @property
@@ -82,11 +82,11 @@ class OpenEvent:
 
 @dataclass
 class Movement:
-    """A server's move, as far as it explains what is there: under way, or waiting for confirm or revert."""
+    """A server's move that explains what is found: it is under way, or waits for confirm or revert."""
 
     migration: Migration | None
     active: Operation | None
-    # Of all runs of recipes for this migration, the resize's first.
+    # Those of all sagas for this migration, the resize's first.
     memories: list[MoveMemory]
 
     @property
@@ -95,7 +95,7 @@ class Movement:
 
     @property
     def memory(self) -> MoveMemory:
-        """The resize's."""
+        """The memory of the resize."""
         return self.memories[0]
 
     @property
@@ -133,7 +133,7 @@ class _Named:
 
 @dataclass
 class _Journey:
-    """What the audit wants to know of a live migration's memory."""
+    """The part of a live migration's memory that the audit needs."""
 
     source_host: str
     place: _Named | None = None
@@ -145,11 +145,11 @@ class _Journey:
 
 
 class Standing(Enum):
-    """Whether a uuid that something is held for is a server."""
+    """Whether a uuid is that of a server."""
 
     LIVE = "live"  # it has a record in a cell, or is about to be built
     DELETED = "deleted"  # it was a server of this cloud
-    UNKNOWN = "unknown"  # nobody here knows it
+    UNKNOWN = "unknown"  # this cloud does not know it
     UNSEEN = "unseen"  # its cell could not be asked
 
 
@@ -165,26 +165,26 @@ class HostState:
 
 @dataclass
 class Snapshot:
-    """One look at a cloud. What could not be asked is None, and named in ``unreached``."""
+    """What was read of a cloud at one time. What could not be read is None, and named in ``unreached``."""
 
     taken_at: datetime
-    # Seconds after which work that is in no journal must have ended, whatever it was.
+    # Seconds after which any work that is not in the journal must have ended.
     stale_after: float
     cells: dict[str, CellMapping] = field(default_factory=dict)
     down_cells: set[str] = field(default_factory=set)
     mappings: dict[str, InstanceMapping] = field(default_factory=dict)
     records: dict[str, list[Record]] = field(default_factory=dict)
-    # Of the uuids that others know: those that were servers once.
+    # Those of the uuids in other services that were servers once.
     deleted: set[str] = field(default_factory=set)
     build_requests: set[str] = field(default_factory=set)
-    # Those that have not ended, and those that something refers to.
+    # Migrations that have not ended, and those that something refers to.
     migrations: dict[str, Migration] = field(default_factory=dict)
     # Moves of migrations that have not ended, and all that have not ended themselves; oldest first.
     moves: list[Operation] = field(default_factory=list)
     open_events: list[OpenEvent] = field(default_factory=list)
-    # Those that have not ended, and those that closed a host or have one of these servers, by id.
+    # id -> drain, of those that have not ended, closed a host, or have one of the servers in ``drained``.
     drains: dict[str, Drain] = field(default_factory=dict)
-    # Their servers of which something was asked for, and the requests among those that the journal knows.
+    # Their servers for which something was requested, and the requests that the journal knows.
     drained: list[DrainServer] = field(default_factory=list)
     requests_of_drains: set[str] = field(default_factory=set)
     # host -> the id of the drain that closed it
@@ -192,13 +192,13 @@ class Snapshot:
     hosts: dict[str, HostState] = field(default_factory=dict)
     # provider -> root of its tree
     providers: dict[str, str] | None = None
-    # consumer -> what it holds, of the providers in the trees of compute nodes and of those that share with them
+    # consumer -> what it holds of providers in the trees of compute nodes, and of those that share with them
     allocations: dict[str, Allocations] | None = None
-    # port id -> port, of ports that belong to somebody; bindings of those that belong to servers
+    # port id -> port, of ports that belong to servers; and port id -> its bindings
     ports: dict[str, dict[str, Any]] | None = None
     bindings: dict[str, list[PortBinding]] = field(default_factory=dict)
     attachments: list[Attachment] | None = None
-    # by id; only what the checks ask of them is of interest
+    # id -> volume
     volumes: dict[str, Volume] | None = None
     images: list[ImageMeta] | None = None
     # Servers and migrations whose records changed while the rest was read.
@@ -232,15 +232,15 @@ class Snapshot:
         return Standing.UNSEEN if self.down_cells else Standing.UNKNOWN
 
     def is_quiet(self, record: Record) -> bool:
-        """Nobody works on the server: its record must be true. (Attaching and detaching leave no task state.)"""
+        """Whether nobody works on the server, so that its record must be true. (Attaching and detaching set no task state.)"""
         return record.task_state is None and record.uuid not in self.working
 
     def is_at_rest(self, record: Record) -> bool:
-        """Nor is anything in its history that has not ended: its devices, too, are what its record says."""
+        """Whether it is quiet and all events in its history have ended, so that its devices must be true, too."""
         return self.is_quiet(record) and record.uuid not in self._with_open_events
 
     def is_old(self, time: datetime | None) -> bool:
-        """Whatever was begun then must have ended."""
+        """Whether work that began then must have ended; True for None."""
         return time is None or self.taken_at - time > timedelta(seconds=self.stale_after)
 
     @cached_property
@@ -283,7 +283,7 @@ class Snapshot:
         return self._movements.get(uuid)
 
     def waiting(self, uuid: str) -> Movement | None:
-        """The server's move that waits for confirm or revert, with nobody working on it."""
+        """The server's move that waits for confirm or revert, while nothing works on it."""
         movement = self.movement(uuid)
         if movement is None or movement.under_way or movement.migration is None:
             return None
@@ -304,7 +304,7 @@ class Snapshot:
         return state.node_uuid if state is not None else None
 
     def contents_of(self, host: str | None) -> HostContents | None:
-        """None: it is not known."""
+        """What is on a host; None if that is unknown."""
         state = self.hosts.get(host) if host is not None else None
         return state.contents if state is not None else None
 

@@ -1,7 +1,7 @@
-"""gunicorn's threads get requests that have arrived, as those of our other servers do (`causeway.http`).
+"""A gunicorn worker whose threads only get requests that have arrived, as in our other servers (`causeway.http`).
 
-gunicorn by itself lets a thread wait for the rest of a head and of a body for ever: as many slow clients as there are threads
-stop an API.
+gunicorn itself lets a thread wait forever for the rest of a head or a body: as many slow clients as there are threads stop an
+API.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import Any
 
 from gunicorn.workers import gthread
 
-from causeway.http.arrived import DEADLINE, SHORT_BODY, Arrived, judge, look, turn_away, wake_at
+from causeway.http.arrived import DEADLINE, SHORT_BODY, Arrived, answer_too_long, judge, look, wake_at
 from causeway.http.body import PATIENCE, Pace
 
-# Of the threads, those that may wait for bodies that are long or have no length.
+# The share of threads that may wait for bodies that are long or have no length.
 LONG_BODIES = 0.25
-# Seconds that unfinished requests have when the worker is to end, and that clients have to close what was answered.
+# Seconds for unfinished requests when the worker ends, and for clients to close a connection after the answer.
 LINGER = 2.0
 _TRY_AGAIN = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
 
 
 class PatientSocket:
-    """Waits `PATIENCE` where gunicorn would wait for ever; bytes must keep coming."""
+    """A socket that waits `PATIENCE` seconds where gunicorn would wait forever; bytes must keep coming."""
 
     def __init__(self, sock: Any) -> None:
         self.plain = sock
         self._pace = Pace()
 
     def begin(self) -> None:
-        """Another request."""
+        """Another request begins."""
         self._pace = Pace()
 
     def setblocking(self, flag: bool) -> None:
@@ -52,14 +52,14 @@ class PatientSocket:
 
 
 class Conn(gthread.TConn):  # type: ignore[misc]
-    """``linger`` is called with a connection that the client is to close first."""
+    """A connection. ``linger`` is called with it if the client should close it first."""
 
     def __init__(self, cfg: Any, sock: Any, client: Any, server: Any, linger: Callable[[Conn], None]) -> None:
         super().__init__(cfg, PatientSocket(sock), client, server)
         self._linger = linger
 
     def close(self, graceful: bool = False) -> None:
-        """gunicorn would wait for the client here, and nobody else be served for so long."""
+        """``graceful``: lets the client close first. gunicorn would wait for it here, and serve nobody else meanwhile."""
         if graceful:
             try:
                 self.sock.shutdown(socket.SHUT_WR)
@@ -93,7 +93,7 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         self.enqueue_req(Conn(self.cfg, sock, client, listener.getsockname(), self._linger))
 
     def enqueue_req(self, conn: Conn) -> None:
-        """Called with what is new or readable; threads get what has arrived."""
+        """Gives a request that has arrived to a thread. Called with connections that are new or readable."""
         ahead = conn.parser.unreader.buf.getvalue() if conn.parser is not None else b""
         if ahead and judge(ahead) != Arrived():
             self._close(conn)
@@ -101,7 +101,7 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         needed = self._needs.pop(conn, 0)
         found = judge(ahead) if ahead else look(conn.sock.plain, needed)
         if found.too_long:
-            turn_away(conn.sock.plain)
+            answer_too_long(conn.sock.plain)
             self._close(conn)
             return
         if found.needs:
@@ -147,9 +147,9 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         super().finish_request(conn, fs)
 
     def murder_pending(self) -> None:
-        """Those that took too long; their order says nothing, because they come back when a part has arrived.
+        """Closes connections that took too long. They are not in order: one is appended again when a part has arrived.
 
-        It is called when no event is at hand, so that nothing comes to a connection that was closed meanwhile.
+        gunicorn calls it when there is no event to handle, so there is none for a connection that it closes.
         """
         now = time.monotonic()
         for group in (self.pending_conns, self._lingering):
@@ -162,7 +162,7 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
             self._make_room()
 
     def _make_room(self) -> None:
-        """Of those that no thread has, the most numerous are most likely somebody's who means no good."""
+        """Closes a connection that no thread has, of the largest group: most likely an attack."""
         group = max((self.pending_conns, self._lingering, self._queue), key=len)
         if group is self._queue and group:
             self._close(group.popleft())
@@ -176,7 +176,7 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         self._close(conn)
 
     def _linger(self, conn: Conn) -> None:
-        """A connection closed with something unread would be reset, and the end of the answer might be lost."""
+        """Waits for the client to close. Closing with unread bytes would reset the connection, and lose the answer's end."""
         self.nr_conns += 1
         conn.timeout = time.monotonic() + LINGER
         conn.sock.setblocking(False)

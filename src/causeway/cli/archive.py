@@ -27,7 +27,7 @@ before_option = click.option(
     "--before", help="Only servers that were deleted before this time, such as 2026-05-01 or 2026-05-01T12:00:00 (UTC)."
 )
 all_cells_option = click.option("--all-cells", is_flag=True, help="Also cell0.")
-verbose_option = click.option("--verbose", is_flag=True, help="Say how many rows of each table.")
+verbose_option = click.option("--verbose", is_flag=True, help="Print the number of rows of each table.")
 
 
 @click.command("archive-deleted-rows")
@@ -37,7 +37,7 @@ verbose_option = click.option("--verbose", is_flag=True, help="Say how many rows
 @click.option("--until-complete", is_flag=True, help="Repeat until nothing is left to move.")
 @click.option("--sleep", type=click.IntRange(min=0), default=0, help="Seconds between two rounds of --until-complete.")
 @click.option("--purge", "then_purge", is_flag=True, help="Then delete everything from the shadow tables.")
-@click.option("--task-log", is_flag=True, help="Accepted for scripts' sake: this cloud keeps no task log.")
+@click.option("--task-log", is_flag=True, help="Accepted for compatibility: this cloud has no task log.")
 @all_cells_option
 @verbose_option
 def archive_deleted_rows(
@@ -121,7 +121,7 @@ def purge(config_files: tuple[Path, ...], everything: bool, before: str | None, 
 
 
 def _named(cell: CellMapping, moved: Counter[str]) -> Counter[str]:
-    """Each table with the database that it is in."""
+    """The counts, with the name of its database in front of each table."""
     return Counter({f"{'API' if name in API_ARCHIVED else cell.name}.{name}": rows for name, rows in moved.items()})
 
 

@@ -1,4 +1,4 @@
-"""Asks a running cloud over its API, as an administrator: for commands that need to know what only it can reach."""
+"""Asks a running cloud over its API, as an administrator, for commands that need what only the cloud can reach."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ timeout_option = click.option("--timeout", default=120.0, show_default=True, hel
 
 
 class NotAsked(click.ClickException):
-    """Nothing can be said of the cloud."""
+    """The cloud could not be asked."""
 
     exit_code = 2
 
@@ -78,19 +78,19 @@ def pages(connection: Any, path: str, key: str, *, timeout: float, **query: Any)
 
 
 def id_of_server(connection: Any, wanted: str, timeout: float) -> str:
-    """The id of a server by its name or id; what is no name is taken for an id. Raises NotAsked if names are many."""
+    """The id of a server by its name or id. An unknown name is taken for an id. Raises NotAsked if several have the name."""
     with _failures_reported():
         return asking.id_of_server(connection.compute, wanted, timeout=timeout)
 
 
 def id_of_flavor(connection: Any, wanted: str, timeout: float) -> str:
-    """As `id_of_server`."""
+    """The id of a flavor, as `id_of_server`."""
     with _failures_reported():
         return asking.id_of_flavor(connection.compute, wanted, timeout=timeout)
 
 
 def id_of(connection: Any, path: str, key: str, wanted: str, timeout: float) -> str:
-    """The same of one of ours, of a list of the API."""
+    """The id of an entry of one of our own lists, by its name or id. Raises NotAsked."""
     with _failures_reported():
         return asking.id_of(connection.compute, path, key, wanted, timeout=timeout)
 
@@ -111,7 +111,7 @@ def id_of_project(connection: Any, wanted: str) -> str:
 
 @contextmanager
 def _failures_reported() -> Iterator[None]:
-    """What goes wrong is said as the other errors of a command are."""
+    """Turns failures into errors of the command."""
     try:
         yield
     except asking.Refused as refusal:

@@ -1,8 +1,8 @@
 """``causeway audit``: whether everything that knows of servers agrees.
 
-Asks a running cloud over its API (``/os-causeway/audit``, administrators only): what is on hosts and in queues can only be
-reached from within. With ``--config-file`` it is done in this process instead, on the databases and queues that the
-configuration names: then no API and no conductor needs to run.
+Asks a running cloud over its API (``/os-causeway/audit``, administrators only): only the cloud itself reaches its hosts and
+queues. With ``--config-file`` this process audits, with the databases and queues that the configuration names: then neither
+an API nor a conductor needs to run.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def audit(
     as_json: bool,
     timeout: float,
 ) -> None:
-    """Hold all records, services around and hypervisors against each other, and list where they disagree.
+    """Compare all records, other services and hypervisors, and list where they disagree.
 
     With --map-server: a server that the API does not know any more (its mapping was lost) is mapped to the cell and host
-    where its only guest and disks are. All hosts are looked at first; nothing is done if there is anything of it elsewhere.
+    where its only guest and disks are. All hosts are checked first; nothing is changed if another one has anything of it.
 
     Exit status: 0 if all agree, 1 if not, 2 if the cloud or a part of it could not be asked.
     """
@@ -134,7 +134,7 @@ def _from_here(config_files: tuple[str, ...], fix: bool, place: Place | None = N
 
 
 def show(report: Report, console: Console) -> None:
-    """The report for people."""
+    """Prints the report."""
     if report.mended:
         console.print(_table("Fixed", report.mended))
     if report.disagreements:
@@ -142,7 +142,7 @@ def show(report: Report, console: Console) -> None:
     for missing in report.unreached:
         console.print(f"[yellow]Not asked:[/] {missing}")
     if report.in_motion:
-        console.print(f"In motion, nothing can be said of them: {', '.join(report.in_motion)}")
+        console.print(f"In motion, and therefore not judged: {', '.join(report.in_motion)}")
     looked = ", ".join(f"{count} {name}" for name, count in report.counts.items())
     console.print(f"Looked at {looked} in {report.seconds:.1f} s.")
     if report.is_clean:

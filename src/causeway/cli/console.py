@@ -21,11 +21,11 @@ def make_console(state_dir: Path, os_cloud: str | None, prefix: str = "") -> tup
     """The console, and the path that opens it once. ``prefix``: where it is mounted. Raises NotAsked."""
     from causeway.console.app import Console
     from causeway.console.cloud import Cloud
-    from causeway.console.doors import Doors
+    from causeway.console.sessions import Sessions
 
-    door = Doors()
-    made = Console(Cloud(ask.connect(state_dir, os_cloud).compute), door, prefix)
-    return made, f"{prefix}/enter?token={door.token}"
+    sessions = Sessions()
+    made = Console(Cloud(ask.connect(state_dir, os_cloud).compute), sessions, prefix)
+    return made, f"{prefix}/enter?token={sessions.token}"
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""``causeway console-proxy``: between browsers and the consoles of guests."""
+"""``causeway console-proxy``: a proxy between browsers and the consoles of guests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from causeway.cli import processes
 @processes.config_file_option
 @click.option("--bind", default="127.0.0.1:6080", show_default=True, help="Address and port, [ADDRESS]:PORT for IPv6.")
 def console_proxy(config_files: tuple[Path, ...], bind: str) -> None:
-    """Run a proxy of consoles: it serves their pages, and what goes to and fro.
+    """Run a console proxy: it serves the pages of consoles, and passes on what users and guests send.
 
     Needs [api_database] connection and transport_url, and to reach the addresses at which the hosts' consoles listen. [vnc]
-    novncproxy_base_url and [serial_console] base_url of the computes are to name it. Consoles that are open end with it.
+    novncproxy_base_url and [serial_console] base_url of the computes must name it. Open consoles end with it.
     """
     address, _, port = bind.rpartition(":")
     if not address or not port.isdecimal():
-        raise click.BadParameter(f"{bind} is no address with a port.", param_hint="--bind")
+        raise click.BadParameter(f"{bind} is not an address with a port.", param_hint="--bind")
     processes.serve("console-proxy", config_files, partial(_start, address.strip("[]"), int(port)))
 
 

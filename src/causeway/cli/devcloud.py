@@ -1,4 +1,4 @@
-"""``causeway devcloud``: the services around Compute over HTTP alone, for roles in processes of their own."""
+"""``causeway devcloud``: only the services around Compute, over HTTP, for roles in processes of their own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from causeway.embedded.web import WebServer
 
 
 @click.command()
-@click.option("--state-dir", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where all is kept.")
+@click.option(
+    "--state-dir", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where everything is stored."
+)
 @click.option("--port", default=8775, show_default=True, help="Port of all services; 0 picks a free one.")
 @click.option(
     "--host", "hosts", multiple=True, help="A compute host that ports can be bound to; give it once for each."
@@ -33,7 +35,7 @@ from causeway.embedded.web import WebServer
     help="Where `causeway api` is, for the catalog.",
 )
 def devcloud(state_dir: Path, port: int, hosts: tuple[str, ...], compute_url: str) -> None:
-    """Run small stand-ins for Identity, Image, Network and Block Storage, and the real Placement, for tries and tests.
+    """Run small stand-ins for Identity, Image, Network and Block Storage, and the real Placement, for trials and tests.
 
     Prints "ready: URL". Writes STATE_DIR/clouds.yaml for `openstack`, STATE_DIR/services.conf with what roles need to
     reach the services (give it to them with --config-file), and STATE_DIR/policy.yaml, which lets members of a project move
@@ -87,7 +89,7 @@ def _credentials(account: Account, auth_url: str) -> dict[str, str]:
 
 
 def _write_services(state: StateDir, credentials: dict[str, str]) -> None:
-    """STATE_DIR/services.conf: how the services are reached, for any role."""
+    """Writes STATE_DIR/services.conf, with which any role reaches the services."""
     written = configparser.ConfigParser(interpolation=None)
     written["keystone_authtoken"] = credentials
     for group in AUTH_GROUPS:

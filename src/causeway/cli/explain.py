@@ -15,7 +15,7 @@ from rich.table import Table
 from causeway.cli import ask
 from causeway.client import words
 
-# Of a check that passed, did not, or is unknown before the move.
+# The color of a check that passed, failed, or is unknown before the move.
 COLORS = {True: "green", False: "red", None: "yellow"}
 
 
@@ -29,7 +29,7 @@ COLORS = {True: "green", False: "red", None: "yellow"}
 def explain(
     server: str, flavor: str | None, state_dir: Path, os_cloud: str | None, as_json: bool, timeout: float
 ) -> None:
-    """Say where SERVER (name or id) could be moved to, and for every other host why not.
+    """Say where SERVER (name or id) could be moved to, and why not to each of the other hosts.
 
     Nothing is moved, claimed or written. Exit status: 0 if a host fits, 1 if none does, 2 if the cloud could not be asked.
     """
@@ -46,7 +46,7 @@ def explain(
 
 
 def show(found: dict[str, Any], console: Console) -> None:
-    """The answer for people: what would be moved, then each host, the best first."""
+    """Prints the answer: what would be moved, then each host, the best first."""
     console.print(
         f"Server [bold]{found['server']}[/], on {found['source_host']} in {found['source_cell']}, flavor {found['flavor']}"
     )

@@ -12,7 +12,7 @@ def faults() -> None:
 
 @faults.command("list")
 def list_points() -> None:
-    """Print all points, one a line. What happens there is set in the file [fault_injection] file."""
+    """Print all points, one a line. What happens at them is set in the file that [fault_injection] file names."""
     from causeway.faults.points import every_point
 
     for point in every_point():

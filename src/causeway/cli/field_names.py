@@ -1,4 +1,4 @@
-"""nova-manage's spelling of commands, for scripts that have it: ``cell_v2 verify_instance`` is ``cell verify-instance``."""
+"""nova-manage's spelling of commands, for scripts that use it: ``cell_v2 verify_instance`` is ``cell verify-instance``."""
 
 from __future__ import annotations
 

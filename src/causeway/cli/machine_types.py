@@ -1,4 +1,4 @@
-"""``causeway manage libvirt``: the machine types that are recorded of servers. Options and exit statuses are nova-manage's."""
+"""``causeway manage libvirt``: the recorded machine types of servers. Options and exit statuses are nova-manage's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from causeway.store.cell import instances, machine_types
 from causeway.store.cells import Cells
 
 NO_SERVER, NOT_RECORDED, WRONG_STATE, WRONG_CHANGE, UNSUPPORTED, SOME_UNSET = 2, 3, 3, 4, 5, 3
-# Its guest does not run, so that nothing of it changes under its feet.
+# States without a running guest, which would keep its old type.
 _OFF = (VmState.STOPPED, VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 _KNOWN = re.compile(r"(pc|q35|pc-q35|pc-i440fx|virt|microvm|pseries|powernv|s390-ccw-virtio|isapc)(-[a-z0-9._]+)*")
 _VERSION = re.compile(r"-[0-9][0-9.]*$")
@@ -38,14 +38,14 @@ def libvirt() -> None:
 @processes.config_file_option
 @click.argument("instance_uuid")
 def get_machine_type(config_files: tuple[Path, ...], instance_uuid: str) -> None:
-    """Show the machine type that is recorded of a server.
+    """Show the recorded machine type of a server.
 
     Exit status: 0 it is shown, 1 it failed, 2 there is no such server, 3 none is recorded.
     """
     with _server(config_files, instance_uuid) as (_cells, instance):
         found = recorded(instance.system_metadata)
     if found is None:
-        click.echo(f"No machine type is recorded of server {instance_uuid}.", err=True)
+        click.echo(f"No machine type is recorded for server {instance_uuid}.", err=True)
         sys.exit(NOT_RECORDED)
     click.echo(found)
 
@@ -54,9 +54,11 @@ def get_machine_type(config_files: tuple[Path, ...], instance_uuid: str) -> None
 @processes.config_file_option
 @click.argument("instance_uuid")
 @click.argument("machine_type")
-@click.option("--force", is_flag=True, help="Also to another family of machines, whose devices the guest may not know.")
+@click.option(
+    "--force", is_flag=True, help="Also change it to another family of machines, whose devices the guest may not know."
+)
 def update_machine_type(config_files: tuple[Path, ...], instance_uuid: str, machine_type: str, force: bool) -> None:
-    """Record another machine type of a server, which its guest has from its next start on.
+    """Record another machine type for a server, which its guest has from its next start on.
 
     Exit status: 0 done, 1 it failed, 2 there is no such server, 3 it is neither stopped nor shelved, 4 that is another family of
     machines, 5 no such machine type is known.
@@ -84,7 +86,7 @@ def update_machine_type(config_files: tuple[Path, ...], instance_uuid: str, mach
 @processes.config_file_option
 @click.option("--cell-uuid", help="Only of this cell.")
 def list_unset_machine_type(config_files: tuple[Path, ...], cell_uuid: str | None) -> None:
-    """List the servers of which no machine type is recorded: they have that of their image, or their host's default.
+    """List the servers that have no recorded machine type: they have that of their image, or their host's default.
 
     Exit status: 0 there are none, 1 it failed, 2 there is no such cell, 3 there are some.
     """
@@ -118,6 +120,6 @@ def _refuse(why: str, status: int) -> NoReturn:
 
 
 def _family(machine_type: str) -> str:
-    """pc-q35-7.2 and q35 are the same machine, but for their ages."""
+    """The machine type without its version: pc-q35-7.2 and q35 are of one family."""
     plain = _VERSION.sub("", machine_type)
     return _ALIASES.get(plain, plain)

@@ -7,7 +7,7 @@ import warnings
 
 import click
 
-# oslo.messaging imports Eventlet, which says so; nothing here uses it.
+# oslo.messaging imports Eventlet, which warns of itself; nothing here uses it.
 warnings.filterwarnings("ignore", message="(?s).*Eventlet is deprecated")
 
 # command -> (module, function, help): a command's module is only loaded when it is used.
@@ -28,14 +28,14 @@ COMMANDS = {
     "audit": (
         "causeway.cli.audit",
         "audit",
-        "Hold everything that knows of servers against each other; fix what is safe.",
+        "Compare everything that knows of servers; fix what is safe.",
     ),
     "operation": (
         "causeway.cli.operation",
         "operation",
-        "Look at everything that takes long: how far it has come, what it waits for; cancel it.",
+        "Show the progress of everything that takes long, and what it waits for; cancel it.",
     ),
-    "move": ("causeway.cli.move", "move", "The same of moves of servers only."),
+    "move": ("causeway.cli.move", "move", "The same for moves of servers only."),
     "explain": ("causeway.cli.explain", "explain", "Say where a server could be moved to, and why not elsewhere."),
     "drain": ("causeway.cli.drain", "drain", "Empty a cell, hosts or a project: planned, explained, paced."),
     "console": (

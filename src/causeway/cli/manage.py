@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from causeway import errors
-from causeway.cli import archive, held_to_records, machine_types, processes, status, volume_attachment
+from causeway.cli import archive, consistency, machine_types, processes, status, volume_attachment
 from causeway.cli.field_names import FieldNames
 from causeway.clients.placement import PlacementClient, remote_placement
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
@@ -72,9 +72,9 @@ def cell() -> None:
     """Cells: their queues and databases."""
 
 
-cell.add_command(held_to_records.verify_instance)
-cell.add_command(held_to_records.map_instances)
-manage.add_command(held_to_records.placement)
+cell.add_command(consistency.verify_instance)
+cell.add_command(consistency.map_instances)
+manage.add_command(consistency.placement)
 manage.add_command(volume_attachment.volume_attachment)
 manage.add_command(machine_types.libvirt)
 
@@ -97,7 +97,7 @@ def _api(config_files: tuple[Path, ...]) -> Iterator[Database]:
 def sync(config_files: tuple[Path, ...], cell0: str | None) -> None:
     """Make or upgrade the schemas of the API database and of all cells.
 
-    Exit status 1 if a cell's database could not be upgraded; the others are.
+    Exit status 1 if a cell's database could not be upgraded; the others are upgraded.
     """
     with _api(config_files) as api:
         schema.sync(api, "api")
@@ -216,10 +216,10 @@ def update(
 @processes.config_file_option
 @click.argument("name")
 def delete(config_files: tuple[Path, ...], name: str) -> None:
-    """Delete a cell that was emptied, by NAME or uuid, with all that is known of its hosts. Its database is left alone.
+    """Delete a cell that was emptied, by NAME or uuid, and all records of its hosts. Its database stays.
 
-    Refused, with what is in the way, while it has servers, or hosts that take new ones. What is left of deleted servers is
-    archived. If it is interrupted, repeat it.
+    Refused, with the reason, while it has servers, or hosts that take new ones. What is left of deleted servers is archived.
+    If it is interrupted, repeat it.
     """
     conf = processes.configuration(config_files)
     with _api(config_files) as api:
@@ -234,7 +234,7 @@ def delete(config_files: tuple[Path, ...], name: str) -> None:
             database.close()
     click.echo(f"Cell {found.name} is deleted.")
     if removed.hosts:
-        click.echo(f"With it went its hosts: {', '.join(removed.hosts)}. Stop the computes that still run there.")
+        click.echo(f"Its hosts are deleted, too: {', '.join(removed.hosts)}. Stop the computes that still run there.")
     if removed.archived:
         click.echo(f"Rows of deleted servers that were archived: {removed.archived}.")
 
@@ -250,7 +250,7 @@ def _placement(conf: cfg.ConfigOpts) -> PlacementClient:
 def discover_hosts(config_files: tuple[Path, ...], name: str | None) -> None:
     """Map the hosts that have reported to a cell and are not known to the API database yet.
 
-    Conductors do this with a host's first report. Exit status 1 if a cell does not answer or a host's name is taken.
+    Conductors do this at a host's first report. Exit status 1 if a cell does not answer or a host's name is taken.
     """
     failed = False
     with _api(config_files) as api:
@@ -323,7 +323,7 @@ def _sync_cell(name: str, url: str) -> None:
 
 
 def _without_password(url: str) -> str:
-    """Of a transport URL, which may name several hosts."""
+    """A transport URL, which may name several hosts, without passwords."""
     parts = urlsplit(url)
     places = []
     for place in parts.netloc.split(","):

@@ -1,4 +1,4 @@
-"""``causeway move``: what `causeway operation` shows, of moves only; and what hosts are to clean up."""
+"""``causeway move``: what `causeway operation` shows, for moves only; and what hosts are to clean up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ add_commands(move, "move", RECIPES)
 @ask.timeout_option
 @json_option
 def list_cleanups(state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
-    """What is left on hosts that were forced down, and is cleaned when they come back."""
+    """List what is left on hosts that were forced down, and is cleaned up when they return."""
     connection = ask.connect(state_dir, os_cloud)
     found = ask.ask(connection, "/os-causeway/leftovers", timeout=timeout)["leftovers"]
     if as_json:

@@ -1,4 +1,4 @@
-"""``causeway operation``: how far everything has come that takes long; and cancelling it."""
+"""``causeway operation``: shows the progress of everything that takes long, and cancels it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from causeway.model.sagas import NOT_ACCEPTED
 
 @click.group()
 def operation() -> None:
-    """Look at everything that takes long (moves, images, rebuilds, shelving, ...): how far it has come, what it waits for."""
+    """Show everything that takes long (moves, images, rebuilds, shelving, ...): its progress, and what it waits for."""
 
 
 add_commands(operation, "operation", None)

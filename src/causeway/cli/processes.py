@@ -1,7 +1,7 @@
-"""What every command that is a service in a process of its own does: options, logs, signals, and an orderly end.
+"""What all commands share that run a service in a process of its own: options, logs, signals, and an orderly end.
 
-SIGTERM and SIGINT end a service: it takes nothing new, finishes what it has begun, and closes what it opened in the
-reverse order. The second signal ends it at once.
+SIGTERM and SIGINT end a service: it accepts nothing new, finishes what it has begun, and closes what it opened in reverse
+order. A second signal ends it at once.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def configuration(config_files: Sequence[Path]) -> cfg.ConfigOpts:
 
 
 def warn_of_ignored_options(conf: cfg.ConfigOpts) -> None:
-    """Says in one line of the log which options of the files do nothing."""
+    """Logs in one line which options of the files have no effect."""
     if found := ignored(conf):
         LOG.warning("%s", found)
 
 
 def check_queue(conf: cfg.ConfigOpts) -> None:
-    """Says early what else would be found out with the first request."""
+    """Raises ClickException if the queue's URL is unusable, which only the first request would show otherwise."""
     if not conf.transport_url:
         raise click.ClickException("Set [DEFAULT] transport_url, such as rabbit://user:password@host:5672/cloud.")
     if conf.transport_url.startswith("causeway-memory:"):
@@ -65,7 +65,7 @@ def check_queue(conf: cfg.ConfigOpts) -> None:
 
 
 def check_placement(conf: cfg.ConfigOpts) -> None:
-    """As `check_queue`."""
+    """Raises ClickException if there are no credentials for Placement."""
     if not conf.placement.auth_type:
         raise click.ClickException("Set [placement] auth_type, and what goes with it, to reach the Placement service.")
 
@@ -79,7 +79,7 @@ def around(conf: cfg.ConfigOpts, cleanup: ExitStack) -> roles.Surroundings:
 
 
 def transports(conf: cfg.ConfigOpts, cleanup: ExitStack) -> Transports:
-    """Queues alone, for processes that need nothing of the services around; closed with ``cleanup``."""
+    """Only queues, for processes that need none of the services around; closed with ``cleanup``."""
     made = roles.transports(conf)
     cleanup.callback(made.cleanup)
     cleanup.callback(hooks.uninstall, conf)
@@ -98,7 +98,7 @@ def databases(conf: cfg.ConfigOpts, cleanup: ExitStack) -> tuple[Database, Cells
 def expose_metrics(
     conf: cfg.ConfigOpts, cleanup: ExitStack, collectors: Sequence[Collector] = (), *, shared: bool = False
 ) -> None:
-    """Serves /metrics if that is wanted, until ``cleanup``."""
+    """Serves /metrics until ``cleanup``, if it is configured."""
     try:
         endpoint = MetricsEndpoint(conf, collectors, shared=shared)
     except (OSError, ValueError) as failure:
@@ -114,7 +114,7 @@ def api_database(conf: cfg.ConfigOpts) -> Database:
 
 @contextmanager
 def failures_reported() -> Iterator[None]:
-    """What goes wrong outside is said in one line."""
+    """Turns failures of databases, queues and other services into errors of the command, in one line."""
     try:
         yield
     except errors.CausewayError as failure:
@@ -122,7 +122,7 @@ def failures_reported() -> Iterator[None]:
     except sa.exc.ArgumentError as failure:
         raise click.ClickException("The URL of a database is not understood.") from failure
     except sa.exc.SQLAlchemyError as failure:
-        raise click.ClickException(f"A database did not do what it was asked to: {failure}") from failure
+        raise click.ClickException(f"A database failed: {failure}") from failure
     except keystone_errors.ClientException as failure:
         raise click.ClickException(f"Identity or Placement can't be used: {failure}") from failure
     except (oslo_messaging.InvalidTransportURL, oslo_messaging.DriverLoadFailure) as failure:
@@ -130,11 +130,11 @@ def failures_reported() -> Iterator[None]:
 
 
 class _Ended(BaseException):
-    """A signal came. Not an error: nothing on the way may catch it."""
+    """A signal came. It is not an Exception, since nothing on the way may catch it."""
 
 
 def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOpts, ExitStack], None]) -> None:
-    """Runs a service until a signal ends it. ``start`` leaves with ``cleanup`` how everything is stopped again."""
+    """Runs a service until a signal ends it. ``start`` starts it, and adds to the ``ExitStack`` what stops it again."""
     conf = configuration(config_files)
     check_queue(conf)
     log.setup(conf, PROJECT)
@@ -145,10 +145,10 @@ def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOp
             signal.signal(number, signal.SIG_DFL)
         raise _Ended
 
-    # Also while it starts: RabbitMQ that is unreachable is waited for without end.
+    # Before it starts, which waits without end while RabbitMQ is unreachable.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    # _Ended is caught before the end begins: libraries look at the exception in flight when they close.
+    # _Ended is caught before ``cleanup`` closes libraries, which look at the exception in flight.
     with failures_reported(), ExitStack() as cleanup, suppress(_Ended):
         start(conf, cleanup)
         click.echo(f"ready: {role} {conf.host}")

@@ -44,7 +44,7 @@ def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -
     processes.check_placement(conf)
     with processes.failures_reported():
         processes.api_database(conf).close()
-        # Here, because gunicorn would begin workers that fail anew and anew.
+        # Here, because gunicorn would restart failing workers again and again.
         Enforcer(conf)
     log.setup(conf, PROJECT)
     processes.warn_of_ignored_options(conf)
@@ -60,12 +60,12 @@ def metadata(config_files: tuple[Path, ...], bind: str, workers: int, threads: i
     """Run the metadata service in processes of its own (gunicorn): what guests ask about themselves.
 
     Needs [api_database] connection. Behind the network service's metadata agent: [neutron] service_metadata_proxy and
-    metadata_proxy_shared_secret; for guests that ask directly: credentials for the network service. No queue, no Placement.
+    metadata_proxy_shared_secret; for guests that ask directly: credentials for the network service. Needs no queue, no Placement.
     """
     conf = processes.configuration(config_files)
     with processes.failures_reported():
         processes.api_database(conf).close()
-        # Here, because gunicorn would begin workers that fail anew and anew.
+        # Here, because gunicorn would restart failing workers again and again.
         check_options(conf)
     log.setup(conf, PROJECT)
     processes.warn_of_ignored_options(conf)
@@ -99,7 +99,7 @@ def conductor(config_files: tuple[Path, ...]) -> None:
 
     It drives builds and moves, and takes the reports of the cells in [conductor] cells (all). Needs [api_database] connection,
     transport_url, [placement] and credentials for the services around. Each conductor gets a `host` of its own: it names the
-    owner of moves. SIGTERM finishes the steps under way and hands the moves over.
+    owner of moves. SIGTERM finishes the steps under way; other conductors take over the moves.
 
     With [conductor] role = super it takes no reports. With role = cell it takes those of one cell and does nothing else: it
     needs the cell's transport_url and [database] connection, and nothing of the cloud's.
@@ -136,7 +136,7 @@ def _start_cell_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
 
 
 def chosen_cells(cells: Sequence[CellMapping], names: Sequence[str]) -> list[CellMapping]:
-    """The cells with these names or uuids; all if there are no names. Raises ClickException for one that is not there."""
+    """The cells with these names or uuids; all if there are no names. Raises ClickException for an unknown one."""
     unknown = [name for name in names if not any(name in (cell.name, cell.uuid) for cell in cells)]
     if unknown:
         raise click.ClickException(
@@ -150,8 +150,8 @@ def chosen_cells(cells: Sequence[CellMapping], names: Sequence[str]) -> list[Cel
 def compute(config_files: tuple[Path, ...]) -> None:
     """Run the compute service of one host in a process of its own.
 
-    Needs the transport_url of its cell, [placement] and credentials for the services around; no database. What it keeps is
-    in STATE_PATH/hosts/HOST. Guests keep running when it ends.
+    Needs the transport_url of its cell, [placement] and credentials for the services around; no database. Its files are in
+    STATE_PATH/hosts/HOST. Guests keep running when it ends.
     """
     processes.serve("compute", config_files, _start_compute)
 
@@ -183,8 +183,8 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     from causeway.virt.libvirt.driver import LibvirtDriver
     from causeway.virt.libvirt.machine import default_machine
 
-    # os-vif and os-brick read theirs ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
-    # What other libraries in the process say is required of a service is not asked of a compute.
+    # os-vif and os-brick read their options ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
+    # Options that other libraries in the process require are not needed by a compute.
     with suppress(cfg.RequiredOptError):
         cfg.CONF([], project=PROJECT, default_config_files=conf.default_config_files, default_config_dirs=[])
     return LibvirtDriver(

@@ -1,7 +1,7 @@
-"""``causeway manage status``: is everything as it must be to run, and to be upgraded (the field's nova-status)?
+"""``causeway manage status``: whether the cloud is ready to run, and to be upgraded (the field's nova-status).
 
 Exit status: 0 all fine, 1 warnings, 2 failures, 255 something unexpected. Every check runs in a thread of its own and has
-``--timeout`` seconds; one that hangs is a failure and holds up nobody.
+``--timeout`` seconds; one that hangs is a failure, and does not delay others.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def show(findings: list[Finding]) -> None:
 
 
 def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
-    """All checks; what later ones need is found out by earlier ones."""
+    """Runs all checks. Earlier ones find out what later ones need."""
     logging.getLogger("oslo.messaging").setLevel(logging.CRITICAL)
     conf = processes.configuration(config_files)
     findings: list[Finding] = []
@@ -125,7 +125,7 @@ def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
 
 
 def together(checks: dict[str, Check], timeout: float) -> list[Finding]:
-    """Runs checks at once, each for ``timeout`` seconds at most."""
+    """Runs checks in parallel, for at most ``timeout`` seconds."""
     results: dict[str, Found] = {}
 
     def work(name: str, check: Check) -> None:
@@ -221,7 +221,7 @@ def _computes(conf: cfg.ConfigOpts, services: list[Service]) -> Found:
 
 
 def _super_conductors(mappings: list[CellMapping]) -> list[Service]:
-    """Their records are in cell0."""
+    """The records of super conductors, which are in cell0."""
     for cell in mappings:
         if cell.is_cell0:
             database = Database(cell.database_connection, cell.name)
@@ -261,7 +261,7 @@ def _mapped(nodes: list[ComputeNode], mapped: set[str]) -> Found:
 
 
 def _live_migration(nodes: list[ComputeNode]) -> Found:
-    """What hosts said last: they look when they start, and every ten minutes."""
+    """What hosts reported last: they check it when they start, and every ten minutes."""
     able = [node for node in nodes if node.capabilities.get("supports_live_migration")]
     said = {node.host: node.capabilities.get(LIVE_MIGRATION_LACKS) for node in able}
     lacking = {host: lacks for host, lacks in sorted(said.items()) if lacks}
@@ -279,7 +279,7 @@ def _live_migration(nodes: list[ComputeNode]) -> Found:
 def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
     unfinished = journal.unfinished(api)
     stuck = [move.instance_uuid for move in unfinished if move.state is SagaState.STUCK]
-    # Others take over after one lease; what is older than three nobody looks after.
+    # Other conductors take over after one lease: after three, none works on the move.
     long_ago = clock.read(api) - timedelta(seconds=3 * conf.moves.lease)
     left = [
         move.instance_uuid
@@ -294,13 +294,13 @@ def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
 
 
 def _options(conf: cfg.ConfigOpts) -> Found:
-    """Of this configuration; that their values can be, was found out when it was read."""
+    """Options of this configuration without an effect. Bad values were found when it was read."""
     found = ignored(conf)
     return (Level.WARNING, str(found)) if found else (Level.SUCCESS, "all are used")
 
 
 def _policy_files(conf: cfg.ConfigOpts) -> Found:
-    """Those of this configuration. A broken one is a failure even while running processes keep what they had read."""
+    """The policy files of this configuration. A broken one is a failure, though running processes keep what they read."""
     policy_opts.set_defaults(conf)
     policy_files.check(conf)
     return Level.SUCCESS, ", ".join(

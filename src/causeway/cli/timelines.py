@@ -67,7 +67,7 @@ def add_commands(group: click.Group, what: str, recipes: Collection[str] | None)
 def _search(
     connection: Any, timeout: float, recipes: Collection[str] | None, *, server: str | None, everything: bool
 ) -> list[Operation]:
-    """Oldest first."""
+    """The operations, oldest first."""
     recipe = None if recipes is None else sorted(recipes)
     query = {"all": "1" if everything else None, "server": server, "recipe": recipe}
     return ask.pages(connection, "/operations", "operations", timeout=timeout, **query)[::-1]

@@ -23,7 +23,7 @@ CONSOLE = "/console"
     type=click.Path(path_type=Path, file_okay=False),
     default=DEFAULT_STATE_DIR,
     show_default=True,
-    help="Where everything is kept. Started again on the same directory, the cloud finds everything again.",
+    help="Where everything is stored. A cloud that is started again on the same directory finds everything again.",
 )
 @click.option("--port", default=8774, show_default=True, help="Port of all APIs; 0 picks a free one.")
 @click.option("--console-port", default=0, show_default=True, help="Port of servers' consoles; 0 picks a free one.")
@@ -96,6 +96,6 @@ def up(
 
 
 def _with_seconds() -> Callable[[str], None]:
-    """Prints a line to standard error, with the seconds since now."""
+    """Returns a function that prints a line to standard error, with the seconds since now."""
     begun = time.monotonic()
     return lambda what: click.echo(f"{time.monotonic() - begun:5.1f} s  {what}", err=True)

@@ -31,9 +31,9 @@ from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database
 
 NO_SERVER, NOT_ATTACHED = 2, 3
-# Of `refresh`.
+# Exit statuses of `refresh`.
 NO_FILE, UNREADABLE_FILE, UNKNOWN_SERVER, WRONG_STATE, NOT_ITS_VOLUME, WRONG_HOST = 2, 3, 4, 5, 6, 7
-# Seconds between looks whether the operation has ended.
+# Seconds between two checks whether the operation has ended.
 PAUSE = 0.5
 
 
@@ -71,7 +71,7 @@ def show(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, as_
 @processes.config_file_option
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 def get_connector(config_files: tuple[Path, ...], as_json: bool) -> None:
-    """Show what block storage gets to know of this host when a volume is connected to it.
+    """Show what block storage learns of this host when a volume is connected to it.
 
     Exit status: 0 it is shown, 1 it failed.
     """
@@ -95,7 +95,7 @@ def refresh(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, 
     """Give a volume of a stopped server a new attachment, connected for the server's host.
 
     CONNECTOR_PATH is a file that `get-connector --json` wrote on that host. A conductor does the work, as an operation that
-    another one takes over; this command waits for its end.
+    other conductors can take over; this command waits for its end.
 
     Exit status: 0 done, 1 it failed, 2 there is no such file, 3 it can't be read, 4 there is no such server, 5 it is not stopped,
     locked, or something else is being done with it, 6 the volume is not attached to it, 7 the connector is another host's.
@@ -126,9 +126,7 @@ def refresh(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, 
         ended = _end_of(api, instance_uuid, context.request_id, conf.long_rpc_timeout)
     if ended.state is not SagaState.DONE:
         why = (ended.error or {}).get("message", "")
-        raise click.ClickException(
-            f"The attachment was not refreshed, and the volume is reserved for the server. {why}"
-        )
+        raise click.ClickException(f"The attachment was not refreshed; the volume stays reserved for the server. {why}")
     click.echo(f"Volume {volume_id} of server {instance_uuid} has a new attachment.")
 
 
@@ -140,7 +138,7 @@ def _connector(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as failure:
         _refuse(f"File {path} can't be read: {failure}", UNREADABLE_FILE)
     if not isinstance(found, dict) or not isinstance(found.get("host"), str):
-        _refuse(f"File {path} is no connector: write it with `get-connector --json`.", UNREADABLE_FILE)
+        _refuse(f"File {path} is not a connector: write it with `get-connector --json`.", UNREADABLE_FILE)
     return found
 
 

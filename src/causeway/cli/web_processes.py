@@ -23,19 +23,19 @@ from causeway.http.server import KEEP
 from causeway.http.strict import WsgiApp, strict
 from causeway.metrics.endpoint import count_into_files
 
-# Seconds in which a worker finishes its requests when it is to end.
+# Seconds that a worker has to finish its requests when it ends.
 GRACE_SECONDS = 60
 
 
 class WebProcesses(BaseApplication):  # type: ignore[misc]
-    """All that has threads or connections is made in the workers, after the fork."""
+    """Serves an application in worker processes. What has threads or connections is made in them, after the fork."""
 
     role = ""
 
     def __init__(self, conf: cfg.ConfigOpts, *, bind: str, workers: int, threads: int) -> None:
         self._conf = conf
         self._cleanup = ExitStack()
-        #: where the workers count; deleted by the master alone, for whose forks every other way of cleaning up is theirs too
+        #: where the workers count. Only `_on_exit` deletes it: other clean-ups of the master would also run in its forks.
         self.counts = Path(mkdtemp(prefix="causeway-metrics-"))
         self._settings: dict[str, Any] = {
             "bind": bind,
@@ -44,8 +44,8 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
             "worker_class": Worker,
             "proc_name": f"causeway-{self.role}",
             "graceful_timeout": GRACE_SECONDS,
-            # gunicorn's own two seconds are those between two questions of clients that wait for a server: their
-            # connection would be closed just when they ask.
+            # gunicorn's default, two seconds, is also the time between two requests of clients that wait for a server:
+            # their connection would be closed just when they ask.
             "keepalive": KEEP,
             "control_socket_disable": True,
             "when_ready": self._ready,
@@ -56,14 +56,14 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
         super().__init__()
 
     def serve(self) -> None:
-        """Until a signal ends it."""
+        """Serves until a signal ends it."""
         if self._conf.metrics.enabled:
             count_into_files(self.counts)
         self.run()
 
     @abstractmethod
     def application(self, cleanup: ExitStack) -> WsgiApp:
-        """Made in a worker; ``cleanup`` collects how everything is closed again."""
+        """The application, made in a worker. ``cleanup`` gets what closes everything again."""
 
     def load_config(self) -> None:
         for name, value in self._settings.items():

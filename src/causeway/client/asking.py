@@ -1,4 +1,4 @@
-"""Asks the cloud's Compute API for what is ours. ``compute``: openstacksdk's proxy of it."""
+"""Requests for our own resources of the cloud's Compute API. ``compute``: openstacksdk's proxy of it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import tenacity
 
 TIMEOUT = 120.0
-# Seconds that a long poll takes at most, and after which it may be asked again if it came back with nothing new.
+# Seconds: how long a long poll waits at most, and the pause after one that came back too early with nothing new.
 POLL, PAUSE = 50, 1.0
-# How often, and how many seconds apart, a long poll is asked again while the API does not answer.
+# How often, and how many seconds apart, a long poll is tried again while the API does not answer.
 TRIES, BETWEEN_TRIES = 30, 2.0
 GATEWAY_FAILURES = frozenset({502, 503, 504})
 
@@ -23,7 +23,7 @@ Query = Mapping[str, Any]
 
 
 class NotAsked(Exception):
-    """Nothing can be said of the cloud."""
+    """The cloud could not be asked."""
 
 
 class Refused(NotAsked):
@@ -44,7 +44,7 @@ def ask(
     query: Query | None = None,
     timeout: float = TIMEOUT,
 ) -> Any:
-    """The body of an answer; parameters that are None are not sent. Raises NotAsked without an answer, else Refused."""
+    """The body of an answer; parameters that are None are not sent. Raises NotAsked without an answer, Refused for an error."""
     import openstack
     from keystoneauth1 import exceptions as keystone_errors
 
@@ -57,7 +57,7 @@ def ask(
     try:
         found = answer.json() if answer.content else {}
     except ValueError:
-        # Something between us and the API answered.
+        # Not the API answered, but something in front of it.
         found = {}
     if answer.status_code >= 300:
         faults = (value for value in found.values() if isinstance(value, dict)) if isinstance(found, dict) else ()
@@ -73,7 +73,7 @@ def unreachable(failure: Exception) -> NotAsked:
 def pages(
     compute: Any, path: str, key: str, query: Query | None = None, *, most: int | None = None, timeout: float = TIMEOUT
 ) -> Iterator[dict[str, Any]]:
-    """The entries of all pages of a list; of ``most`` entries at most."""
+    """The entries of all pages of a list, at most ``most``."""
     asked, left = dict(query or {}), most
     while left is None or left > 0:
         if left is not None:
@@ -105,7 +105,7 @@ def id_of_flavor(compute: Any, wanted: str, *, timeout: float = TIMEOUT) -> str:
 def id_of(
     compute: Any, path: str, key: str, wanted: str, query: Query | None = None, *, timeout: float = TIMEOUT
 ) -> str:
-    """The id of what has this name; what is no name is taken for an id. Raises NotAsked if names are many."""
+    """The id of the entry with this name. An unknown name is taken for an id. Raises NotAsked if several have the name."""
     if _UUID.fullmatch(wanted):
         return wanted
     listed = list(pages(compute, path, key, query, timeout=timeout))
@@ -118,7 +118,7 @@ def id_of(
 
 
 def follow(compute: Any, operation_id: str) -> Iterator[dict[str, Any]]:
-    """An operation as it is, and again whenever there is something new, until it has ended."""
+    """Yields an operation, and again whenever it has changed, until it has ended."""
     seen: str | None = None
     while True:
         began = time.monotonic()
@@ -127,7 +127,7 @@ def follow(compute: Any, operation_id: str) -> Iterator[dict[str, Any]]:
         if operation["version"] != seen:
             yield operation
         elif time.monotonic() - began < PAUSE:
-            # So many wait already that all are answered at once.
+            # Too many requests wait already, so the API answers at once.
             time.sleep(PAUSE)
         if operation["ended_at"] is not None:
             return
@@ -135,7 +135,7 @@ def follow(compute: Any, operation_id: str) -> Iterator[dict[str, Any]]:
 
 
 def _passes(failure: BaseException) -> bool:
-    """An API that is started again, for example."""
+    """Whether the failure may pass: perhaps the API is being restarted."""
     if isinstance(failure, Refused):
         return failure.status in GATEWAY_FAILURES
     return isinstance(failure, NotAsked)

@@ -7,7 +7,7 @@ import argparse
 from osc_lib.command import command
 
 from causeway.client import asking, words
-from causeway.client.columns import Columns, Entry, Judged, Rows, rows
+from causeway.client.columns import Columns, Entry, Rows, VerdictCommand, rows
 
 SEVERITIES = ("critical", "error", "warning")
 
@@ -28,8 +28,8 @@ def _by_severity(disagreement: Entry) -> tuple[int, str]:
     return SEVERITIES.index(disagreement["severity"]), disagreement["kind"]
 
 
-class AuditCloud(Judged, command.Lister):
-    """Hold all records, services around and hypervisors against each other, and list where they disagree
+class AuditCloud(VerdictCommand, command.Lister):
+    """Compare all records, other services and hypervisors, and list where they disagree
 
     The exit status is 0 if all agree, 1 if not, 2 if a part of the cloud could not be asked.
     """
@@ -42,7 +42,7 @@ class AuditCloud(Judged, command.Lister):
             metavar="<seconds>",
             type=float,
             default=1800.0,
-            help="Wait so long for its end (default: 1800)",
+            help="Wait so long for the audit's end (default: 1800)",
         )
         return parser
 
@@ -53,7 +53,7 @@ class AuditCloud(Judged, command.Lister):
         for missing in report["unreached"]:
             self.note(f"Not asked: {missing}")
         if report["in_motion"]:
-            self.note(f"In motion, nothing can be said of them: {', '.join(report['in_motion'])}")
+            self.note(f"In motion, and therefore not judged: {', '.join(report['in_motion'])}")
         looked = ", ".join(f"{count} {name}" for name, count in report["counts"].items())
         self.note(f"Looked at {looked} in {report['seconds']:.1f} s.")
         self.status = 1 if report["disagreements"] else 2 if report["unreached"] else 0

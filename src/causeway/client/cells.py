@@ -9,7 +9,7 @@ from urllib.parse import quote
 from osc_lib.command import command
 
 from causeway.client import asking
-from causeway.client.columns import Columns, Ours, Rows, fields, rows
+from causeway.client.columns import CloudCommand, Columns, Rows, fields, rows
 
 CELLS: Columns = [
     ("ID", lambda each: each["id"]),
@@ -24,14 +24,14 @@ CELLS: Columns = [
 ]
 
 
-class ListCell(Ours, command.Lister):
+class ListCell(CloudCommand, command.Lister):
     """List cells: whether they answer, their hosts and servers"""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:  # noqa: ARG002
         return rows(CELLS, asking.ask(self.compute, "/os-causeway/cells")["cells"])
 
 
-class ShowCell(Ours, command.ShowOne):
+class ShowCell(CloudCommand, command.ShowOne):
     """Show a cell"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

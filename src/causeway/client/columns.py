@@ -1,4 +1,4 @@
-"""What commands are made of: their client, and cells of tables that are plain data for ``-f json`` and words for people."""
+"""What commands are made of: their client, and table cells that are plain data for ``-f json`` and words for people."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Columns = Sequence[tuple[str, Callable[[Entry], Any]]]
 Rows = tuple[Sequence[str], Iterable[Any]]
 
 
-class Said(FormattableColumn):  # type: ignore[type-arg]  # in older releases it has none
-    """``say``: what is said of the value to people."""
+class Worded(FormattableColumn):  # type: ignore[type-arg]  # in older releases it has none
+    """A value that ``say`` puts into words for people."""
 
     def __init__(self, value: Any, say: Callable[[Any], str]) -> None:
         super().__init__(value)
@@ -32,7 +32,7 @@ class Said(FormattableColumn):  # type: ignore[type-arg]  # in older releases it
         return self._value
 
 
-class Ours(command.Command):
+class CloudCommand(command.Command):
     """A command that asks our API."""
 
     @property
@@ -41,12 +41,12 @@ class Ours(command.Command):
         return self.app.client_manager.causeway  # type: ignore[attr-defined]
 
     def note(self, text: str) -> None:
-        """Says something beside the answer: ``-f json`` stays JSON."""
+        """Writes to standard error, so that the answer of ``-f json`` stays JSON."""
         self.app.stderr.write(f"{text}\n")
 
 
-class Judged(Ours):
-    """A command that can come to an end well, and still find what is not as it is to be: its exit status says so."""
+class VerdictCommand(CloudCommand):
+    """A command that may succeed and still find that something is wrong: its exit status says so."""
 
     status = 0
 
@@ -59,13 +59,13 @@ def rows(columns: Columns, entries: Iterable[Entry]) -> Rows:
 
 
 def fields(entry: Entry, said: Mapping[str, Callable[[Any], str]] | None = None) -> Rows:
-    """One thing with all its fields; ``said``: those for which people get other words than data."""
+    """One thing with all its fields. ``said``: field -> what puts it into words for people."""
     words = said or {}
-    return list(entry), [Said(value, words[name]) if name in words else value for name, value in entry.items()]
+    return list(entry), [Worded(value, words[name]) if name in words else value for name, value in entry.items()]
 
 
 def lines(values: Mapping[str, Any] | Sequence[Any]) -> str:
-    """What is nested, a line each; what is empty is left out."""
+    """Nested values, a line each; empty ones are left out."""
     if isinstance(values, Mapping):
         return "\n".join(f"{name}: {_flat(value)}" for name, value in values.items() if value not in (None, [], {}))
     return "\n".join(_flat(value) for value in values)
@@ -90,8 +90,8 @@ def natural(text: str) -> int:
     return number
 
 
-def for_each(self: Ours, wanted: Sequence[str], act: Callable[[str], None], what: str) -> None:
-    """Does it with all of them, whatever becomes of the others. Raises CommandError if it was not done with some."""
+def for_each(self: CloudCommand, wanted: Sequence[str], act: Callable[[str], None], what: str) -> None:
+    """Calls ``act`` with each, also if it fails for some. Raises CommandError at the end if it failed for any."""
     failures = 0
     for one in wanted:
         try:

@@ -53,7 +53,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         "--deadline",
         metavar="<time>",
         type=_read_by(drain_texts.deadline),
-        help="When it is to be over (ISO 8601; without a zone: UTC)",
+        help="When the drain must be over (ISO 8601; without a zone: UTC)",
     )
     how.add_argument("--first", choices=("largest", "smallest"), help="Which servers go first (default: largest)")
     how.add_argument(
@@ -67,7 +67,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         type=float,
         help="Confirm resizes so much later: --afterwards confirm_later",
     )
-    how.add_argument("--retries", metavar="<number>", type=natural, help="Try each move that failed so often again")
+    how.add_argument("--retries", metavar="<number>", type=natural, help="Try a move that failed again, so many times")
     how.add_argument("--stop-after", metavar="<number>", type=natural, help="Pause after so many failures (0: never)")
     how.add_argument("--reason", metavar="<text>", help="The reason that the servers' owners see")
     add_limits(parser)
@@ -84,7 +84,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def limits_of(parsed_args: argparse.Namespace) -> dict[str, int]:
-    """Those that were given."""
+    """The limits that were given."""
     found = {name: value for name in LIMITS if (value := getattr(parsed_args, name)) is not None}
     if parsed_args.limit_rate is not None:
         found["bytes_per_second"] = round(parsed_args.limit_rate * _MIB)
@@ -92,7 +92,7 @@ def limits_of(parsed_args: argparse.Namespace) -> dict[str, int]:
 
 
 def request_of(parsed_args: argparse.Namespace, name: str, compute: Any, identity: Any) -> dict[str, Any]:
-    """The body. ``identity``: openstacksdk's proxy, for names of projects."""
+    """The body of the request. ``identity``: openstacksdk's proxy, for names of projects."""
     scope = {
         "cells": parsed_args.cell,
         "hosts": parsed_args.host,
@@ -125,7 +125,7 @@ def request_of(parsed_args: argparse.Namespace, name: str, compute: Any, identit
 
 
 def _read_by(read: Callable[[str], Read]) -> Callable[[str], Read]:
-    """As argparse wants the type of an option."""
+    """``read`` as the type of an option of argparse."""
 
     def of_option(text: str) -> Read:
         try:

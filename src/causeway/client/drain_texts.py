@@ -1,4 +1,4 @@
-"""What people write of a drain: "mon-fri 22:00-06:00 Europe/Zurich", "gen1.small=gen2.small", a date; as the API wants it."""
+"""Reads what people write of a drain ("mon-fri 22:00-06:00 Europe/Zurich", "gen1.small=gen2.small", a date) for the API."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def deadline(text: str) -> str:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise Unreadable(f"'{text}' is no time such as 2027-03-01T06:00+01:00") from None
+        raise Unreadable(f"'{text}' is not a time such as 2027-03-01T06:00+01:00") from None
     return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).isoformat()
 
 
@@ -50,5 +50,5 @@ def _days(text: str) -> list[int]:
         begin, end = DAYS.index(first), DAYS.index(last or first)
     except ValueError:
         raise Unreadable(f"'{text}' is none of: daily, {', '.join(DAYS)}, or two with a dash") from None
-    # From friday to monday is over the end of the week.
+    # A range such as fri-mon goes over the end of the week.
     return [(begin + day) % 7 for day in range((end - begin) % 7 + 1)]

@@ -1,4 +1,4 @@
-"""``openstack drain ...``: many servers are moved away from somewhere."""
+"""``openstack drain ...``: moves many servers out of a scope."""
 
 from __future__ import annotations
 
@@ -12,14 +12,25 @@ from osc_lib import exceptions
 from osc_lib.command import command
 
 from causeway.client import asking, words
-from causeway.client.columns import Columns, Entry, Ours, Rows, Said, add_paging, fields, for_each, lines, rows
+from causeway.client.columns import (
+    CloudCommand,
+    Columns,
+    Entry,
+    Rows,
+    Worded,
+    add_paging,
+    fields,
+    for_each,
+    lines,
+    rows,
+)
 from causeway.client.drain_requests import add_limits, add_request, limits_of, request_of
 from causeway.client.drain_texts import DAYS
 
 PATH = "/os-causeway/drains"
 # Planning thousands of servers takes its time.
 PLAN_TIMEOUT = 600.0
-# Servers that people are shown of a plan.
+# How many servers of a plan people are shown.
 MOST_SHOWN = 50
 STATES = ("planned", "running", "paused", "cancelling", "cancelled", "rolling_back", "rolled_back", "done")
 SERVER_STATES = (
@@ -37,9 +48,9 @@ DRAINS: Columns = [
     ("ID", lambda each: each["id"]),
     ("Name", lambda each: each["name"]),
     ("State", lambda each: each["state"]),
-    ("Servers", lambda each: Said(each["progress"]["servers"], _counts)),
-    ("Bytes Done", lambda each: Said(each["progress"]["bytes_done"], words.size)),
-    ("Bytes Total", lambda each: Said(each["progress"]["bytes_total"], words.size)),
+    ("Servers", lambda each: Worded(each["progress"]["servers"], _counts)),
+    ("Bytes Done", lambda each: Worded(each["progress"]["bytes_done"], words.size)),
+    ("Bytes Total", lambda each: Worded(each["progress"]["bytes_total"], words.size)),
     ("Created At", lambda each: each["created_at"]),
     ("Started At", lambda each: each["started_at"]),
     ("Ended At", lambda each: each["ended_at"]),
@@ -52,9 +63,9 @@ SERVERS: Columns = [
     ("How", lambda each: each["how"]),
     ("Source Host", lambda each: each["source_host"]),
     ("Target Host", lambda each: each["target_host"]),
-    ("Bytes", lambda each: Said(each["bytes"], words.size)),
-    ("Seconds", lambda each: Said(each["seconds"], words.duration)),
-    ("Pause", lambda each: Said(each["pause"], words.duration)),
+    ("Bytes", lambda each: Worded(each["bytes"], words.size)),
+    ("Seconds", lambda each: Worded(each["seconds"], words.duration)),
+    ("Pause", lambda each: Worded(each["pause"], words.duration)),
     ("Why", lambda each: each["why"]),
     ("Help", lambda each: each["help"]),
 ]
@@ -79,7 +90,7 @@ def _window(found: Entry) -> str:
 
 
 def _shown(drain: Entry, plan: Entry | None = None) -> Rows:
-    """What was asked for and what became of it; ``plan``: beside it."""
+    """A drain with its request, and its ``plan`` if there is one."""
     flat = {name: value for name, value in drain.items() if name != "request"}
     planned = {} if plan is None else {f"plan_{name}": value for name, value in plan.items()}
     said: dict[str, Callable[[Any], str]] = {
@@ -96,7 +107,7 @@ def _progress(found: Entry) -> str:
 
 
 def _planned(servers: list[Entry]) -> str:
-    """Those that can't go come first."""
+    """The planned servers, a line each. Those that can't go come first."""
     counted = Counter("can't go" if each["why"] else str(each["how"]) for each in servers)
     said = [", ".join(f"{number} {how}" for how, number in counted.most_common())]
     for each in sorted(servers, key=lambda server: not server["why"])[:MOST_SHOWN]:
@@ -119,7 +130,7 @@ _PLAN: dict[str, Callable[[Any], str]] = {
 }
 
 
-class _OfDrain(Ours):
+class _OfDrain(CloudCommand):
     """Commands of one drain."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -131,7 +142,7 @@ class _OfDrain(Ours):
         return f"{PATH}/{quote(asking.id_of(self.compute, PATH, 'drains', wanted), safe='')}"
 
 
-class PlanDrain(Ours, command.ShowOne):
+class PlanDrain(CloudCommand, command.ShowOne):
     """Say what a drain would do, with each of its servers: a dry run
 
     With "-f json" each server is there with its path, target, bytes, duration and pause.
@@ -149,8 +160,8 @@ class PlanDrain(Ours, command.ShowOne):
         return fields(answer["plan"], _PLAN)
 
 
-class CreateDrain(Ours, command.ShowOne):
-    """Plan a drain and keep it with its plan: nothing moves before it is started"""
+class CreateDrain(CloudCommand, command.ShowOne):
+    """Plan a drain and store it with its plan: nothing moves before it is started"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -165,7 +176,7 @@ class CreateDrain(Ours, command.ShowOne):
         return _shown(answer["drain"], answer["plan"])
 
 
-class ListDrain(Ours, command.Lister):
+class ListDrain(CloudCommand, command.Lister):
     """List drains, newest first"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -189,7 +200,7 @@ class ShowDrain(_OfDrain, command.ShowOne):
 
 
 class ListDrainServer(_OfDrain, command.Lister):
-    """List the servers of a drain: how each is moved and to where, or why it can't go, and what became of it"""
+    """List the servers of a drain: how each is moved and to where, or why it can't go, and its state"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -243,7 +254,7 @@ class StartDrain(_Act):
 
 
 class PauseDrain(_Act):
-    """Begin no more moves of a drain; what is under way comes to its end"""
+    """Begin no more moves of a drain; those under way are completed"""
 
     action = "pause"
 
@@ -255,13 +266,13 @@ class ResumeDrain(_Act):
 
 
 class CancelDrain(_Act):
-    """End a drain; what is under way comes to its end, or is undone (--undo)"""
+    """End a drain; moves under way are completed, or undone (--undo)"""
 
     action = "cancel"
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("--undo", action="store_true", help="Undo what is under way, where that is still possible")
+        parser.add_argument("--undo", action="store_true", help="Undo moves under way, where that is still possible")
         return parser
 
     def parameters(self, parsed_args: argparse.Namespace) -> dict[str, Any] | None:
@@ -269,16 +280,16 @@ class CancelDrain(_Act):
 
 
 class RollBackDrain(_Act):
-    """Undo what is under way, and revert what waits for its confirm"""
+    """Undo moves under way, and revert those that wait to be confirmed"""
 
     action = "rollback"
 
 
 class DeleteDrain(_OfDrain):
-    """Delete the records of drains that nobody works on; what they moved stays where it is"""
+    """Delete the records of drains that have ended, or never began; what they moved stays where it is"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = Ours.get_parser(self, prog_name)
+        parser = CloudCommand.get_parser(self, prog_name)
         parser.add_argument("drains", metavar="<drain>", nargs="+", help="The drain(s) (name or ID)")
         return parser
 

@@ -7,7 +7,7 @@ import argparse
 from osc_lib.command import command
 
 from causeway.client import asking, words
-from causeway.client.columns import Columns, Judged, Rows, Said, rows
+from causeway.client.columns import Columns, Rows, VerdictCommand, Worded, rows
 
 HOSTS: Columns = [
     ("Cell", lambda each: each["cell"]),
@@ -19,13 +19,15 @@ HOSTS: Columns = [
     ("Why", lambda each: words.why(each)),
     (
         "Checks",
-        lambda each: Said(each["checks"], lambda checks: "\n".join([*map(words.check, checks), each["note"]]).strip()),
+        lambda each: Worded(
+            each["checks"], lambda checks: "\n".join([*map(words.check, checks), each["note"]]).strip()
+        ),
     ),
 ]
 
 
-class ExplainMove(Judged, command.Lister):
-    """Say where a server could be moved to, and for every other host why not
+class ExplainMove(VerdictCommand, command.Lister):
+    """Say where a server could be moved to, and why not to each of the other hosts
 
     Nothing is moved or claimed. The exit status is 0 if a host fits, 1 if none does.
     """

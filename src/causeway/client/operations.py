@@ -8,7 +8,18 @@ from typing import Any
 from osc_lib.command import command
 
 from causeway.client import asking, words
-from causeway.client.columns import Columns, Entry, Judged, Ours, Rows, Said, add_paging, fields, for_each, rows
+from causeway.client.columns import (
+    CloudCommand,
+    Columns,
+    Entry,
+    Rows,
+    VerdictCommand,
+    Worded,
+    add_paging,
+    fields,
+    for_each,
+    rows,
+)
 
 STATES = ("proposed", "refused", "requested", "running", "undoing", "stuck", "done", "failed")
 _TRANSFER = ("bytes_done", "bytes_total", "percent", "round", "seconds_left", "ended_at")
@@ -17,15 +28,15 @@ BRIEF: Columns = [
     ("ID", lambda each: each["id"]),
     ("Server", lambda each: each["instance_uuid"]),
     ("Recipe", lambda each: each["recipe"]),
-    ("State", lambda each: Said(each["state"], lambda _state: words.standing(each))),
+    ("State", lambda each: Worded(each["state"], lambda _state: words.standing(each))),
     ("Step", lambda each: each["step"]),
-    ("Progress", lambda each: Said({name: each[name] for name in _TRANSFER[:-1]}, lambda _: words.transferred(each))),
+    ("Progress", lambda each: Worded({name: each[name] for name in _TRANSFER[:-1]}, lambda _: words.transferred(each))),
     ("Started At", lambda each: each["started_at"]),
-    ("Error", lambda each: Said(each["error"], lambda _error: words.reason(each))),
+    ("Error", lambda each: Worded(each["error"], lambda _error: words.reason(each))),
 ]
 LONG: Columns = [
     ("Ended At", lambda each: each["ended_at"]),
-    ("Waits For", lambda each: Said(each["waits_for"], lambda wait: "" if wait is None else str(wait["reason"]))),
+    ("Waits For", lambda each: Worded(each["waits_for"], lambda wait: "" if wait is None else str(wait["reason"]))),
     ("Cancellable", lambda each: each["is_cancellable"]),
     ("Migration", lambda each: each["migration_uuid"]),
     ("Owner", lambda each: each["owner"]),
@@ -47,7 +58,7 @@ def _shown(operation: Entry) -> Rows:
     return fields(operation, said)
 
 
-class ListOperation(Ours, command.Lister):
+class ListOperation(CloudCommand, command.Lister):
     """List operations: everything that takes long with a server, newest first"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -80,7 +91,7 @@ class ListOperation(Ours, command.Lister):
         )
 
 
-class ListServerOperation(Ours, command.Lister):
+class ListServerOperation(CloudCommand, command.Lister):
     """List the operations of a server, newest first"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -97,7 +108,7 @@ class ListServerOperation(Ours, command.Lister):
         return _listed(asking.pages(self.compute, path, "operations", query, most=parsed_args.limit), parsed_args)
 
 
-class ShowOperation(Judged, command.ShowOne):
+class ShowOperation(VerdictCommand, command.ShowOne):
     """Show an operation with its steps
 
     With --wait the exit status is 1 unless everything was done.
@@ -124,8 +135,8 @@ class ShowOperation(Judged, command.ShowOne):
         return _shown(operation)
 
 
-class CancelOperation(Ours):
-    """Cancel operations that can still be undone, and have them undone"""
+class CancelOperation(CloudCommand):
+    """Cancel operations that can still be undone, and undo them"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -14,7 +14,7 @@ API_VERSIONS = ("1",)
 
 
 def make_client(instance: Any) -> Any:
-    """What is ours is in the Compute API: whoever can ask that one can ask us."""
+    """openstacksdk's proxy of the Compute API, which our resources are part of."""
     return instance.sdk_connection.compute
 
 

@@ -1,4 +1,4 @@
-"""How the API's answers are said to people. Each is given as the API gives it."""
+"""Puts the API's answers into words. Each function gets a part of an answer as the API sent it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def size(count: float | None) -> str:
-    """Bytes."""
+    """Bytes, such as "1.5 GiB"."""
     if count is None:
         return ""
     shown, unit = float(count), 0
@@ -23,7 +23,7 @@ def size(count: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Such as "2 h 5 min"."""
+    """Seconds, such as "2 h 5 min"."""
     if seconds is None:
         return ""
     if seconds < 100:
@@ -69,7 +69,7 @@ def errors_of(step: Shown) -> str:
 
 
 def transferred(shown: Shown) -> str:
-    """How many bytes of how many, in which round, and how long that takes yet; of what has ended: how many it were."""
+    """The bytes so far and in all, the round and the time left; after the end only how many bytes and rounds it took."""
     if shown["bytes_done"] is None:
         return ""
     text, rounds = f"{shown['bytes_done']:,}", shown["round"]

@@ -12,9 +12,10 @@ from uuid import UUID
 import falcon
 
 from causeway.client.asking import NotAsked, Refused
-from causeway.console import doors, events, pages
+from causeway.console import events, pages
 from causeway.console.cloud import DRAIN_ACTIONS, SERVER_ACTIONS, Cloud
 from causeway.console.pages import Page
+from causeway.console.sessions import COOKIE, HEADERS, Sessions, is_loopback
 
 STATIC = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
 # Long enough for any form of ours.
@@ -22,19 +23,19 @@ LONGEST_FORM = 4096
 
 
 class Guard:
-    """Lets in who has a session. ``names``: by which the console may be called besides those of this machine."""
+    """Refuses requests without a session, under another name than this machine's, and forms of other sites."""
 
-    def __init__(self, door: doors.Doors) -> None:
-        self._door = door
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
 
     def process_request(self, request: falcon.Request, response: falcon.Response) -> None:
-        for name, value in doors.HEADERS.items():
+        for name, value in HEADERS.items():
             response.set_header(name, value)
-        if not doors.is_loopback(request.get_header("Host")):
-            raise falcon.HTTPForbidden(description="The console answers to the name of this machine only.")
+        if not is_loopback(request.get_header("Host")):
+            raise falcon.HTTPForbidden(description="The console only answers under the name of this machine.")
         if request.path in ("/enter", *(f"/static/{name}" for name in STATIC)):
             return
-        session = self._door.session(request.get_header("Cookie"))
+        session = self._sessions.session(request.get_header("Cookie"))
         if session is None:
             raise falcon.HTTPUnauthorized(
                 description="Open the console with the URL that its command printed. It opens once: start the command again."
@@ -47,36 +48,36 @@ class Guard:
         origin = request.get_header("Origin")
         own = f"{request.scheme}://{request.get_header('Host')}"
         if origin not in (None, own) or (request.content_length or 0) > LONGEST_FORM:
-            raise falcon.HTTPForbidden(description="This form is none of the console's.")
+            raise falcon.HTTPForbidden(description="This form is not the console's.")
         is_form = (request.content_type or "").startswith(falcon.MEDIA_URLENCODED) and request.content_length
         form = request.get_media() if is_form else {}
-        if not self._door.is_own_form(session, form.get("secret")):
+        if not self._sessions.is_own_form(session, form.get("secret")):
             raise falcon.HTTPForbidden(
-                description="This form is none of the console's, or of an earlier run. Load the page again."
+                description="This form is not the console's, or it is of an earlier run. Load the page again."
             )
 
 
 class Console:
     """``prefix``: the path that it is mounted at."""
 
-    def __init__(self, cloud: Cloud, door: doors.Doors, prefix: str = "") -> None:
+    def __init__(self, cloud: Cloud, sessions: Sessions, prefix: str = "") -> None:
         self.stopping = threading.Event()
         self._cloud = cloud
-        self._door = door
+        self._sessions = sessions
         self._prefix = prefix
         self._templates = pages.environment()
-        self.app = falcon.App(middleware=[Guard(door)])
+        self.app = falcon.App(middleware=[Guard(sessions)])
         self.app.resp_options.xml_error_serialization = False
         self.app.add_error_handler(NotAsked, self._not_asked)
         self.app.add_error_handler(falcon.HTTPError, self._failed)
-        self.app.add_route("/enter", _Enter(door, prefix))
-        self.app.add_route("/static/{name}", _Static())
+        self.app.add_route("/enter", _EnterResource(sessions, prefix))
+        self.app.add_route("/static/{name}", _StaticResource())
         for path, make in self._pages().items():
-            self.app.add_route(path, _Shown(self, make))
-            self.app.add_route(f"/events{path.rstrip('/')}", _Events(self, make))
-        self.app.add_route("/servers/{identity}/console", _Opened(cloud))
+            self.app.add_route(path, _PageResource(self, make))
+            self.app.add_route(f"/events{path.rstrip('/')}", _EventsResource(self, make))
+        self.app.add_route("/servers/{identity}/console", _ConsoleResource(cloud))
         for kind in ("drains", "operations", "servers"):
-            self.app.add_route(f"/{kind}/{{identity}}/{{action}}", _Asked(self, kind))
+            self.app.add_route(f"/{kind}/{{identity}}/{{action}}", _ActionResource(self, kind))
 
     def _pages(self) -> dict[str, Callable[..., Page]]:
         cloud = self._cloud
@@ -102,12 +103,12 @@ class Console:
                 "page": page,
                 "prefix": self._prefix,
                 "path": path,
-                "secret": self._door.secret(session),
+                "secret": self._sessions.secret(session),
             }
         )
 
     def act(self, kind: str, identity: str, action: str) -> None:
-        """What a form asks for. Raises HTTPNotFound if there is no such action."""
+        """Does what a form asks for. Raises HTTPNotFound if there is no such action."""
         if kind == "drains" and action in DRAIN_ACTIONS:
             self._cloud.act_on_drain(identity, action)
         elif kind == "servers" and action in SERVER_ACTIONS:
@@ -137,25 +138,25 @@ class Console:
         response.text = self.render(page, session, request.path, whole=True)
 
 
-class _Enter:
-    def __init__(self, door: doors.Doors, prefix: str) -> None:
-        self._door = door
+class _EnterResource:
+    def __init__(self, sessions: Sessions, prefix: str) -> None:
+        self._sessions = sessions
         self._prefix = prefix
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
-        """A token becomes a session; who has one already keeps it."""
-        session = self._door.session(request.get_header("Cookie")) or self._door.enter(request.get_param("token") or "")
+        """Makes a session for a token. A browser that has a session keeps it."""
+        session = self._sessions.session(request.get_header("Cookie")) or self._sessions.enter(
+            request.get_param("token") or ""
+        )
         if session is None:
             raise falcon.HTTPUnauthorized(description="This token is wrong or was used: start the command again.")
-        # Sent to nobody but us, and not with what other sites begin. Loopback has no TLS.
-        response.set_cookie(
-            doors.COOKIE, session, path=self._prefix or "/", http_only=True, same_site="Strict", secure=False
-        )
+        # The browser sends it only to us, and not with requests from other sites. Loopback has no TLS.
+        response.set_cookie(COOKIE, session, path=self._prefix or "/", http_only=True, same_site="Strict", secure=False)
         response.status = falcon.HTTP_303
         response.location = f"{self._prefix}/"
 
 
-class _Static:
+class _StaticResource:
     def on_get(self, request: falcon.Request, response: falcon.Response, name: str) -> None:  # noqa: ARG002
         if name not in STATIC:
             raise falcon.HTTPNotFound
@@ -163,7 +164,7 @@ class _Static:
         response.data = files("causeway.console").joinpath("static", name).read_bytes()
 
 
-class _Shown:
+class _PageResource:
     def __init__(self, console: Console, make: Callable[..., Page]) -> None:
         self._console = console
         self._make = make
@@ -174,7 +175,7 @@ class _Shown:
         response.text = self._console.render(page, request.context.session, request.path, whole=True)
 
 
-class _Events:
+class _EventsResource:
     def __init__(self, console: Console, make: Callable[..., Page]) -> None:
         self._console = console
         self._make = make
@@ -194,8 +195,8 @@ class _Events:
         response.stream = events.stream(make, self._console.stopping)
 
 
-class _Opened:
-    """To the console of a server, with a token of its own for each time. A link, so no form's secret is asked for."""
+class _ConsoleResource:
+    """Redirects to the console of a server, each time with a new token. It is a link, so it needs no form's secret."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
@@ -205,8 +206,8 @@ class _Opened:
         response.location = self._cloud.console_url(_uuid(identity))
 
 
-class _Asked:
-    """An action: GET asks the question before it, POST has it done."""
+class _ActionResource:
+    """An action: GET asks the question before it, POST does it."""
 
     def __init__(self, console: Console, kind: str) -> None:
         self._console = console

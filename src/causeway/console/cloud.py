@@ -1,4 +1,4 @@
-"""What the console asks of the API, and what it has done. ``compute``: openstacksdk's proxy of it."""
+"""The console's requests to the API. ``compute``: openstacksdk's proxy of it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from causeway.client import asking
 
 DRAINS = "/os-causeway/drains"
 CELLS = "/os-causeway/cells"
-# Entries of a list that a page shows at most.
+# The most entries of a list that a page shows.
 MOST = 200
 TIMEOUT = 60.0
-# A move's own way to its end.
+# The console's name of an action -> the API's.
 SERVER_ACTIONS = {"confirm": "confirmResize", "revert": "revertResize"}
 # Scheme of a WebSocket -> of its page.
 _PAGES = {"ws": "http", "wss": "https"}
@@ -21,19 +21,19 @@ DRAIN_ACTIONS = ("start", "pause", "resume", "cancel", "rollback")
 
 
 def serial_page(url: str) -> str:
-    """The page for browsers of a serial console: the API gives the URL of the WebSocket, and the page is beside it."""
+    """The URL of the page of a serial console. ``url``: that of its WebSocket, from the API; the page is beside it."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(scheme=_PAGES[parts.scheme], path=f"{parts.path.rstrip('/')}/serial.html"))
 
 
 class Cloud:
-    """Each of these raises `causeway.client.asking.NotAsked` (Refused, if the API answers and refuses)."""
+    """The cloud. All methods raise `causeway.client.asking.NotAsked` (Refused if the API answers and refuses)."""
 
     def __init__(self, compute: Any) -> None:
         self._compute = compute
 
     def cells(self) -> list[dict[str, Any]]:
-        """Each with its ``nodes``, as far as it answers."""
+        """The cells, each with its hosts as ``nodes``, which are empty if the cell does not answer."""
         found: list[dict[str, Any]] = self._ask(CELLS)["cells"]
         for cell in found:
             cell["nodes"] = self._ask(f"{CELLS}/{cell['id']}/hosts")["hosts"] if cell["answers"] else []
@@ -47,11 +47,11 @@ class Cloud:
         return found
 
     def servers_of_drain(self, drain_id: str) -> list[dict[str, Any]]:
-        """All of them."""
+        """All servers of a drain."""
         return list(asking.pages(self._compute, f"{DRAINS}/{drain_id}/servers", "servers", timeout=TIMEOUT))
 
     def operations(self) -> list[dict[str, Any]]:
-        """Those that have not ended, stuck ones first, then those that wait, then the oldest."""
+        """The operations that have not ended: stuck ones first, then those that wait, then the oldest."""
         found = self._list("/operations", "operations")
         return sorted(
             found, key=lambda one: (one["state"] != "stuck", one["waits_for"] is None, one["started_at"] or "")
@@ -73,7 +73,7 @@ class Cloud:
         return found
 
     def console_url(self, server_id: str) -> str:
-        """A page that opens a console of the server: its screen, or its serial console if it has no screen."""
+        """The URL of a page that opens the server's screen, or its serial console if it has no screen."""
         path = f"/servers/{server_id}/remote-consoles"
         try:
             return str(self._ask_for_console(path, "vnc", "novnc"))
@@ -88,7 +88,7 @@ class Cloud:
         return found
 
     def explanation(self, server_id: str) -> dict[str, Any]:
-        """Where it could be moved to, and why not elsewhere."""
+        """Where a server could be moved to, and why not elsewhere."""
         found: dict[str, Any] = self._ask(f"/servers/{server_id}/move-candidates")["move_candidates"]
         return found
 

@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Any
 
 WIDTH, HEIGHT = 640, 200
-# Of a sequence diagram: between two lifelines, above the first arrow, between two arrows.
+# Distances in a sequence diagram: between two lifelines, above the first arrow, between two arrows.
 LANE, HEAD, ROW = 190, 40, 44
 RECORDS = "conductor"
 
 
 @dataclass
 class Curve:
-    """``past``: points of what has arrived; ``ahead``: from now to the expected end, empty if that is unknown."""
+    """``past``: points for the servers that have arrived; ``ahead``: from now to the expected end, empty if it is unknown."""
 
     past: str
     ahead: str
@@ -26,7 +26,7 @@ class Curve:
 
 @dataclass
 class Arrow:
-    """A step: from the conductor to where it works, or on the spot (``is_own``). ``kind``: do or undo, and its state."""
+    """A step: from the conductor to where it works, or at the conductor (``is_own``). ``kind``: do or undo, and its state."""
 
     y: int
     x: int
@@ -45,7 +45,7 @@ class Sequence:
 
 
 def curve(drain: Mapping[str, Any], ends: list[str], total: int, now: datetime) -> Curve | None:
-    """``ends``: when those that have arrived did; ``total``: servers that are to arrive. None: it was not started."""
+    """A drain's curve; None if it was not started. ``ends``: when servers arrived; ``total``: how many are to arrive."""
     if drain["started_at"] is None or not total:
         return None
     first = datetime.fromisoformat(drain["started_at"])
@@ -73,7 +73,7 @@ def curve(drain: Mapping[str, Any], ends: list[str], total: int, now: datetime) 
 
 
 def sequence(steps: list[dict[str, Any]], said: Mapping[str, Any]) -> Sequence:
-    """``said``: how sizes and durations are said, by the names ``size`` and ``duration``."""
+    """An operation's steps as a diagram. ``said``: functions that put ``size`` and ``duration`` into words."""
     names = [RECORDS, *dict.fromkeys(step["host"] for step in steps if step["host"])]
     lanes = [(60 + number * LANE, name) for number, name in enumerate(names)]
     where = {name: x for x, name in lanes}

@@ -1,4 +1,4 @@
-"""Pages as they change: server-sent events, each with the whole main part of a page that is another one than before."""
+"""Pages as they change: server-sent events, each with the whole main part of a page that has changed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-# Seconds: between two looks, and after which a stream ends, so that a client that is gone keeps no thread. Browsers ask again.
+# Seconds between two looks, and until a stream ends, so that a lost client does not hold a thread. Browsers ask again.
 INTERVAL, LONGEST = 2.0, 55.0
 RETRY_MS = 500
 
 
 def stream(make: Callable[[], str], stopping: threading.Event) -> Iterator[bytes]:
-    """``make``: the page's main part as it is now. May raise what asking the API raises; the stream says so."""
+    """Yields the events of a page until `LONGEST` or ``stopping``. ``make`` returns the page's main part as it is now."""
     yield f"retry: {RETRY_MS}\n\n".encode()
     sent, end = None, time.monotonic() + LONGEST
     while time.monotonic() < end:
         made = make()
         if made != sent:
-            # One line, whatever is in it.
+            # JSON makes it one line.
             yield f"data: {json.dumps(made)}\n\n".encode()
             sent = made
         else:
-            # A comment: who has gone is noticed by writing.
+            # A comment: only writing shows that a client is gone.
             yield b":\n\n"
         if stopping.wait(INTERVAL):
             return

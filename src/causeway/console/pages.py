@@ -14,7 +14,7 @@ from causeway.console.cloud import Cloud
 
 ARRIVED = ("moved", "confirming", "done")
 AT_REST = ("planned", "cancelled", "rolled_back", "done")
-# What a drain's buttons ask for, by its state; and the question before what can't be undone.
+# The buttons of a drain by its state; and the questions before actions that can't be undone.
 BUTTONS = {
     "planned": ("start", "cancel"),
     "running": ("pause", "cancel", "rollback"),
@@ -27,8 +27,11 @@ QUESTIONS = {
     (
         "drains",
         "cancel",
-    ): "Cancel this drain? It ends, and the hosts that it closed are opened again. What has arrived stays.",
-    ("drains", "rollback"): "Roll this drain back? Every server that waits for its confirm goes back to where it was.",
+    ): "Cancel this drain? It ends, and the hosts that it had closed are opened. Servers that have arrived stay.",
+    (
+        "drains",
+        "rollback",
+    ): "Roll this drain back? Every server whose resize waits to be confirmed returns to where it was.",
     ("operations", "cancel"): "Cancel this operation? Everything that it did is undone.",
     ("servers", "confirm"): "Confirm this resize? What the source keeps of the server is deleted for good.",
     ("servers", "revert"): "Revert this resize? What was written to local disks since then is lost.",
@@ -37,7 +40,7 @@ QUESTIONS = {
 
 @dataclass
 class Page:
-    """``is_live``: it changes by itself, and is made again while somebody looks."""
+    """``is_live``: it changes by itself, and is made again while a browser shows it."""
 
     template: str
     title: str
@@ -61,7 +64,7 @@ def drain(cloud: Cloud, drain_id: str, now: datetime) -> Page:
     found, servers = cloud.drain(drain_id), cloud.servers_of_drain(drain_id)
     ends = [one["ended_at"] for one in servers if one["state"] in ARRIVED and one["ended_at"] is not None]
     to_arrive = [one for one in servers if one["state"] not in ("passed_over", "reverted")]
-    # What needs somebody first.
+    # Those that need attention come first.
     order = ("failed", "blocked", "asked", "confirming", "moved", "pending")
     places = {state: number for number, state in enumerate(order)}
     servers.sort(key=lambda one: (places.get(one["state"], len(order)), one["name"], one["instance_uuid"]))
@@ -99,12 +102,12 @@ def explanation(cloud: Cloud, server_id: str) -> Page:
 
 
 def audit(cloud: Cloud, *, wanted: bool) -> Page:
-    """It takes a while: only if it is ``wanted``."""
+    """The page of the audit. The audit takes a while, so it only runs if it is ``wanted``."""
     return Page("audit.html.j2", "Audit", {"report": cloud.audit() if wanted else None}, is_live=False)
 
 
 def question(kind: str, identity: str, action: str) -> Page | None:
-    """The question before an action; None: it needs none, or there is no such action."""
+    """The question before an action; None if it needs none, or there is no such action."""
     text = QUESTIONS.get((kind, action))
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""May this console be opened, and where is it?"""
+"""Whether a console may be opened, and where it is."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from causeway.store.cells import Cells
 
 LOG = logging.getLogger(__name__)
 
-# Of WebSockets: what is closed by rule, and what failed here.
+# Codes of a WebSocket's close: by a rule of ours, and for a failure here.
 BY_RULE, FAILED = 1008, 1011
 _PLAIN = {"ws": "http", "wss": "https"}
 
 
 class Refused(Exception):
-    """A console that can't be opened: what its user is shown."""
+    """A console can't be opened. ``code`` and ``reason`` are those of the WebSocket's close, which the user sees."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -36,14 +36,14 @@ class Refused(Exception):
 
 @dataclass
 class Admitted:
-    """``seconds``: for which the token is good still."""
+    """``seconds``: how long the token is still valid."""
 
     token: ConsoleToken
     seconds: float
 
 
 def token_of(path: str, cookies: str | None) -> str | None:
-    """The token that a request carries: in its URL or, as some pages have it, in a cookie."""
+    """The token of a request: from its URL or, as some pages send it, from a cookie. None if there is none."""
     in_url = parse_qs(urlsplit(path).query).get("token")
     if in_url:
         return in_url[-1]
@@ -57,10 +57,10 @@ def token_of(path: str, cookies: str | None) -> str | None:
 def origin_is_allowed(
     origin: str | None, host: str | None, forwarded: str | None, allowed: Sequence[str], base: str
 ) -> bool:
-    """Whether a page may open a console. ``host``: by which the proxy was called; ``base``: of the console's URLs.
+    """Whether a page may open a console. ``host``: the name that the request used; ``base``: the console's base URL.
 
-    As in the field: no Origin means no browser. Else it is the proxy's own name, or an allowed one, and it came by the scheme
-    that such consoles have. ``forwarded``: X-Forwarded-Proto of a proxy before us.
+    As in the field: without an Origin it is not a browser. Else the origin must be the proxy's own name, or an allowed one, and
+    have the scheme of the base URL. ``forwarded``: X-Forwarded-Proto of a proxy in front of us.
     """
     if not origin:
         return True
@@ -76,13 +76,13 @@ def origin_is_allowed(
 
 
 class Admission:
-    """``conductor``: who is asked where a console is now."""
+    """Admits users to consoles. ``conductor`` says where a console is now."""
 
     def __init__(self, conf: cfg.ConfigOpts, cells: Cells, conductor: ConductorClient) -> None:
         self._conf, self._cells, self._conductor = conf, cells, conductor
 
     def admit(self, token: str | None, origin: str | None, host: str | None, forwarded: str | None) -> Admitted:
-        """What the token opens. Raises Refused."""
+        """The console that the token opens. Raises Refused."""
         try:
             found = console_tokens.find(self._cells.api, token) if token else None
         except errors.CausewayError as failure:

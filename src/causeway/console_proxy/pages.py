@@ -1,4 +1,4 @@
-"""Which files the proxy serves: its own pages, and those of noVNC."""
+"""The files that the proxy serves: its own pages, and those of noVNC."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ HEADERS = {
 
 
 def read(conf: cfg.ConfigOpts, url: str) -> tuple[bytes, str] | None:
-    """A file's content and kind; None: there is none. Directories are not listed."""
-    # What leads out of the folder ends at its root.
+    """A file's content and kind; None if there is no such file. Directories are not listed."""
+    # ".." can't lead out of the folder: normpath stops at the root.
     path = posixpath.normpath("/" + unquote(urlsplit(url).path)).lstrip("/")
     if path in OWN:
         content = files("causeway.console_proxy").joinpath("static", path).read_bytes()

@@ -1,4 +1,4 @@
-"""Bytes between a WebSocket and a TCP connection, until one of them ends or the console does."""
+"""Passes bytes between a WebSocket and a TCP connection, until one of them or the console ends."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from websockify.websocketserver import HttpWebSocket
 
 from causeway.model.console import Ending
 
-# Bytes read at a time, and kept for a console that takes no more; of one message of a client.
+# Bytes: read at a time; kept for a console that accepts no more; in one message of a client.
 _PIECE, _KEPT, _LONGEST = 64 * 1024, 1024 * 1024, 4 * 1024 * 1024
-# Seconds: without traffic, after which a ping keeps the connection from being closed by what is in between; in which a client
-# answers a close.
+# Seconds: without traffic, until a ping keeps proxies from closing the connection; for a client to answer a close.
 _QUIET, _FAREWELL = 25.0, 2.0
-# Seconds for which a console is kept whose guest has gone while something is done to its server: it is likely moved.
+# Seconds for which a console is kept if its guest ends while an operation of its server is running: it is likely a move.
 PATIENCE = 60.0
 
 
 class TooLong(OSError):
-    """A client sends a message that is longer than any console takes."""
+    """A client sends a message that is longer than any console accepts."""
 
 
 class MeteredSocket:
-    """A client's socket, which gives no more than one message may be long. For websockify, which reads without a limit."""
+    """A client's socket that raises TooLong if a message is too long: websockify reads without a limit."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -57,7 +56,7 @@ class ConsoleSocket(HttpWebSocket):  # type: ignore[misc]
         self.to_answer: bytes | None = None
 
     def select_subprotocol(self, protocols: list[str]) -> str:
-        # What clients of old ask for.
+        # Old clients ask for it.
         return "binary" if "binary" in protocols else ""
 
     def handle_ping(self, data: bytes) -> None:
@@ -65,7 +64,7 @@ class ConsoleSocket(HttpWebSocket):  # type: ignore[misc]
 
 
 class OpenConsole:
-    """One that is open, as the watch sees it: `end` ends it, from whichever thread."""
+    """An open console, as the watch sees it. `end` may be called from any thread."""
 
     def __init__(self) -> None:
         self.ending: Ending | None = None
@@ -85,7 +84,7 @@ class OpenConsole:
 
 
 class Relay:
-    """``on_left``: asked when the guest closes its side; for how many seconds the client is kept, to hear what came of it."""
+    """``on_left`` is called when the guest closes its side, and returns for how many seconds the client waits for the reason."""
 
     def __init__(
         self,
@@ -97,13 +96,13 @@ class Relay:
     ) -> None:
         self._client, self._metered, self._target = client, metered, target
         self._console, self._on_left = console, on_left
-        # What the client's connection did not take yet: websockify wants the same call again.
+        # What the client's connection has not accepted yet: websockify needs the same call again.
         self._unsent: tuple[Callable[[bytes], object], bytes] | None = None
         self._to_target = bytearray()
         self._until: float | None = None
 
     def run(self) -> Ending | None:
-        """Why it ends; None: the client has closed. Raises OSError if a connection breaks."""
+        """Relays until the end; returns its cause, or None if the client has closed. Raises OSError if a connection breaks."""
         self._client.setblocking(False)
         self._target.setblocking(False)
         with selectors.DefaultSelector() as selector:
@@ -126,7 +125,7 @@ class Relay:
         return max(0.0, min(_QUIET, left))
 
     def _watch(self, selector: selectors.BaseSelector) -> None:
-        """Asks for what can be done now."""
+        """Registers what each side can do now."""
         of_client = selectors.EVENT_WRITE if self._unsent else 0
         if not self._unsent and len(self._to_target) < _KEPT:
             of_client = selectors.EVENT_READ
@@ -142,7 +141,7 @@ class Relay:
                 selector.register(side, events)
 
     def _exchange_with_client(self) -> bool:
-        """False: it has closed."""
+        """Sends to the client, or receives from it. False if it has closed."""
         if self._unsent is not None:
             self._send(*self._unsent)
             return True
@@ -174,7 +173,7 @@ class Relay:
         except BlockingIOError:
             return
         except ConnectionError:
-            # A hypervisor that is killed says no farewell.
+            # A hypervisor that is killed does not close the connection properly.
             data = b""
         if data:
             self._send(self._client.sendmsg, data)
@@ -197,11 +196,11 @@ def farewell(client: ConsoleSocket, code: int, reason: str) -> None:
     with suppress(OSError, WebSocketWantReadError, WebSocketWantWriteError, AttributeError):
         client.settimeout(_FAREWELL)
         client.shutdown(socket.SHUT_RDWR, code, _shortened(reason))
-        # What comes before the answer is of no interest any more.
+        # Messages before the answer don't matter any more.
         while time.monotonic() < end and client.recvmsg() is not None:
             pass
 
 
 def _shortened(reason: str) -> str:
-    """What a close frame takes."""
+    """The reason, cut to what a close frame can have."""
     return reason.encode()[:123].decode(errors="ignore")

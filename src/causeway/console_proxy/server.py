@@ -1,4 +1,4 @@
-"""Listens, with a thread for each connection; and watches over the consoles that are open."""
+"""Listens, with a thread for each connection, and watches the open consoles."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from causeway.store.cells import Cells
 
 LOG = logging.getLogger(__name__)
 
-# Seconds in which a client has sent its request, and its page's file is through or its console open.
+# Seconds for a client to send its request, and to get the file of a page or have its console opened.
 LONGEST_REQUEST = 90.0
-# Seconds for which the end of connections is waited for when the proxy stops.
+# Seconds that connections have to end when the proxy stops.
 _GRACE = 5.0
 
 
@@ -43,7 +43,7 @@ class _Connection:
 
 
 class ConsoleProxy(ThreadingMixIn, HTTPServer):
-    """``address`` and ``port`` (0: a free one) to listen at. Raises OSError if that can't be."""
+    """The proxy. It listens at ``address`` and ``port`` (0: a free one). Raises OSError if it can't."""
 
     daemon_threads = True
     block_on_close = False
@@ -63,7 +63,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
         super().__init__((address, port), partial(Visit, self))
         self.port = int(self.socket.getsockname()[1])
         self._workers = [
-            # How often it asks whether it is to end, in seconds.
+            # It checks so often, in seconds, whether it is to end.
             threading.Thread(target=self.serve_forever, args=(0.1,), name="console-proxy", daemon=True),
             threading.Thread(target=self._watch, name="console-watch", daemon=True),
         ]
@@ -73,7 +73,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
             thread.start()
 
     def stop(self) -> None:
-        """Nothing new is taken; consoles end, and their users are shown why."""
+        """Accepts nothing new, and ends consoles, whose users are shown why."""
         self._stopping.set()
         if self._workers[0].is_alive():
             self.shutdown()
@@ -97,7 +97,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        # While there is no room, those who come wait in the kernel's queue.
+        # Without room, new connections wait in the kernel's queue.
         while not self._room.acquire(timeout=1.0):
             if self._stopping.is_set():
                 self.shutdown_request(request)
@@ -122,7 +122,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
 
     @contextmanager
     def opened(self, connection: socket.socket, admitted: Admitted) -> Iterator[OpenConsole]:
-        """A console that is watched over."""
+        """A context in which a console is watched."""
         console = OpenConsole()
         try:
             with self._lock:

@@ -20,7 +20,7 @@ from causeway.model.console import ConsoleToken, Standing
 
 LOG = logging.getLogger(__name__)
 
-# Seconds after which a peer that is gone without a word is noticed.
+# Seconds until a peer that is gone without closing is noticed.
 _DEAD_AFTER = 60
 
 
@@ -31,10 +31,10 @@ class Proxy(Protocol):
     admission: Admission
 
     def opened(self, connection: socket.socket, admitted: Admitted) -> AbstractContextManager[OpenConsole]:
-        """A console that is watched over."""
+        """A context in which a console is watched."""
 
     def look(self, tokens: Collection[ConsoleToken]) -> dict[str, Standing]:
-        """By the hash of a token: what becomes of its console."""
+        """Hash of a token -> the standing of its console."""
 
 
 class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: ignore[misc]
@@ -86,7 +86,7 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
         super().handle_upgrade()
 
     def handle_websocket(self) -> None:
-        """The client is answered already: only so can its page show why there is no console."""
+        """Serves a console. The upgrade was answered before any check, so that the page can show why it is refused."""
         try:
             admitted = self._proxy.admission.admit(
                 token_of(self.path, self.headers.get("Cookie")),
@@ -123,7 +123,7 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
                 farewell(self.request, BY_RULE, ending.sentence(server))
 
     def _patience(self, admitted: Admitted, console: OpenConsole) -> float:
-        """A guest that goes while something is done to its server is waited for: it is likely to be moved."""
+        """Seconds to wait when a guest has ended: `PATIENCE` during an operation of its server, which is likely a move."""
         try:
             standing = self._proxy.look([admitted.token]).get(admitted.token.token_hash)
         except errors.CausewayError as failure:

@@ -112,7 +112,7 @@ def _parse_size(text: str) -> int:
         return _WORDS[text]
     try:
         # A bare number is in KiB.
-        size = int(text) if text.isdigit() else int(strutils.string_to_bytes(text, return_int=True)) // 1024
+        size = int(text) if text.isdecimal() else int(strutils.string_to_bytes(text, return_int=True)) // 1024
     except ValueError as wrong:
         raise errors.BadRequest(f"Invalid memory page size '{text}'") from wrong
     if size < 1:
@@ -143,7 +143,7 @@ def _node_count(flavor: Flavor, image: ImageMeta | None) -> int | None:
     value = _only_one(flavor, image, "numa_nodes")
     if value is None:
         return None
-    if not value.isdigit() or int(value) < 1:
+    if not value.isdecimal() or int(value) < 1:
         raise errors.BadRequest(f"The property 'numa_nodes' cannot be '{value}'. It must be a number greater than 0")
     return int(value)
 
@@ -195,7 +195,7 @@ def _cpu_list(name: str, text: str) -> set[int]:
 
 
 def _mib(name: str, text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise errors.BadRequest(f"Invalid value '{text}' of '{name}': it must be an amount of memory in MiB.")
     return int(text)
 

@@ -79,7 +79,7 @@ def pci_requests(flavor: Flavor, configured: Iterable[str], image: ImageMeta | N
         name, _colon, count = (piece.strip() for piece in part.partition(":"))
         if name not in known:
             raise errors.BadRequest(f"PCI alias {name} is not defined")
-        if not count.isdigit() or int(count) < 1:
+        if not count.isdecimal() or int(count) < 1:
             raise errors.BadRequest(f"Invalid PCI alias definition: '{part.strip()}' names no number of devices.")
         definitions = known[name]
         requests.append(

@@ -1,4 +1,4 @@
-"""How much of a request has arrived, by a look into the kernel's buffer: nothing is taken out of it."""
+"""Finds out how much of a request has arrived, from the kernel's buffer, where it stays."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from causeway.http.head import MalformedHead, body_length
 
 # Longer heads are refused.
 MAX_HEAD = 64 << 10
-# Bodies up to this are waited for before a thread has the request; longer ones are read by the thread.
+# Bodies up to this size must arrive before a thread gets the request; the thread reads longer ones.
 SHORT_BODY = 128 << 10
-# Seconds for a head with its short body to arrive, from its first byte on (of a new connection: from its beginning on).
+# Seconds for a head with its short body to arrive, from its first byte on (on a new connection, from its beginning on).
 DEADLINE = 20.0
-# Most requests are shorter; room for the longest takes longer to make than to look twice.
+# Most requests are shorter. Looking twice is faster than a buffer for the longest one.
 _USUAL = 16 << 10
 _PEEK = socket.MSG_PEEK | socket.MSG_DONTWAIT
 _LINE = b"\r\n"
@@ -24,10 +24,10 @@ _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\
 
 @dataclass(frozen=True)
 class Arrived:
-    """``needs``: how many bytes there must be before it makes sense to look again; 0: a thread can have the request.
+    """``needs``: how many bytes must be there before the next look; 0: a thread can have the request.
 
-    ``long_body``: the thread may wait for most of the body. ``too_long``: the head is; no thread should get that, because it
-    would wait for the rest.
+    ``long_body``: the thread may wait for most of the body. ``too_long``: the head is too long; no thread should get it, because
+    it would wait for the rest.
     """
 
     needs: int = 0
@@ -36,7 +36,7 @@ class Arrived:
 
 
 def look(sock: socket.socket, needed: int = 0) -> Arrived:
-    """``needed``: what the last look asked for; if there is less now, nothing more will come."""
+    """Looks into a socket's buffer. ``needed``: ``needs`` of the last look; if there is less now, nothing more will come."""
     try:
         data = sock.recv(_USUAL, _PEEK)
         if len(data) == _USUAL:
@@ -49,7 +49,7 @@ def look(sock: socket.socket, needed: int = 0) -> Arrived:
 
 
 def judge(data: bytes) -> Arrived:
-    """The same of bytes that were taken out already."""
+    """The same for bytes that were already read."""
     end = data.find(_END)
     if end > MAX_HEAD or (end < 0 and len(data) >= MAX_HEAD):
         return Arrived(too_long=True)
@@ -63,28 +63,28 @@ def judge(data: bytes) -> Arrived:
 
 
 def _body_length(head: bytes) -> int | None:
-    """None if the thread that has the request shall say what it makes of the body."""
-    # One empty line before a request is passed over.
+    """The body's length; None if the thread that gets the request has to find out."""
+    # One empty line before a request is skipped.
     _request, _end, fields = head.removeprefix(_LINE).partition(_LINE)
     try:
         return body_length(fields)
     except MalformedHead:
-        # Servers refuse it, each in its own way; should one not, it can have but the threads that long bodies can have.
+        # The server refuses it. If it does not, only the threads for long bodies can get it.
         return None
 
 
-def turn_away(sock: socket.socket) -> None:
-    """Says that the head is too long, if that can be said without waiting. The connection is to be closed then."""
+def answer_too_long(sock: socket.socket) -> None:
+    """Answers that the head is too long, if that is possible without waiting. The caller closes the connection."""
     with suppress(OSError):
         sock.setblocking(False)
         sock.send(_TOO_LONG)
-        # What is not taken out makes the kernel reset the connection, and the answer might be lost.
+        # Unread bytes would make the kernel reset the connection, and the answer might be lost.
         sock.recv(MAX_HEAD + SHORT_BODY)
 
 
 def wake_at(sock: socket.socket, size: int) -> None:
-    """Selectors call the socket readable when it has ``size`` bytes, or when no more will come. 1 is the usual."""
+    """Makes selectors report the socket when it has ``size`` bytes (usually 1), or when no more will come."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
 
-__all__ = ["DEADLINE", "MAX_HEAD", "SHORT_BODY", "Arrived", "judge", "look", "turn_away", "wake_at"]
+__all__ = ["DEADLINE", "MAX_HEAD", "SHORT_BODY", "Arrived", "answer_too_long", "judge", "look", "wake_at"]

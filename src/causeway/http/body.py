@@ -1,16 +1,16 @@
-"""Reading a body whose bytes must keep coming: a client that trickles it is disconnected."""
+"""Bounds the reading of bodies: bytes must keep coming, or the client is disconnected."""
 
 from __future__ import annotations
 
 import time
 
-# Seconds without a byte, and bytes a second that must come on average once that long was waited in all.
+# Seconds without a byte, and the bytes a second that must come on average after so many seconds of waiting in all.
 PATIENCE = 60.0
 LEAST_RATE = 4096
 
 
 class Pace:
-    """Of one request. Only time spent waiting counts: what the reader does between two reads is its own."""
+    """Measures the pace of one request. Only time spent waiting counts, not what the reader does between two reads."""
 
     def __init__(self) -> None:
         self._waited = 0.0
@@ -25,5 +25,5 @@ class Pace:
         self._waited += time.monotonic() - self._began
         self._received += received
         if received and self._waited > PATIENCE and self._received < LEAST_RATE * self._waited:
-            # The words by which cheroot knows a timeout.
+            # cheroot recognizes a timeout by these words.
             raise TimeoutError("timed out")

@@ -1,11 +1,11 @@
 """HTTP without a socket: a `requests` transport that calls a WSGI application of this process in the caller's thread.
 
-What callers see is what a server and a socket would show them: the checks of `strict`, 500 for an application that fails, a
-broken connection for a body that breaks off, bodies in pieces in both directions, a refused connection once it was stopped.
+Callers see the same as with a server and a socket: the checks of `strict`, 500 if the application fails, a broken connection if
+a body breaks off, bodies in pieces in both directions, a refused connection after `stop`.
 
-**Timeouts.** Nothing can interrupt an application that runs in the caller's thread. It gets the caller's deadline with the
-request instead, and what may wait there for longer than for a lock or a database, which have bounds of their own, waits no
-longer than that: it raises `DeadlineOver`, which the caller sees as `requests.ReadTimeout`.
+**Timeouts.** Nothing can interrupt an application that runs in the caller's thread. Instead it gets the caller's deadline with
+the request. Code that may wait for long (locks and databases have bounds of their own) waits only until then, and raises
+`DeadlineOver`, which the caller sees as `requests.ReadTimeout`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from causeway.http.strict import WsgiApp, strict
 
 LOG = logging.getLogger(__name__)
 
-# In a request's environ: until when (of `time.monotonic`) the caller waits; not there if that is forever, or not known.
+# In a request's environ: until when (by `time.monotonic`) the caller waits; missing if it waits forever, or that is unknown.
 DEADLINE = "causeway.deadline"
 # Seconds that `stop` waits for calls that are under way.
 STOP_PATIENCE = 5.0
@@ -42,7 +42,7 @@ Timeout = float | tuple[float | None, float | None] | None
 
 
 class DeadlineOver(Exception):
-    """The deadline is over. ``rest`` is what the application does all the same; nobody gets the answer."""
+    """The deadline is over. ``rest`` is what the application still has to do, without an answer to anybody."""
 
     def __init__(self, rest: Callable[[], object]) -> None:
         super().__init__("the caller does not wait any longer")
@@ -50,7 +50,7 @@ class DeadlineOver(Exception):
 
 
 class DirectTransport(BaseAdapter):
-    """Mount it on `requests.Session`s for the URL prefix that the application shall answer. ``stop`` ends it, not ``close``."""
+    """Mount it on a `requests.Session` for the URL prefix that the application answers. ``stop`` ends it, not ``close``."""
 
     def __init__(self, application: WsgiApp) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class DirectTransport(BaseAdapter):
         try:
             return self._call(request, timeout[1] if isinstance(timeout, tuple) else timeout)
         finally:
-            # Applications make contexts of their own in the thread that calls them.
+            # The application has made a context of its own in this thread.
             if before is not None:
                 before.update_store()
             with self._changed:
@@ -91,10 +91,10 @@ class DirectTransport(BaseAdapter):
                 LOG.warning("%d calls inside this process have not ended; they are not waited for", self._under_way)
 
     def close(self) -> None:
-        """The sessions on which it is mounted may end at any time."""
+        """Does nothing: sessions on which it is mounted may end at any time."""
 
     def _call(self, request: requests.PreparedRequest, seconds: float | None) -> requests.Response:
-        sent = _Sent(request.body)
+        sent = _RequestBody(request.body)
         environ = _environ(request, sent)
         if seconds is not None:
             environ[DEADLINE] = time.monotonic() + seconds
@@ -128,9 +128,9 @@ class DirectTransport(BaseAdapter):
                 response.raw = io.BytesIO(b"".join((*written, *result)))
             else:
                 pieces = iter(result)
-                # Headers go out with the first piece: whatever fails until then is still answered with 500.
+                # Headers go out with the first piece: a failure before it is still answered with 500.
                 first = next(pieces, b"")
-                response.raw = _Answer(response, chain(written, (first,), pieces), result)
+                response.raw = _ResponseBody(response, chain(written, (first,), pieces), result)
             if response.status_code is None:
                 raise RuntimeError("the application did not begin an answer")
         except DeadlineOver:
@@ -144,7 +144,7 @@ class DirectTransport(BaseAdapter):
 
 
 class _Pieces(io.RawIOBase):
-    """What comes in pieces, as a file."""
+    """Pieces of bytes as a file."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         super().__init__()
@@ -166,8 +166,8 @@ class _Pieces(io.RawIOBase):
         return size
 
 
-class _Sent:
-    """A request's body. ``length`` None: nobody knows. ``failure``: what who sends it raised, which is the caller's own."""
+class _RequestBody:
+    """A request's body. ``length``: None if unknown. ``failure``: what its sender raised, which the caller gets."""
 
     def __init__(self, body: Any) -> None:
         self.failure: Exception | None = None
@@ -187,7 +187,7 @@ class _Sent:
     def _watched(self) -> Iterator[bytes]:
         while True:
             if self._ended:
-                raise ConnectionResetError("who sent this body has gone")
+                raise ConnectionResetError("the sender of this body does not send any more")
             part = self._next()
             if part is None:
                 return
@@ -202,16 +202,16 @@ class _Sent:
             raise
 
     def end(self, announced: str | None) -> None:
-        """Nothing more is sent. Who has sent all that was ``announced`` is asked once more all the same, and so can finish."""
+        """Ends the body. A sender that has sent all that was ``announced`` is asked once more, so that it can finish."""
         self._ended = True
         if announced is not None and 0 < int(announced) <= self._taken and self.failure is None:
             with suppress(Exception):
-                # It is the sender's failure, and kept.
+                # `_next` keeps the sender's failure.
                 self._next()
 
 
-class _Answer(io.BufferedReader):
-    """The body of an answer that comes in pieces; breaks off as a connection would."""
+class _ResponseBody(io.BufferedReader):
+    """The body of an answer that comes in pieces. It breaks off as a connection would."""
 
     def __init__(self, response: requests.Response, pieces: Iterable[bytes], result: Iterable[bytes]) -> None:
         super().__init__(_Pieces(self._watched(response, pieces)))
@@ -248,12 +248,12 @@ def _close(result: Iterable[bytes]) -> None:
         close()
 
 
-def _environ(request: requests.PreparedRequest, sent: _Sent) -> dict[str, Any]:
+def _environ(request: requests.PreparedRequest, sent: _RequestBody) -> dict[str, Any]:
     url = urlsplit(request.url or "")
     environ: dict[str, Any] = {
         "REQUEST_METHOD": request.method,
         "SCRIPT_NAME": "",
-        # A quoted slash stays one, as with our servers.
+        # A quoted slash stays quoted, as with our servers.
         "PATH_INFO": "".join(
             part if part.upper() == "%2F" else unquote(part, "latin-1") for part in _QUOTED_SLASH.split(url.path)
         )

@@ -1,7 +1,7 @@
-"""What the head of a request says of the body behind it.
+"""Reads from the head of a request how long its body is.
 
-Whoever stands before a server of ours must find the same end of a request as we do, or what is a body to the one is the next
-request to the other. So what could be read in two ways is malformed, and is answered with 400.
+A proxy in front of our servers must find the same end of a request as we do, or one's body is the other's next request. So a
+head that could be read in two ways is malformed, and is answered with 400.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
 class MalformedHead(ValueError):
-    """Its words are for the client."""
+    """Its message is for the client."""
 
 
 def body_length(fields: bytes) -> int | None:
-    """``fields``: the lines between the first of the head and the empty one, each with its CRLF. Raises MalformedHead.
+    """The length of the body; None if the head does not say it, or the client waits for "100 Continue".
 
-    None: the head does not say how long the body is, or the client waits for "100 Continue".
+    ``fields``: the lines between the first of the head and the empty one, each with its CRLF. Raises MalformedHead.
     """
     if not _FIELDS.fullmatch(fields):
-        raise MalformedHead("A line of the head is no header.")
+        raise MalformedHead("A line of the head is not a header.")
     found: dict[bytes, list[bytes]] = {}
     for name, value in _FRAMING.findall(fields):
         found.setdefault(name.lower(), []).append(value)
@@ -35,7 +35,7 @@ def body_length(fields: bytes) -> int | None:
     if codings:
         _check_codings(b",".join(codings))
     if lengths and not _LENGTH.fullmatch(lengths[0]):
-        raise MalformedHead("The header Content-Length is no number of bytes.")
+        raise MalformedHead("The header Content-Length is not a number of bytes.")
     if codings or b"expect" in found:
         return None
     return int(lengths[0]) if lengths else 0

@@ -1,4 +1,4 @@
-"""cheroot's server, whose threads get requests that have arrived."""
+"""cheroot's server, whose threads only get requests that have arrived."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from typing import Any
 from cheroot import connections, wsgi
 from cheroot import server as cheroot_server
 
-from causeway.http.arrived import DEADLINE, MAX_HEAD, Arrived, judge, look, turn_away, wake_at
+from causeway.http.arrived import DEADLINE, MAX_HEAD, Arrived, answer_too_long, judge, look, wake_at
 from causeway.http.body import PATIENCE, Pace
 from causeway.http.head import body_length
 from causeway.http.strict import WsgiApp, strict
 
 LOG = logging.getLogger(__name__)
 
-# Connections that no thread has: idle ones, and those whose request has not arrived. Beyond that the oldest are closed.
+# Connections without a thread: idle ones, and those whose request has not arrived. If there are more, the oldest are closed.
 MAX_WAITING = 600
 # Seconds that an idle connection is kept.
 KEEP = 120
-# Of the threads, those that may read long bodies at a time.
+# The share of threads that may read long bodies at the same time.
 LONG_BODIES = 0.5
 
 
-# What is built upon is not all in cheroot's stubs.
+# cheroot's stubs don't have all that is used here.
 _WsgiServer: Any = wsgi.Server
 _HttpConnection: Any = cheroot_server.HTTPConnection
 _HttpRequest: Any = cheroot_server.HTTPRequest
@@ -41,12 +41,12 @@ _CherootSelector: Any = connections._ThreadsafeSelector
 
 
 def make_server(address: str, port: int, app: WsgiApp, *, threads: int, name: str) -> Any:
-    """Listens when this returns; ``serve()`` serves. Raises OSError."""
+    """A server that listens already; its ``serve()`` serves. Raises OSError."""
     server = _Server((address, port), strict(app), numthreads=threads, server_name=name)
     server.ConnectionClass = _Connection
     server.timeout = PATIENCE
     server.nodelay = True
-    # Connections that were made and not accepted yet: beyond that clients try again after a second.
+    # Connections that are not accepted yet. If there are more, clients try again after a second.
     server.request_queue_size = 128
     server.keep_alive_conn_limit = MAX_WAITING
     server.max_request_header_size = MAX_HEAD
@@ -62,7 +62,7 @@ class _Server(_WsgiServer):  # type: ignore[misc]
         self._connections: Any = _Gate(self, max(1, int(self.requests.min * LONG_BODIES)))
 
     def process_conn(self, conn: _Connection) -> None:
-        """Called with what is readable; threads get what has arrived."""
+        """Gives a request that has arrived to a thread. Called with connections that are readable."""
         if self._connections.admit(conn):
             super().process_conn(conn)
 
@@ -70,7 +70,7 @@ class _Server(_WsgiServer):  # type: ignore[misc]
         super().process_conn(conn)
 
 
-# Bytes of a piece of a body from which on it is not worth a copy.
+# From so many bytes on, a piece of a body is not copied.
 _LARGE = 1 << 16
 
 
@@ -89,7 +89,7 @@ class _Raw(socket.SocketIO):
 
 
 class _HeaderReader(_CherootReader):  # type: ignore[misc]
-    """cheroot lets the last of several headers win, and takes what is nearly one; behind it nobody sees that any more."""
+    """Refuses malformed heads. cheroot keeps the last of several equal headers and accepts what is nearly a header."""
 
     def __call__(self, rfile: Any, hdict: dict[bytes, bytes] | None = None) -> dict[bytes, bytes]:
         lines = []
@@ -101,7 +101,7 @@ class _HeaderReader(_CherootReader):  # type: ignore[misc]
         return read
 
     def _allow_header(self, key_name: bytes) -> bool:
-        """Applications can't distinguish underscores from hyphens: X_Forwarded_For would pass for a proxy's X-Forwarded-For."""
+        """Whether a header has no underscore: to applications X_Forwarded_For is the same as a proxy's X-Forwarded-For."""
         return b"_" not in key_name
 
 
@@ -109,19 +109,19 @@ class _Request(_HttpRequest):  # type: ignore[misc]
     header_reader = _HeaderReader()
 
     def read_request_headers(self) -> bool:
-        """Whether they are well-formed; if not, that was answered."""
+        """Whether the headers are well-formed; if not, the request was answered."""
         if not super().read_request_headers():
             return False
         if b"Transfer-Encoding" in self.inheaders:
             if self.response_protocol != "HTTP/1.1":
                 self.simple_response("400 Bad Request", "HTTP/1.0 has no Transfer-Encoding.")
                 return False
-            # cheroot leaves trailers, and chunks that the application did not read, to be taken for the next request.
+            # cheroot would take trailers, and chunks that the application did not read, for the next request.
             self.close_connection = True
         return True
 
     def write(self, chunk: bytes) -> None:
-        """What is large goes to the socket as it is: cheroot copies it, and the rest again for each part that a socket takes."""
+        """Sends large pieces without a copy: cheroot copies them, and the rest again for each part that the socket accepts."""
         if len(chunk) < _LARGE:
             super().write(chunk)
             return
@@ -129,13 +129,13 @@ class _Request(_HttpRequest):  # type: ignore[misc]
         for part in parts:
             view, sent = memoryview(part), 0
             while sent < len(view):
-                # Each may take as long as the socket's timeout: a slow reader is not a silent one.
+                # The socket's timeout is for each part: slow clients are served, silent ones are not.
                 sent += self.conn.socket.send(view[sent:])
             self.conn.wfile.bytes_written += len(part)
 
 
 class _Connection(_HttpConnection):  # type: ignore[misc]
-    """``since``: when the request that has not arrived began; None: there is none. ``needs``: see `Arrived`."""
+    """``since``: when the request that has not arrived began; None if there is none. ``needs``: see `Arrived`."""
 
     RequestHandlerClass = _Request
 
@@ -158,7 +158,7 @@ class _Connection(_HttpConnection):  # type: ignore[misc]
 
 
 class _Selector(_CherootSelector):  # type: ignore[misc]
-    """Knows what it returned last: cheroot has that at hand, and will not find closed what it comes to. Can be woken."""
+    """Remembers what it returned last, which cheroot still works on, so that this is not closed. Can be woken."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class _Selector(_CherootSelector):  # type: ignore[misc]
         return found
 
     def wake(self) -> None:
-        """Has `select` return at once, from now on."""
+        """Makes `select` return at once, from now on."""
         self._waker.send(b"\0")
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ class _Gate(_Manager):  # type: ignore[misc]
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
-            LOG.warning("No file descriptor is left for a connection: the one that waits longest is closed")
+            LOG.warning("No file descriptor is left for a connection: closing the one that waits longest")
             self._close_one()
             return
         if conn is None:
@@ -216,17 +216,17 @@ class _Gate(_Manager):  # type: ignore[misc]
         self._wait(conn)
 
     def stop(self) -> None:
-        """Wakes the server's thread, which would see only half a second later that it is to end."""
+        """Stops at once: wakes the server's thread, which checks only every half second whether to end."""
         self._stop_requested = True
         self._selector.wake()
         super().stop()
 
     def admit(self, conn: _Connection) -> bool:
-        """Whether a thread can have the connection now; if not, it is kept here."""
+        """Whether a thread can have the connection now. If not, it is kept here, or closed."""
         if not conn.rfile.has_data():
             found = look(conn.socket, conn.needs)
             if found.too_long:
-                turn_away(conn.socket)
+                answer_too_long(conn.socket)
                 conn.close()
                 return False
             if found.needs:
@@ -260,7 +260,7 @@ class _Gate(_Manager):  # type: ignore[misc]
         self.server.let_in(following)
 
     def put(self, conn: _Connection) -> None:
-        """An answered connection comes back. What of its next request was read already must be all of it."""
+        """Accepts an answered connection. It is closed if a part, but not all, of its next request was read already."""
         ahead = conn.rfile.peek() if conn.rfile.has_data() else b""
         if ahead and judge(ahead) != Arrived():
             conn.close()
@@ -275,7 +275,7 @@ class _Gate(_Manager):  # type: ignore[misc]
         return [conn for _fd, conn in self._selector.connections if conn is not self.server]
 
     def _close_one(self) -> None:
-        """The connection whose request takes longest to arrive; if none is arriving, the one that is idle longest."""
+        """Closes the connection whose request takes longest to arrive, or if none is arriving, the one idle for longest."""
         waiting = [conn for conn in self._waiting() if conn not in self._selector.at_hand]
         if waiting:
             self._close(min(waiting, key=lambda conn: (conn.since is None, conn.since or conn.last_used)))

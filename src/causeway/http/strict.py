@@ -1,4 +1,4 @@
-"""Around every application: heads and bodies that are malformed are answered with 400, whatever the application makes of them."""
+"""A layer around every application: answers malformed heads and bodies with 400, whatever the application does with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
 _LENGTH = re.compile(r"[0-9]{1,18}")
-# Of a range only the form is looked at here: digits that a file can have.
+# Only the form of a range is checked here: positions have at most 18 digits.
 _TOO_LONG = re.compile(r"[0-9]{19}")
 
 
@@ -46,9 +46,9 @@ def strict(app: WsgiApp) -> WsgiApp:
 def _malformed(environ: dict[str, Any]) -> str | None:
     length = environ.get("CONTENT_LENGTH") or ""
     if length and not _LENGTH.fullmatch(length):
-        return "The header Content-Length is no number of bytes."
+        return "The header Content-Length is not a number of bytes."
     if _TOO_LONG.search(environ.get("HTTP_RANGE") or ""):
-        return "The header Range is no range of bytes."
+        return "The header Range is not a range of bytes."
     return None
 
 
@@ -64,7 +64,7 @@ class BrokenBody(ValueError):
 
 
 class _Body:
-    """The request's body; remembers that it broke, and is not asked again then: more would be waited for in vain."""
+    """The request's body. Once it has broken it is not read any more, since that would wait in vain."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -91,7 +91,7 @@ class _Body:
         try:
             return read(*arguments)
         except Exception as error:
-            # Each server has exceptions of its own for chunks that are none, ends that come early and bytes that don't come.
+            # Each server has exceptions of its own for malformed chunks, early ends and missing bytes.
             self.problem = "The body of the request is malformed, or did not come in time."
             LOG.info("The body of a request broke: %s: %s", type(error).__name__, error)
             raise BrokenBody(self.problem) from error

@@ -1,8 +1,8 @@
-"""Which server asks.
+"""Finds out which server asks.
 
-Behind the network service's metadata agent (``[neutron] service_metadata_proxy``) the agent names the server and its project, and
+With the network service's metadata agent (``[neutron] service_metadata_proxy``), the agent names the server and its project, and
 signs the server's id with the shared secret. A load balancer in its place names itself, signs that, and passes the guest's
-address on. Without an agent a guest is known by the address that it calls from.
+address on. Without an agent, a guest is known by the address that it calls from.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Asking:
+class Caller:
     """A server that asks. ``project_id``: the server must be of this project."""
 
     server_id: str
@@ -31,7 +31,7 @@ class Asking:
 
 
 def check_options(conf: cfg.ConfigOpts) -> None:
-    """Raises Misconfigured: signatures that everybody can make are none."""
+    """Raises Misconfigured if there is no secret for signatures, which anybody could make then."""
     if conf.neutron.service_metadata_proxy and not conf.neutron.metadata_proxy_shared_secret:
         raise errors.Misconfigured(
             "[neutron] service_metadata_proxy needs metadata_proxy_shared_secret, the same as in the agent's"
@@ -39,19 +39,19 @@ def check_options(conf: cfg.ConfigOpts) -> None:
         )
 
 
-def who_asks(conf: cfg.ConfigOpts, network: NetworkClient, headers: Mapping[str, str], caller: str) -> Asking:
-    """The server that a request comes from. ``headers``: by upper-case names; ``caller``: the address of who calls.
+def caller_of(conf: cfg.ConfigOpts, network: NetworkClient, headers: Mapping[str, str], peer: str) -> Caller:
+    """The server that a request comes from. ``headers``: by upper-case names; ``peer``: the address that it comes from.
 
     Raises BadRequest, Forbidden (the signature is wrong), NotFound, and what the network client raises.
     """
     if not conf.neutron.service_metadata_proxy:
         if "X-INSTANCE-ID" in headers:
             LOG.warning("A request has X-Instance-ID, which is ignored: see [neutron] service_metadata_proxy")
-        return _of_address(network, _address(conf, headers, caller), None)
+        return _of_address(network, _address(conf, headers, peer), None)
     secret: str = conf.neutron.metadata_proxy_shared_secret
     provider = headers.get("X-METADATA-PROVIDER")
     if provider:
-        _check_signature(secret, provider, headers.get("X-METADATA-PROVIDER-SIGNATURE"), caller)
+        _check_signature(secret, provider, headers.get("X-METADATA-PROVIDER-SIGNATURE"), peer)
         address = _parsed(_needed(headers, "X-Forwarded-For").split(",")[0])
         networks = network.networks_of_provider(provider)
         if not networks:
@@ -61,18 +61,18 @@ def who_asks(conf: cfg.ConfigOpts, network: NetworkClient, headers: Mapping[str,
         except errors.NotFound as failure:
             raise errors.BadRequest(failure.message) from None
     server_id, project_id = _needed(headers, "X-Instance-ID"), _needed(headers, "X-Tenant-ID")
-    _check_signature(secret, server_id, headers.get("X-INSTANCE-ID-SIGNATURE"), caller)
-    return Asking(server_id, project_id)
+    _check_signature(secret, server_id, headers.get("X-INSTANCE-ID-SIGNATURE"), peer)
+    return Caller(server_id, project_id)
 
 
 def sign(secret: str, text: str) -> str:
-    """As the agent signs."""
+    """The agent's signature of a text."""
     return hmac.new(secret.encode(), text.encode(), sha256).hexdigest()
 
 
-def _check_signature(secret: str, text: str, signature: str | None, caller: str) -> None:
+def _check_signature(secret: str, text: str, signature: str | None, peer: str) -> None:
     if not hmac.compare_digest(sign(secret, text).encode(), (signature or "").encode()):
-        LOG.warning("A request for %s from %s has a wrong signature: is the secret the agent's?", text, caller)
+        LOG.warning("A request for %s from %s has a wrong signature: does the agent have the same secret?", text, peer)
         raise errors.Forbidden("Invalid proxy request signature.")
 
 
@@ -83,10 +83,10 @@ def _needed(headers: Mapping[str, str], name: str) -> str:
     return found
 
 
-def _address(conf: cfg.ConfigOpts, headers: Mapping[str, str], caller: str) -> str:
+def _address(conf: cfg.ConfigOpts, headers: Mapping[str, str], peer: str) -> str:
     forwarded = headers.get("X-FORWARDED-FOR") if conf.api.use_forwarded_for else None
-    # The last one is what the proxy itself saw; those before it are what its client said.
-    return _parsed(forwarded.split(",")[-1] if forwarded else caller)
+    # The last address is the one that the proxy itself saw; those before it come from its client.
+    return _parsed(forwarded.split(",")[-1] if forwarded else peer)
 
 
 def _parsed(text: str) -> str:
@@ -94,17 +94,17 @@ def _parsed(text: str) -> str:
     try:
         address = ip_address(text.strip())
     except ValueError:
-        raise errors.BadRequest("The address of who asks is none.") from None
+        raise errors.BadRequest("The caller's address is not an IP address.") from None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(address)
 
 
-def _of_address(network: NetworkClient, address: str, networks: list[str] | None) -> Asking:
-    """The owner of the one port with this address. Never remembered: the next owner must not be taken for this one."""
+def _of_address(network: NetworkClient, address: str, networks: list[str] | None) -> Caller:
+    """The owner of the only port with this address. It is never remembered, since the address may get another owner."""
     ports = network.ports_with_address(address, networks)
     if len(ports) != 1 or not ports[0].get("device_id"):
         # Networks of different projects may have the same addresses.
-        LOG.info("%s ports have the address %s: it can't be said which server asks", len(ports) or "No", address)
-        raise errors.NotFound("It can't be said which server asks.")
-    return Asking(ports[0]["device_id"], ports[0]["project_id"])
+        LOG.info("%s ports have the address %s: which server asks is unknown", len(ports) or "No", address)
+        raise errors.NotFound("Which server asks is unknown.")
+    return Caller(ports[0]["device_id"], ports[0]["project_id"])

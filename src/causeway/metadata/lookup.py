@@ -1,8 +1,7 @@
 """The data of a server's guest, read where the server lives, and remembered for some seconds.
 
-Where that is, and whether the server is still there, is asked for every request: one statement. So the data changes at once
-when a move switches a server's mapping, and a server that is deleted gets nothing more. Everything else is up to
-``[api] metadata_cache_expiration`` seconds old.
+The mapping is read for every request, with one statement: so the data changes at once when a move switches the mapping, and a
+deleted server gets nothing more. Everything else is up to ``[api] metadata_cache_expiration`` seconds old.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from functools import partial
 
 from causeway import errors
 from causeway.guest_data.facts import ServerFacts, host_name
-from causeway.metadata.callers import Asking
+from causeway.metadata.callers import Caller
 from causeway.metadata.services import MetadataServices
 from causeway.store.api import mappings
 from causeway.store.cell import block_devices, instances
 
-# Servers that are remembered at most: a server's user data may have 64 KiB.
+# The most servers that are remembered: a server's user data may have 64 KiB.
 MOST_REMEMBERED = 500
 # A server that changes cells between the reading of its mapping and of its row is looked up again.
 ATTEMPTS = 3
@@ -41,21 +40,21 @@ class Lookup:
         self._lock = threading.Lock()
         self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
 
-    def facts(self, asking: Asking) -> ServerFacts:
-        """Raises ServerNotFound if there is no such server, or it is not of that project; and what databases raise."""
-        uuid = asking.server_id
+    def facts(self, caller: Caller) -> ServerFacts:
+        """The guest's data. Raises ServerNotFound if there is no such server in that project, and what databases raise."""
+        uuid = caller.server_id
         for _ in range(ATTEMPTS):
-            cell_uuid = self.home(asking)
+            cell_uuid = self.home(caller)
             found = self._recall(uuid, cell_uuid) or self._read(uuid, cell_uuid)
             if found is not None:
                 return found
         raise errors.ServerNotFound(uuid)
 
-    def home(self, asking: Asking) -> str:
+    def home(self, caller: Caller) -> str:
         """The cell of the server that asks; raises ServerNotFound."""
-        mapping = mappings.get(self._services.api, asking.server_id)
-        if mapping.queued_for_delete or mapping.cell_uuid is None or mapping.project_id != asking.project_id:
-            raise errors.ServerNotFound(asking.server_id)
+        mapping = mappings.get(self._services.api, caller.server_id)
+        if mapping.queued_for_delete or mapping.cell_uuid is None or mapping.project_id != caller.project_id:
+            raise errors.ServerNotFound(caller.server_id)
         return mapping.cell_uuid
 
     def discard(self, uuid: str) -> None:
@@ -70,7 +69,7 @@ class Lookup:
         return found.facts
 
     def _read(self, uuid: str, cell_uuid: str) -> ServerFacts | None:
-        """None: the cell has no such server (any more)."""
+        """None if the cell does not have the server (any more)."""
         services, began = self._services, time.monotonic()
         database = services.cells.database(cell_uuid)
         instance = instances.find(database, uuid, with_tags=False)

@@ -1,4 +1,4 @@
-"""The password of a guest: posted once by itself, encrypted with its user's key; shown to the user by the Compute API."""
+"""The password of a guest, which posts it once, encrypted with its user's key. The Compute API shows it to the user."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from causeway.store.cells import Cells
 
 
 def show(cells: Cells, server_id: str, cell_uuid: str) -> str:
-    """Empty if none was posted. Never from memory: it may have been posted, or cleared, just now. Raises ServerNotFound."""
+    """The password, or an empty text if none was posted. Always read anew: it may have changed. Raises ServerNotFound."""
     return password_in(instances.get(cells.database(cell_uuid), server_id, with_tags=False).system_metadata)
 
 
 def keep(cells: Cells, server_id: str, cell_uuid: str, posted: bytes) -> None:
-    """Raises BadRequest, Conflict (there is one already), ServerNotFound."""
+    """Stores a posted password. Raises BadRequest, Conflict (there is one already), ServerNotFound."""
     if len(posted) > MOST_BYTES:
         raise errors.BadRequest("Request is too large.")
     try:
         password = posted.decode("ascii")
     except UnicodeDecodeError:
-        raise errors.BadRequest("A password is posted as it was encrypted and then made text with base64.") from None
+        raise errors.BadRequest("A password must be encrypted and encoded with base64.") from None
 
     def write(connection: sa.Connection) -> None:
         known = instances.get_in(connection, server_id, with_tags=False).system_metadata

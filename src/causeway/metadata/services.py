@@ -1,4 +1,4 @@
-"""What the service works with: one object per process."""
+"""What the metadata service works with: one object per process."""
 
 from __future__ import annotations
 

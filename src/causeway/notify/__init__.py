@@ -1,5 +1,5 @@
-"""Versioned notifications: what happened to servers and resources, sent to whoever listens, in the field's form.
+"""Versioned notifications of what happened to servers and resources, in the field's form.
 
-`payloads` and `instance_payloads` build the payloads from our dataclasses; `notifier` sends it. Names, versions and fields
-of payloads are those of the Compute service's notification objects.
+`payloads` and `instance_payloads` build payloads from our dataclasses; `notifier` and `sender` send them. Names, versions and
+fields of payloads are those of the Compute service's notification objects.
 """

@@ -1,4 +1,4 @@
-"""Payload objects of drains. Ours: the Compute service's notifications have none, so their namespace says so."""
+"""Payload objects of drains. The Compute service's notifications have none, so these have a namespace of ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VERSION = "1.0"
 
 
 def drain(value: Drain) -> Payload:
-    """What was asked for, and how it stands."""
+    """A drain: the request for it, and its state."""
     request = value.request
     return _object(
         "DrainPayload",
@@ -38,7 +38,7 @@ def drain(value: Drain) -> Payload:
 
 
 def server(of: Drain, value: DrainServer) -> Payload:
-    """``project_id``: the server's owner, who is to know. Hosts are for administrators, who listen here."""
+    """A server of a drain. ``project_id``: its owner's. Hosts are shown, because only administrators listen here."""
     return _object(
         "DrainServerPayload",
         {

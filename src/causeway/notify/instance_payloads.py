@@ -16,7 +16,7 @@ from causeway.model.states import PowerState, TaskState, VmState
 from causeway.notify import payloads
 from causeway.notify.payloads import Payload, nova_object, time_of
 
-# REST shows numbers; here they are words. Without a state the guest is about to be made.
+# The API shows numbers, notifications words. A guest without a state is about to be made.
 POWER_STATES = {
     PowerState.NOSTATE: "pending",
     PowerState.RUNNING: "running",
@@ -39,8 +39,8 @@ class Extra:
 def instance_fields(
     context: RequestContext, instance: Instance, block_devices: Iterable[BlockDevice] | None
 ) -> dict[str, Any]:
-    """The fields of InstancePayload. ``block_devices`` None: they were not looked up."""
-    # Periodic tasks have a request id that belongs to nobody's request; the field leaves it out by the same test.
+    """The fields of InstancePayload. ``block_devices``: None if they were not looked up."""
+    # A periodic task's request id belongs to no user's request, and is left out, as in the field.
     by_user = context.user_id is not None and context.project_id is not None
     return {
         "uuid": instance.uuid,
@@ -164,7 +164,7 @@ def action(
     block_devices: Iterable[BlockDevice] | None,
     extra: Extra,
 ) -> Payload:
-    """InstanceActionPayload, or the one that ``extra`` makes of it."""
+    """InstanceActionPayload, or the payload that ``extra`` names, with its fields."""
     data = {
         **instance_fields(context, instance, block_devices),
         "fault": None if fault is None else payloads.exception(fault),

@@ -1,11 +1,11 @@
 """Notifies of what happened, as the Compute service's versioned notifications.
 
-Functions are named by what happened. With ``[notifications] notification_format`` ``unversioned`` (the default), or without
-a driver in ``[oslo_messaging_notifications]``, they do nothing at all and build nothing. A broken message bus breaks no
-operation: see `causeway.notify.sender`.
+Methods are named by what happened. With ``[notifications] notification_format`` ``unversioned`` (the default), or without a
+driver in ``[oslo_messaging_notifications]``, they do nothing. A broken message bus breaks no operation: see
+`causeway.notify.sender`.
 
-Publishers are ``<source>:<host>``: of servers' notifications the source is ``nova-compute`` and the host the one that the
-facts of the field name for the event, whoever sends it here; of everything else the notifier's own.
+Publishers are ``<source>:<host>``. For servers, the source is ``nova-compute`` and the host the one that sends the event in the
+field, whichever process sends it here. For everything else it is the notifier's own publisher.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 BlockDeviceLookup = Callable[[Instance], Iterable[BlockDevice]]
 
 COMPUTE = "nova-compute"
-# Of a context only these go out: no token, no credentials.
+# The only fields of a context that are sent: no token, no credentials.
 SHOWN_OF_CONTEXT = (
     *("request_id", "global_request_id", "user_id", "project_id", "user_domain", "project_domain", "roles"),
     *("user", "project", "is_admin", "user_name", "project_name", "resource_uuid"),
@@ -45,7 +45,7 @@ SHOWN_OF_CONTEXT = (
 
 
 class _ContextSerializer(oslo_messaging.NoOpSerializer):  # type: ignore[misc]
-    """Newer versions of the library strip contexts of secrets themselves, older ones do not."""
+    """Removes secrets from contexts, which older versions of the library don't do."""
 
     def serialize_context(self, context: Any) -> dict[str, Any]:
         values = context.to_dict()
@@ -53,11 +53,10 @@ class _ContextSerializer(oslo_messaging.NoOpSerializer):  # type: ignore[misc]
 
 
 class Notifier:
-    """``transport``: a notification transport of oslo.messaging, or a URL to make one for (None: what the configuration
-    says). ``publisher_id``: "<service binary>:<host>", such as ``nova-api:controller1``.
+    """``transport``: a notification transport of oslo.messaging, or a URL to make one for (None: the configured one).
 
-    ``block_devices_of`` looks up a server's block devices, for notifications whose sender does not have them at hand; it is
-    asked only with ``[notifications] bdms_in_notifications``.
+    ``publisher_id``: "<service binary>:<host>", such as ``nova-api:controller1``. ``block_devices_of`` looks up a server's block
+    devices for callers that don't have them; it is only used with ``[notifications] bdms_in_notifications``.
     """
 
     def __init__(
@@ -128,7 +127,7 @@ class Notifier:
     ) -> None:
         """``instance.<action>.<phase>``; phase start, end, error, progress, or None where the event has none.
 
-        ``host``: whose publisher it is sent as. ``new_flavor`` is for resize_prep, ``volume_id`` for volume_attach and
+        ``host``: the publisher's host. ``new_flavor`` is for resize_prep, ``volume_id`` for volume_attach and
         volume_detach, ``snapshot_image_id`` for snapshot, ``rescue_image_ref`` for rescue, ``swapped`` (the old and
         the new volume's id) for volume_swap.
         """
@@ -182,7 +181,7 @@ class Notifier:
         old_display_name: str | None = None,
         block_devices: Iterable[BlockDevice] | None = None,
     ) -> None:
-        """``instance.update`` if ``notify_on_state_change`` wants this change. The publisher is whoever saved."""
+        """``instance.update`` if ``notify_on_state_change`` wants this change. The publisher is the process that saved it."""
         if self._sender is None or self._on_state_change is None:
             return
         renamed = old_display_name is not None and old_display_name != instance.display_name
@@ -219,7 +218,7 @@ class Notifier:
             self._emit(context, f"compute_task.{task}.error", payload, failed=True)
 
     def compute_exception(self, context: RequestContext, error: BaseException, *, host: str) -> None:
-        """``compute.exception``: what a host was asked to do failed there."""
+        """``compute.exception``: a request to a host failed there."""
         if self._sender is not None:
             self._emit(context, "compute.exception", payloads.exception(error), f"{COMPUTE}:{host}", failed=True)
 
@@ -286,7 +285,7 @@ class Notifier:
             self._emit(context, f"causeway.drain.{action}", drain_payloads.drain(drain))
 
     def drain_server(self, context: RequestContext, drain: Drain, server: DrainServer, phase: str) -> None:
-        """``causeway.drain.server.<phase>``: start, moved, end, error, of the way of one server in a drain."""
+        """``causeway.drain.server.<phase>``: start, moved, end, error, of a server's move in a drain."""
         if self._sender is not None:
             payload = drain_payloads.server(drain, server)
             self._emit(context, f"causeway.drain.server.{phase}", payload, failed=phase == "error")

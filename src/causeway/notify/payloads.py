@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Payload = dict[str, Any]
 
-# Of ImageMetaPropsPayload: a property that the object does not know is not sent.
+# The properties that ImageMetaPropsPayload knows; others are not sent.
 IMAGE_PROPERTY_PREFIXES = ("hw_", "img_", "os_", "trait:")
 IMAGE_PROPERTIES = frozenset({"owner_specified", "compute", "traits_required"})
 
@@ -45,7 +45,7 @@ def time_of(moment: datetime | None) -> str | None:
 
 
 def flavor(value: Flavor, projects: list[str] | None = None) -> Payload:
-    """``projects``: who has access to a private flavor; None if that was not looked up."""
+    """``projects``: those with access to a private flavor; None if they were not looked up."""
     return nova_object(
         "FlavorPayload",
         "1.4",
@@ -97,7 +97,7 @@ def aggregate(value: Aggregate) -> Payload:
 
 
 def aggregate_cache(value: Aggregate, host: str, result: dict[str, str], index: int, total: int) -> Payload:
-    """``result``: image -> what became of it on the host."""
+    """``result``: image -> its result on the host."""
     there = [image for image, end in result.items() if end in ("cached", "existing")]
     return nova_object(
         "AggregateCachePayload",
@@ -116,7 +116,7 @@ def aggregate_cache(value: Aggregate, host: str, result: dict[str, str], index: 
 
 
 def server_group(value: ServerGroup, hosts: Iterable[str] | None = None) -> Payload:
-    """``hosts``: where the members are, if that was looked up."""
+    """``hosts``: where the members are; None if that was not looked up."""
     return nova_object(
         "ServerGroupPayload",
         "1.1",
@@ -155,7 +155,7 @@ def service(value: Service, availability_zone: str | None = None) -> Payload:
 
 
 def cell_mapping(value: CellMapping) -> Payload:
-    """Never the URLs: they hold passwords."""
+    """A cell without its URLs, which have passwords."""
     return nova_object(
         "CellMappingPayload", "2.0", {"uuid": value.uuid, "name": value.name, "disabled": value.disabled}
     )

@@ -1,4 +1,4 @@
-"""Sends notifications in a thread of its own: whatever the message bus does, the operation that notifies continues."""
+"""Sends notifications in a thread of its own, so that no operation waits for the message bus, or fails with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 QUEUE_LIMIT = 10_000
 STOP_TIMEOUT_SECONDS = 5.0
-# Tries of one message on a broken bus, before the next one has its turn.
+# How often one message is retried on a broken bus, before the next one is sent.
 SEND_RETRIES = 1
 
 
@@ -31,7 +31,7 @@ class Outgoing:
 
 
 class Sender:
-    """Messages go out in the order in which they were given. ``counts``: sent, failed (logged), dropped (queue full)."""
+    """Sends messages in the order of `send`. ``counts``: sent, failed (logged), dropped (queue full)."""
 
     def __init__(self, notifier: oslo_messaging.Notifier) -> None:
         self._notifier = notifier
@@ -42,7 +42,7 @@ class Sender:
         self.counts: Counter[str] = Counter()
 
     def send(self, message: Outgoing) -> None:
-        """Returns at once, and never raises because of the bus."""
+        """Queues a message. Returns at once, and never raises because of the bus."""
         with self._lock:
             if self._closed:
                 self.counts["dropped"] += 1
@@ -57,11 +57,11 @@ class Sender:
                 LOG.warning("notification %s is discarded: %d others wait to be sent", message.event_type, QUEUE_LIMIT)
 
     def flush(self) -> None:
-        """Waits until everything given so far was sent or has failed."""
+        """Waits until all messages so far were sent or have failed."""
         self._queue.join()
 
     def close(self, timeout: float = STOP_TIMEOUT_SECONDS) -> None:
-        """Sends what waits, for up to ``timeout`` seconds; what is given afterwards is discarded."""
+        """Sends what waits, for up to ``timeout`` seconds. Later messages are discarded."""
         with self._lock:
             self._closed = True
             thread, self._thread = self._thread, None

@@ -1,7 +1,7 @@
-"""Claims in Placement, of one scheduler, one after the other if they are on the same provider.
+"""Claims resources in Placement. Claims of one scheduler on the same provider take turns.
 
-Placement raises the generation of each provider that a claim concerns, and repeats or refuses what comes in between: work for
-nothing that those who wait here for a moment spare it. Other schedulers' claims are decided there.
+A claim raises the generation of each provider that it concerns, so Placement repeats or refuses claims that come in between.
+Taking turns here saves it that work. Between schedulers, Placement decides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Claims:
         self._turns = [threading.Lock() for _ in range(_TURNS)]
 
     def claim(self, spec: RequestSpec, instance_uuid: str, how: AllocationRequest, move: MoveClaim | None) -> None:
-        """For a move what the server holds goes to the migration. Raises ClaimRefused if there is no room (any more)."""
+        """Claims for a server. With ``move``, what it holds goes to the migration. Raises ClaimRefused if there is no room."""
         # A move changes what is held on its source, too.
         with self._turn([*how.allocations, *([move.source_node] if move is not None else [])]):
             if move is None:
@@ -41,7 +41,7 @@ class Claims:
             )
 
     def _turn(self, providers: Iterable[str]) -> ExitStack:
-        """Always in the same order, so that nobody waits for whoever waits for them."""
+        """Holds the locks of providers, taken in the same order by all: so no two claims wait for each other."""
         with ExitStack() as turns:
             for number in sorted({hash(provider) % _TURNS for provider in providers}):
                 turns.enter_context(self._turns[number])

@@ -28,7 +28,7 @@ class Offer:
 
 
 def look_closer(placement: PlacementClient, classes: Iterable[str]) -> dict[str, Offer]:
-    """Root provider -> what it has, for every host that has some of any of these resource classes. One call for each of them."""
+    """Root provider -> what it has, for every host that has some of any of these resource classes. One call for each class."""
     offers: dict[str, Offer] = {}
     for resource_class in sorted(classes):
         relaxed = CandidatesRequest([RequestGroup(resources={resource_class: 1})])
@@ -45,14 +45,14 @@ def why_not_offered(
 ) -> Refusal:
     """Why a host is not among the candidates. ``decisive``: filters whose verdict says more than "full" does.
 
-    ``offers`` None: nobody looked closer.
+    ``offers``: from `look_closer`; None if that was not called.
     """
     refusal = first_refusal(decisive, host, request) or not_in_aggregates(host, request, asked)
     if refusal is None and offers is not None:
         offer = offers.get(host.node_uuid)
         refusal = too_little(offer, asked) or wrong_traits(offer.traits if offer is not None else set(), asked)
     if refusal is None:
-        refusal = Refusal("has not what was asked for", "have not what was asked for")
+        refusal = Refusal("does not have what was asked for", "do not have what was asked for")
     refusal.filter = refusal.filter or PLACEMENT
     return refusal
 
@@ -88,7 +88,7 @@ def not_in_aggregates(host: HostState, request: Request, asked: CandidatesReques
 
 
 def too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None:
-    """What a host has not, or not enough of."""
+    """What a host lacks or has too little of; None if it has enough of everything."""
     if offer is None:
         return Refusal("has nothing free", "have nothing free")
     for name, needs in sorted(asked.resources.items()):
@@ -101,7 +101,7 @@ def too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None:
 
 
 def wrong_traits(traits: set[str], asked: CandidatesRequest) -> Refusal | None:
-    """The host's trait that it may not have, or the one that it has not."""
+    """The forbidden trait that a host has, or the required one that it lacks; None if its traits will do."""
     forbidden = asked.root_forbidden.union(*(group.forbidden for group in asked.groups))
     required = asked.root_required.union(*(group.required for group in asked.groups))
     if DISABLED in traits & forbidden:

@@ -1,7 +1,7 @@
 """Why a host was chosen, and why the others were not.
 
-Who asks to `explain` gets every host. What is kept with a move does not grow with the cloud: the best hosts, and how many
-others each filter refused (`Explanation.in_short`).
+`explain` answers every host. What is stored with a move does not grow with the cloud: the best hosts, and how many others each
+filter refused (`Explanation.in_short`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-# Of how many hosts that fit a short explanation gives the weights, and how many names a sentence has for one reason.
+# How many of the best hosts a short explanation has, and how many names a sentence has for one reason.
 BEST = 10
 NAMED = 20
 
@@ -39,7 +39,7 @@ class Refusal:
 
 @dataclass
 class HostVerdict:
-    """What became of one host. ``weights``: multiplied score per weigher; ``total`` their sum."""
+    """The verdict on one host. ``weights``: multiplied score per weigher; ``total`` their sum."""
 
     host: str
     hypervisor_hostname: str
@@ -49,13 +49,13 @@ class HostVerdict:
     refusal: Refusal | None = None
     weights: dict[str, float] = field(default_factory=dict)
     total: float = 0.0
-    # Whether the host was chosen, and what the claim said if it was tried in vain.
+    # Whether the host was chosen.
     selected: bool = False
 
 
 @dataclass
 class RefusedHosts:
-    """How many hosts were refused in the same words. ``free``: of the one that has most; ``differs``: others have less."""
+    """How many hosts were refused in the same words. ``free``: the most that one of them has; ``differs``: others have less."""
 
     filter: str
     one: str
@@ -147,7 +147,7 @@ class Explanation:
 
 
 def _together(refusals: Iterable[Refusal], counted: Iterable[RefusedHosts]) -> dict[str, RefusedHosts]:
-    """By what is said of several hosts."""
+    """Refusals in the same words together, by their words for several hosts."""
     groups: dict[str, RefusedHosts] = {}
     for refusal in refusals:
         known = groups.get(refusal.many)
@@ -163,7 +163,7 @@ def _together(refusals: Iterable[Refusal], counted: Iterable[RefusedHosts]) -> d
 
 
 def _names(names: list[str], hosts: int) -> str:
-    """The first hosts of many by name: a fault of a large cloud is to be read, too."""
+    """The names of the first hosts: an error in a large cloud must stay readable, too."""
     if not names:
         return ""
     named = names[:NAMED]

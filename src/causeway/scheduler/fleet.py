@@ -1,13 +1,14 @@
-"""All hosts of a large cloud as they were last looked up, to be chosen from: no decision reads them, or asks Placement for all.
+"""All hosts of a large cloud as they were last looked up. A decision chooses from them: it reads no database, and does not ask
+Placement about all hosts.
 
-- What is known comes from the cells' databases (`HostCache`) and, with one question for all hosts, from Placement. Both are asked
-  again from time to time beside the requests, Placement the less often the longer it takes (`SHARE`).
-- What a host says of all requests that are alike (traits, aggregates, capabilities: `filters.sorts.lasting`) is asked once, until
-  something of a host or an aggregate changes. Room, health and company are looked at for each request; weighers, too, but
-  what a host weighs by itself is kept with it.
-- Whoever chooses a host takes its room here at once (`Choice`), so that requests at the same time see one another's choices.
+- Hosts come from the cells' databases (`HostCache`), and with one request for all of them from Placement. Both are read again
+  in the background from time to time; Placement less often the longer it takes (`SHARE`).
+- Verdicts that hold for all requests of a kind (traits, aggregates, capabilities: `filters.lifetimes.lasting`) are kept until a
+  host or an aggregate changes. Room, health and company are checked for each request. Hosts are weighed for each request, too,
+  but weights that depend on the host alone are kept.
+- Choosing a host takes its room here at once (`Choice`), so that concurrent requests see one another's choices.
 
-What is remembered may be wrong by what others did since: the one host is looked at before it is claimed (`remembered`).
+Others may have changed a host since it was looked up, so the chosen one is checked before it is claimed (`remembered`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from datetime import datetime
 
 from causeway.clients.placement import CandidatesRequest, PlacementClient, ProviderSummary, RequestGroup
 from causeway.clients.placement.types import Resources
-from causeway.scheduler.beside import Beside
+from causeway.scheduler.background import Background
 from causeway.scheduler.explain import HostVerdict, RefusedHosts
 from causeway.scheduler.filters import Request
 from causeway.scheduler.fleet_view import View, kind_key
@@ -29,17 +30,17 @@ from causeway.scheduler.host_state import SHARE, TOO_OLD, HostCache, HostState, 
 from causeway.scheduler.request import RequestSpec
 from causeway.scheduler.select import Ranker, verdict_on
 
-# Every server needs some of it, so who has none left is no candidate for anybody.
+# Every server needs some of it, so a host that has none left is no candidate.
 ANCHOR = "VCPU"
-# A provider with this trait gives to the hosts of its aggregates.
+# A provider with this trait shares its resources with the hosts of its aggregates.
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
-# Hosts whose verdicts are kept with a choice.
+# How many hosts' verdicts are kept with a choice.
 BEST = 10
 
 
 @dataclass
 class Choice:
-    """A host for a request, and those that come after it. ``host``'s room is taken until `Fleet.release` or `Fleet.claimed`."""
+    """A host for a request, and the next best ones. The host's room is taken until `Fleet.release` or `Fleet.claimed`."""
 
     host: HostState
     taken: Resources
@@ -54,16 +55,16 @@ class Fleet:
     """Safe to use from many threads."""
 
     def __init__(self, placement: PlacementClient, hosts: HostCache, ranker: Ranker, *, by_image: bool) -> None:
-        """``by_image``: hosts are kept for some images."""
+        """``by_image``: some hosts are reserved for some images."""
         self._placement = placement
         self._hosts = hosts
         self._ranker = ranker
         self._by_image = by_image
         self._lock = threading.Lock()
         self._refreshing = threading.Lock()
-        self._beside = Beside("scheduler-fleet")
+        self._background = Background("scheduler-fleet")
         self._view: View | None = None
-        # What Placement said, when (monotonic), and for how long that is believed.
+        # What Placement said, when (monotonic), and for how many seconds that is used.
         self._offers: dict[str, list[ProviderSummary]] = {}
         self._is_shared = False
         self._offered_at: float | None = None
@@ -73,22 +74,22 @@ class Fleet:
         self._taken: list[tuple[str, Resources]] = []
         # Node -> servers that requests under way have put there.
         self._picks: Counter[str] = Counter()
-        # Kind of requests -> nodes that did not fit though they seemed to, until all are asked for again.
+        # Kind of requests -> nodes that seemed to fit and did not, until all are looked up again.
         self._in_vain: dict[bytes, set[str]] = {}
 
     def invalidate(self) -> None:
-        """Everything is looked up again for the next request."""
+        """Makes the next request look up everything again."""
         with self._lock:
             self._view = None
 
     def close(self) -> None:
-        """Waits for what is being looked up beside the requests."""
-        self._beside.wait()
+        """Waits for what is being looked up in the background."""
+        self._background.wait()
 
     def choose(
         self, asked: CandidatesRequest, request: Request, *, alternates: int, without: Collection[str]
     ) -> Choice | None:
-        """The best host for a request, but for those ``without`` (uuids of nodes). None: no host of which that is certain."""
+        """The best host for a request, except for those ``without`` (uuids of nodes). None if no host fits for certain."""
         view = self._fresh_view()
         key = self._key(view, request.spec, asked)
         now = self._hosts.now()
@@ -122,20 +123,20 @@ class Fleet:
         )
 
     def release(self, choice: Choice) -> None:
-        """The host was not claimed: its room is others' again."""
+        """Returns the room of a host that was not claimed."""
         with self._lock:
             self._taken.remove((choice.host.node_uuid, choice.taken))
             self._recount(choice.host.node_uuid)
             self._pick(self._view, choice.host.node_uuid, -1)
 
     def claimed(self, choice: Choice) -> None:
-        """The host's room is the server's. It counts as picked by a request under way until `ended`."""
+        """Notes that the host was claimed. It counts as picked by a request under way until `ended`."""
         with self._lock:
             self._taken.remove((choice.host.node_uuid, choice.taken))
             self._claimed.append((time.monotonic(), choice.host.node_uuid, choice.taken))
 
     def ended(self, choices: list[Choice]) -> None:
-        """The request that claimed these is answered."""
+        """Notes that the request that claimed these is answered."""
         with self._lock:
             for choice in choices:
                 self._pick(self._view, choice.host.node_uuid, -1)
@@ -148,14 +149,14 @@ class Fleet:
             view.pick(node_uuid, self._picks.get(node_uuid, 0))
 
     def note(self, node_uuid: str, providers: list[ProviderSummary], asked_at: float) -> bool:
-        """Takes over what Placement says of a host (at ``asked_at``, monotonic); True if that is less than was believed."""
+        """Stores what Placement says of a host (at ``asked_at``, monotonic). True if it has less than was known."""
         with self._lock:
             self._claimed = [one for one in self._claimed if one[1] != node_uuid or one[0] >= asked_at]
             self._offers[node_uuid] = providers
             return self._recount(node_uuid)
 
     def note_in_vain(self, spec: RequestSpec, asked: CandidatesRequest, node_uuid: str) -> None:
-        """Placement does not offer a host for such a request, for whatever reason."""
+        """Notes that Placement does not offer a host for such a request, for whatever reason."""
         with self._lock:
             if self._view is not None:
                 self._in_vain.setdefault(self._key(self._view, spec, asked), set()).add(node_uuid)
@@ -173,7 +174,7 @@ class Fleet:
         return any(free < before.get(name, 0) for name, free in view.room_of(node_uuid).items())
 
     def _hold_all(self, view: View, nodes: Collection[str] | None = None) -> None:
-        """What was claimed since Placement was asked, and what is about to be."""
+        """Counts what was claimed since Placement was asked, and what is about to be claimed."""
         for node, resources in [*((node, resources) for _when, node, resources in self._claimed), *self._taken]:
             if nodes is None or node in nodes:
                 view.hold(node, resources)
@@ -184,7 +185,7 @@ class Fleet:
         return verdict
 
     def _look_at_doubtful(self, view: View, now: datetime) -> None:
-        """Hosts that were up, and have not been heard of since, may have reported meanwhile."""
+        """Reads hosts again that would be down by now: they may have reported in the meantime."""
         with self._lock:
             doubtful = view.doubtful(now)
         if doubtful:
@@ -202,11 +203,11 @@ class Fleet:
         if view is None or age > TOO_OLD * interval:
             return self._refresh_for_all(known)
         if view.loaded_at != known.loaded_at or age > interval:
-            self._beside.start(lambda: self._refresh(known, with_offers=age > interval))
+            self._background.start(lambda: self._refresh(known, with_offers=age > interval))
         return view
 
     def _refresh_for_all(self, known: KnownHosts) -> View:
-        """Nothing of use is known: whoever is the first looks, the others wait for it."""
+        """Looks everything up, because nothing usable is known. The first caller does it; others wait for it."""
         began = time.monotonic()
         with self._refreshing:
             view = self._view
@@ -227,7 +228,7 @@ class Fleet:
             offers, is_shared, before = dict(self._offers), self._is_shared, self._view
         view = View(known, offers, self._ranker, self._hosts, is_shared=is_shared, before=before)
         with self._lock:
-            # Of what was learned of single hosts meanwhile.
+            # What was learned of single hosts in the meantime.
             for node, providers in self._offers.items():
                 if view.offers.get(node) is not providers:
                     view.offer(node, providers)
@@ -238,7 +239,7 @@ class Fleet:
         return view
 
     def _ask_placement(self) -> dict[str, list[ProviderSummary]]:
-        """Root provider -> its tree, of all hosts that have anything left; one call."""
+        """Root provider -> its tree, for all hosts that have anything left; with one call."""
         found: dict[str, list[ProviderSummary]] = {}
         asked = CandidatesRequest([RequestGroup(resources={ANCHOR: 1})])
         for provider in self._placement.allocation_candidates(asked).providers.values():

@@ -1,4 +1,4 @@
-"""The hosts of a large cloud at one time: numbered, with what filters and weighers need of them side by side."""
+"""The hosts of a large cloud at one time: numbered, with a column for each thing that filters and weighers need of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from causeway.scheduler.diagnose import PLACEMENT, not_in_aggregates, wrong_trai
 from causeway.scheduler.explain import Refusal, RefusedHosts
 from causeway.scheduler.filters import HostFilter, Request, first_refusal
 from causeway.scheduler.filters.compute import ComputeFilter
+from causeway.scheduler.filters.lifetimes import COMPANY, PASSING, lasting
 from causeway.scheduler.filters.limits import NumInstancesFilter
-from causeway.scheduler.filters.sorts import COMPANY, PASSING, lasting
 from causeway.scheduler.host_state import HostCache, HostState, KnownHosts
 from causeway.scheduler.request import RequestSpec, likeness
 from causeway.scheduler.resources import tenants_of
@@ -26,7 +26,7 @@ from causeway.scheduler.select import Ranker
 # Kinds of requests whose verdicts are kept.
 KINDS = 256
 _NEVER = datetime.min
-# Whose request it is does not matter to weighers that look at the host alone.
+# A request for weighers that look at the host alone.
 _ANYBODY = Request(RequestSpec("", "", "", Flavor("", "", 0, 0, 0)))
 
 
@@ -50,7 +50,7 @@ class Ranked:
 
 @dataclass
 class _Kind:
-    """What hosts say of all requests that are alike. ``is_undecided``: some may have what is asked for, but not themselves."""
+    """Verdicts of hosts on all requests of a kind. ``is_undecided``: other providers may have what some hosts lack."""
 
     fits: list[int] = field(default_factory=list)
     refused: dict[str, RefusedHosts] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class _Kind:
 
 
 class View:
-    """Not safe to use from several threads at once: `Fleet` sees to that."""
+    """Not safe to use from several threads at once: `Fleet` locks it."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class View:
         is_shared: bool,
         before: View | None,
     ) -> None:
-        """``is_shared``: there are providers that give to hosts what these have not themselves."""
+        """``is_shared``: some providers share resources with hosts that don't have these themselves."""
         self.loaded_at = known.loaded_at
         self.offers = offers
         self._ranker = ranker
@@ -106,7 +106,7 @@ class View:
         return {name: known.free for name, known in self.states[self.numbers[node_uuid]].capacity.items()}
 
     def offer(self, node_uuid: str, providers: list[ProviderSummary]) -> None:
-        """What Placement says of a host now."""
+        """Sets what Placement says of a host now."""
         number = self.numbers.get(node_uuid)
         if number is not None:
             self.offers[node_uuid] = providers
@@ -114,14 +114,14 @@ class View:
             self._count(number)
 
     def hold(self, node_uuid: str, resources: Resources) -> None:
-        """Counts what a server there holds."""
+        """Counts what a server on a host holds."""
         number = self.numbers.get(node_uuid)
         if number is not None:
             self.states[number].hold(resources)
             self._count(number)
 
     def pick(self, node_uuid: str, picks: int) -> None:
-        """So many servers of requests under way go there."""
+        """Sets how many servers of requests under way go to a host."""
         number = self.numbers.get(node_uuid)
         if number is not None:
             self.states[number].num_picked = picks
@@ -138,7 +138,7 @@ class View:
     def see_again(self, known: KnownHosts, node_uuids: Collection[str], now: datetime) -> None:
         for uuid in node_uuids:
             number, record = self.numbers.get(uuid), known.records.get(uuid)
-            # Who was not read anew stays in doubt.
+            # A host that was not read again stays in doubt.
             if number is not None and record is not None and record is not self.states[number].record:
                 self.states[number].record = record
                 self._up_until[number] = self._healthy_until(self.states[number])
@@ -146,19 +146,19 @@ class View:
                     self._down.add(number)
 
     def _healthy_until(self, host: HostState) -> datetime:
-        """Until when ComputeFilter has nothing to say against a host, whatever is asked for."""
+        """Until when ComputeFilter accepts a host for all requests."""
         service = host.record.service
         if service.disabled or service.forced_down or service.last_seen_up is None:
             return _NEVER
         return service.last_seen_up + self._down_time if service.version >= versions.CROSS_CELL.service else _NEVER
 
     def _set_capacity(self, node_uuid: str, providers: list[ProviderSummary]) -> None:
-        """The node's own, as in what Placement offers for one request."""
+        """Sets a host's capacity: that of the node itself, as in Placement's answer to a single request."""
         own = next((one.resources for one in providers if one.uuid == node_uuid), {})
         self.states[self.numbers[node_uuid]].capacity = dict(own)
 
     def _count(self, number: int) -> None:
-        """Puts what changes with servers on a host beside that of others."""
+        """Updates the columns of what changes with the servers on a host."""
         host, size = self.states[number], len(self.states)
         for name, known in host.capacity.items():
             if name not in self._free:
@@ -182,7 +182,7 @@ class View:
         return found[0] if found and len(set(known.values())) == 1 else found
 
     def _facts_of(self, number: int) -> tuple[Any, ...]:
-        """What verdicts that are kept were made of."""
+        """What kept verdicts depend on."""
         host = self.states[number]
         node = host.record.node
         return (
@@ -214,7 +214,7 @@ class View:
         without: Collection[str],
         in_vain: Collection[str],
     ) -> Ranked | None:
-        """The hosts that fit, best first, but for those ``without``. ``in_vain``: Placement does not offer them.
+        """The hosts that fit, best first, except for those ``without``. ``in_vain``: Placement does not offer these.
 
         None if what is asked for can't be judged from what is known.
         """
@@ -301,7 +301,7 @@ class View:
         return found
 
     def _passing(self, numbers: list[int], request: Request, refused: dict[str, RefusedHosts]) -> list[int]:
-        """What depends on this one request, or on what hosts do at the moment."""
+        """Applies filters that depend on this one request, or on what hosts do at the moment."""
         filters = self._concerned(request)
         if not filters:
             return numbers
@@ -326,7 +326,7 @@ class View:
     def _weigh(
         self, numbers: list[int], request: Request
     ) -> tuple[list[float], list[tuple[str, list[float], float, float, float | list[float]]]]:
-        """As `weighers.weigh` does it, a weigher at a time."""
+        """Does what `weighers.weigh` does, one weigher after the other."""
         totals = [0.0] * len(numbers)
         parts = []
         if not numbers:
@@ -355,7 +355,7 @@ class View:
 
 
 def kind_key(spec: RequestSpec, asked: CandidatesRequest, *, by_project: bool, by_image: bool) -> bytes:
-    """The same for requests of which a host that has room, is up and has no company says the same."""
+    """The same key for requests on which hosts have the same verdict, apart from room, health and company."""
     lasting_part = replace(
         spec,
         is_new=False,

@@ -1,10 +1,9 @@
 """What this scheduler has just picked for server groups, until the databases show it.
 
-Between the pick and the moment the server's record says where it is, the next request of the group would not see it.
-Requests of one group take turns (`turn`), and a pick counts for a short time beside what the databases say. A build
-that fails meanwhile makes the others see one member too many for that time, never one too few. A server that was deleted
-is no member any more: its pick does not count. What other schedulers pick is not known here: the conductor checks again
-when the host is taken (`causeway.parts.groups`).
+Until a server's record says where it is, the next request of its group would not see it. So requests of one group take turns
+(`turn`), and a pick counts for a short time in addition to what the databases say. If a build fails, others see one member too
+many for that time, never one too few. A deleted server is no longer a member, so its pick does not count. Picks of other
+schedulers are not known here: the conductor checks again when it claims the host (`causeway.parts.groups`).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class GroupPicks:
 
     @contextmanager
     def turn(self, group_uuid: str | None) -> Iterator[None]:
-        """One request of a group at a time; requests without a group do not wait."""
+        """Lets one request of a group in at a time. Requests without a group do not wait."""
         if group_uuid is None:
             yield
             return

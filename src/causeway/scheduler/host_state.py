@@ -1,4 +1,4 @@
-"""What the scheduler knows of hosts: where it comes from, how long it is believed, how one request looks at it."""
+"""What the scheduler knows of hosts: where it comes from, how long it is used, and how one request sees it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from causeway.hardware.pci_fit import take_from_pools
 from causeway.model.host import Aggregate, ComputeNode, Service
 from causeway.model.numa import InstanceNUMATopology, NUMATopology
 from causeway.model.pci import InstancePCIRequest, PciDevicePool
-from causeway.scheduler.beside import Beside
+from causeway.scheduler.background import Background
 
-# A suspicion (a service that seems to be down) makes the scheduler look again, but not more often than this.
+# The scheduler looks again if a service seems to be down, but not more often than this.
 LEAST_SECONDS_BETWEEN_LOOKS = 1.0
-# What is so many times older than it should be is not used any more: nobody has asked for a while.
+# What is so many times older than its normal age is not used any more: there was no request for a while.
 TOO_OLD = 3.0
-# Of the time at most so much goes into looking up what there is of many hosts, in the cells and in Placement each.
+# The share of time, at most, for looking up many hosts: for the cells and for Placement each.
 SHARE = 0.02
 
 
@@ -55,7 +55,7 @@ class HostSource(Protocol):
         """All host aggregates."""
 
     def group_members(self, group_uuid: str) -> set[str]:
-        """The servers of a group, those without a host among them. Raises ServerGroupNotFound."""
+        """The servers of a group, including those without a host. Raises ServerGroupNotFound."""
 
     def group_hosts(self, members: set[str]) -> dict[str, set[str]]:
         """Host -> members of a server group there; one that is being moved is on both hosts."""
@@ -131,7 +131,7 @@ class HostState:
                 self.capacity[name] = Capacity(known.capacity, known.used + amount)
 
     def take_hardware(self, numa_topology: InstanceNUMATopology | None, requests: list[InstancePCIRequest]) -> None:
-        """Counts what that server holds of NUMA cells and PCI devices. What others remember of the host stays as it is."""
+        """Counts what a server holds of NUMA cells and PCI devices, for this request only: shared objects are not changed."""
         if numa_topology is not None and self.numa_topology is not None:
             self.numa_topology = holding(self.numa_topology, [numa_topology])
         if requests:
@@ -150,7 +150,7 @@ class HostState:
 
 @dataclass(frozen=True)
 class KnownHosts:
-    """What was found out of all hosts at one time (``loaded_at``, monotonic). ``of_host``: aggregates by the host's name."""
+    """What was read of all hosts at one time (``loaded_at``, monotonic). ``of_host``: aggregates by the host's name."""
 
     loaded_at: float = 0.0
     records: dict[str, HostRecord] = field(default_factory=dict)
@@ -160,13 +160,13 @@ class KnownHosts:
 
 
 class HostCache:
-    """Hosts and aggregates, remembered for a while, so that a decision costs no query in the common case.
+    """Hosts and aggregates, remembered for a while, so that a decision usually needs no query.
 
-    Whether a service is up is judged when a request looks, from when it was last seen. Because a remembered time is older
-    than the true one, a service that seems to be down is looked up again before a host is refused for it.
+    A service is up or down by the time when it was last seen. Because a remembered time is older than the true one, a service
+    that seems to be down is looked up again before a host is refused for it.
 
-    Of more than ``many`` hosts what is too old is read again beside the requests, which use what there is; they wait only
-    if that is several times too old, or was called outdated.
+    More than ``many`` hosts are read again in the background, while requests use what is known. Requests wait only if that is
+    several times too old, or was invalidated.
     """
 
     def __init__(
@@ -186,15 +186,15 @@ class HostCache:
         self._many = many
         self._lock = threading.Lock()
         self._loaded_at: float | None = None
-        # It is not read again sooner if that takes long; but before hosts would seem to be down.
+        # Seconds until hosts are read again: longer if reading takes long, but before they would seem to be down.
         self._pause = 0.0
         self._looked_again_at = 0.0
         self._invalidations = 0
         self._known = KnownHosts()
-        self._beside = Beside("scheduler-hosts")
+        self._background = Background("scheduler-hosts")
 
     def invalidate(self) -> None:
-        """Discards everything: somebody says that hosts, services, cells or aggregates have changed."""
+        """Discards everything, because hosts, services, cells or aggregates have changed."""
         with self._lock:
             self._invalidate()
 
@@ -203,11 +203,11 @@ class HostCache:
         self._invalidations += 1
 
     def close(self) -> None:
-        """Waits for what is being read beside the requests."""
-        self._beside.wait()
+        """Waits for what is being read in the background."""
+        self._background.wait()
 
     def known(self) -> KnownHosts:
-        """The hosts of all cells. Another object whenever something was read again."""
+        """The hosts of all cells; a new object whenever something was read again."""
         with self._lock:
             self._load_if_older_than(self.max_age)
             return self._known
@@ -247,7 +247,7 @@ class HostCache:
     ) -> list[HostState]:
         """The hosts with these providers, or all but ``without`` (uuids), each as a new object that the request may change.
 
-        ``anew``: what is remembered of them will not do.
+        ``anew``: reads them again, whatever is remembered.
         """
         with self._lock:
             self._load_if_older_than(self.max_age)
@@ -269,7 +269,7 @@ class HostCache:
             ]
 
     def look_again_at(self, node_uuids: set[str]) -> KnownHosts:
-        """Reads some hosts anew that seem to be down, but not more often than once a second."""
+        """Reads hosts again that seem to be down, at most once a second."""
         with self._lock:
             self._look_again_at(node_uuids)
             return self._known
@@ -315,7 +315,7 @@ class HostCache:
             return
         is_usable = loaded_at is not None and now - loaded_at <= TOO_OLD * max(self.max_age, self._pause)
         if is_usable and len(self._known.records) > self._many:
-            self._beside.start(self._reload)
+            self._background.start(self._reload)
         else:
             self._known, self._loaded_at = self._read(now), now
 

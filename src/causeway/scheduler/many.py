@@ -1,6 +1,6 @@
-"""Many servers that are to find hosts together: what is asked of the scheduler, and what it answers.
+"""Hosts for many servers together: what the scheduler is asked, and what it answers.
 
-Nothing is claimed. Each server of the answer takes room from those after it, as if all of them had been moved.
+Nothing is claimed. Each server takes room from those after it, as if all of them had been moved.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from causeway.scheduler.request import RequestedGroup, RequestSpec
 
 @dataclass
 class Mover:
-    """One of many servers. ``spec``: the number of its request spec; ``host``: where it is, which will not do.
+    """One of many servers. ``spec``: the number of its request spec; ``host``: where it is, and must not stay.
 
-    ``takes_room`` False: it only has to find hosts that would do if they had room, for it comes up some other time.
+    ``takes_room`` False: it only needs a host that would do if it had room, because it moves later.
     """
 
     uuid: str
@@ -34,9 +34,9 @@ class GroupPlaces:
 
 @dataclass
 class PackRequest:
-    """``specs``: what servers ask for, those that ask for the same share one; without a server's id and its group.
+    """``specs``: what servers ask for, without a server's id and group; servers that ask for the same share one.
 
-    ``hosts``: the only ones that may take servers. ``groups`` by id. ``instance_hosts``: where servers are that hints name.
+    ``hosts``: the only ones that may take servers. ``groups`` by id. ``instance_hosts``: the hosts of servers that hints name.
     """
 
     specs: list[RequestSpec]
@@ -55,7 +55,7 @@ class Place:
 
 @dataclass
 class Lack:
-    """What hosts that would do have too little of. ``host``: the one that lacks least of it, ``missing`` so much."""
+    """The resource that suitable hosts have too little of. ``host`` lacks the least of it: the amount ``missing``."""
 
     resource: str
     host: str
@@ -66,7 +66,7 @@ class Lack:
 class Homeless:
     """A server that no host can take. ``why``: the explanation in one sentence.
 
-    ``lack``: None if no host would do even if it were empty. ``filters``: who refused, most hosts first.
+    ``lack``: None if no host would do even if it were empty. ``filters``: those that refused, by how many hosts.
     """
 
     why: str
@@ -86,7 +86,7 @@ class Missing:
 
 @dataclass
 class Packing:
-    """By server's id."""
+    """``places`` and ``homeless`` are by the server's id."""
 
     places: dict[str, Place] = field(default_factory=dict)
     homeless: dict[str, Homeless] = field(default_factory=dict)

@@ -1,11 +1,11 @@
-"""Finds hosts for many servers together: what fits, if all of it goes at once, and what is in the way of the rest.
+"""Finds hosts for many servers together: which of them fit at the same time, and why the others don't.
 
-Servers that ask for the same are of one *kind*, and a host is asked once for a kind what will not change by packing: its
-aggregates, its traits, its capabilities. What does change is asked for each server: room, and who is there already. No room
-is released, so a host that is full for a kind stays so.
+Servers that ask for the same are of one *kind*. What packing does not change (aggregates, traits, capabilities) is checked once
+for each host and kind. What it changes (room, and which servers are there) is checked for each server. No room is released, so
+a host that is full for a kind stays full.
 
-Largest first is good, and not always best: what is left homeless by one order may fit in another one. `ORDERS` are tried until
-nobody is left, and the best is taken.
+Largest first is good, but not always best: servers that find no host in one order may fit in another one. `ORDERS` are tried
+until all servers have hosts, and the best result is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from causeway.scheduler.diagnose import PLACEMENT, Offer, not_in_aggregates, too
 from causeway.scheduler.explain import Explanation, Refusal
 from causeway.scheduler.filters import Request, first_refusal
 from causeway.scheduler.filters.hardware import fitted
-from causeway.scheduler.filters.sorts import Filters
+from causeway.scheduler.filters.lifetimes import Filters
 from causeway.scheduler.host_state import HostState
 from causeway.scheduler.many import GroupPlaces, Homeless, Lack, Missing, Mover, Packing, Place
 from causeway.scheduler.request import RequestSpec, likeness
@@ -34,7 +34,7 @@ _SOFT = {"soft-affinity": -1, "soft-anti-affinity": 1}
 class Kind:
     """Servers that ask for the same. ``note``: why no host at all can serve them.
 
-    ``refusals``: of the hosts (by number) that would not do if they were empty; ``hosts``: the others.
+    ``refusals``: of the hosts (by number) that would not do even if they were empty; ``hosts``: the others.
     """
 
     spec: RequestSpec
@@ -50,7 +50,7 @@ class Kind:
 
 
 class Packer:
-    """Packs servers on hosts. ``hosts`` have their capacity, and are left as they are."""
+    """Packs servers on hosts. ``hosts`` must have their capacity, and are not changed."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Packer:
         return (len(kind.hosts) if constrained_first else 0, -size, mover.uuid)
 
     def _judge(self, kind: Kind) -> None:
-        """Which hosts would do for a kind if they were empty."""
+        """Finds out which hosts would do for a kind if they were empty."""
         kind.needs = kind.asked.resources
         if kind.note:
             return
@@ -114,7 +114,7 @@ class Packer:
 
 
 class _Attempt:
-    """One order of packing. ``hosts`` as they are when those before have come."""
+    """One order of packing. ``hosts`` are as the servers placed so far leave them."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class _Attempt:
             self._members[mover.group].setdefault(host.host, set()).add(mover.uuid)
 
     def _place_without_room(self, mover: Mover, kind: Kind) -> None:
-        """A host that would do, one that has room now before others."""
+        """Places a server on a host that would do, preferably one that has room now."""
         choice = min(
             kind.hosts,
             key=lambda each: (self.is_foreign(each, kind), not self.has_room(each, kind), self.load(each, kind), each),
@@ -195,11 +195,11 @@ class _Attempt:
         return self.queues[mover.spec]
 
     def is_foreign(self, number: int, kind: Kind) -> bool:
-        """A server stays in its cell if it can, where moves are gentler."""
+        """Whether the host is outside of the cell in which a server should stay, because moves are gentler there."""
         return kind.preferred_cell is not None and self.hosts[number].cell_uuid != kind.preferred_cell
 
     def load(self, number: int, kind: Kind) -> float:
-        """How much of the host would be used, of what it has least of."""
+        """The share of the host that would be used, of the resource that it has least of."""
         capacity = self.hosts[number].capacity
         return max(
             ((capacity[name].used + needs) / max(1, capacity[name].capacity) for name, needs in kind.needs.items()),
@@ -213,7 +213,7 @@ class _Attempt:
         return first_refusal(self.filters.room, self.hosts[number], Request(kind.spec)) is None
 
     def unwanted(self, number: int, mover: Mover, request: Request) -> Refusal | None:
-        """Why a host that has room is not for this one server."""
+        """Why a host that has room will not do for this server; None if it will."""
         host = self.hosts[number]
         if host.host == mover.host:
             return Refusal("is where the server is", "are where the server is")
@@ -224,7 +224,7 @@ _Choose = Callable[[_Attempt, Mover, Kind, Request], int | None]
 
 
 def _spread(attempt: _Attempt, mover: Mover, kind: Kind, request: Request) -> int | None:
-    """The host that is used least. What is remembered of a host's load may be too low, never too high."""
+    """The host that is used least. The queue's load of a host may be too low, never too high."""
     queue = attempt.queue(mover, kind)
     aside: list[tuple[bool, float, int]] = []
     chosen: int | None = None
@@ -281,12 +281,12 @@ def _best_company(attempt: _Attempt, mover: Mover, kind: Kind, request: Request,
     )
 
 
-# Whether those come first who have the fewest hosts to go to, else the largest; and which host is taken.
+# (Whether servers with the fewest possible hosts come first, else the largest; how a host is chosen.)
 ORDERS: list[tuple[bool, _Choose]] = [(False, _spread), (True, _spread), (True, _first_fit), (False, _first_fit)]
 
 
 class _Answer:
-    """What is said of an attempt."""
+    """Makes the answer of an attempt."""
 
     def __init__(self, attempt: _Attempt, silent_cells: list[str]) -> None:
         self._attempt = attempt
@@ -334,7 +334,7 @@ class _Answer:
         return Homeless(said, self._least_lack(full, kind), [name for name, _count in filters.most_common()])
 
     def _least_lack(self, full: list[int], kind: Kind) -> Lack | None:
-        """What the host lacks that is nearest to having room."""
+        """What the host lacks that is nearest to having room; None if no host is only full."""
         lacks = []
         for number in full:
             host = self._attempt.hosts[number]
@@ -344,7 +344,7 @@ class _Answer:
         return min(lacks, key=lambda each: each[0])[1] if lacks else None
 
     def _missing(self, homeless: dict[str, Homeless]) -> list[Missing]:
-        """What would have to be free beside what is, resource by resource and by where the servers could go."""
+        """How much more would have to be free, by resource and by the cells where the servers could go."""
         together: dict[tuple[str, tuple[str, ...]], list[Mover]] = {}
         for mover in self._attempt.homeless:
             lack = homeless[mover.uuid].lack
@@ -363,9 +363,9 @@ class _Answer:
 
 
 def alike(specs: list[RequestSpec], *, by_project: bool, by_image: bool) -> tuple[list[RequestSpec], list[int]]:
-    """The specs that differ in what decides about hosts, and for each of ``specs`` the number of its like among them.
+    """The specs that differ for hosts, and for each of ``specs`` the number of its equivalent among them.
 
-    ``by_project``, ``by_image``: hosts are kept for some projects, some images.
+    ``by_project``, ``by_image``: some hosts are reserved for some projects, or images.
     """
     numbers: dict[bytes, int] = {}
     found: list[RequestSpec] = []
@@ -380,7 +380,7 @@ def alike(specs: list[RequestSpec], *, by_project: bool, by_image: bool) -> tupl
 
 
 def amount_missing(needs: list[int], free: list[int]) -> int:
-    """What would have to be added to what hosts have free, if each server went to the host that has most."""
+    """How much more hosts would need to have free if each server went to the host that has most."""
     room = [-max(0, amount) for amount in free]
     heapq.heapify(room)
     missing = 0
@@ -393,7 +393,7 @@ def amount_missing(needs: list[int], free: list[int]) -> int:
 
 
 def with_capacity(hosts: list[HostState], offers: dict[str, Offer], classes: set[str]) -> list[HostState]:
-    """The hosts with what Placement says of them; of who is not named there, nothing is free."""
+    """Copies of the hosts with the capacity that Placement has for them; hosts unknown to Placement have nothing free."""
     nothing = {name: Capacity(0, 0) for name in classes}
     found = []
     for host in hosts:

@@ -1,8 +1,8 @@
-"""A host for one server of a large cloud: chosen from what is remembered of all, and looked at before it is claimed.
+"""Finds a host for one server of a large cloud: chosen from what is remembered of all, and checked before it is claimed.
 
-Placement is asked about the one host only. What it says is the truth: a host that has less than was believed goes back among
-the others, one that does not fit is passed over. After some hosts in vain, and for what memory can't decide, everything is
-asked for (`search`): so nobody is refused because of what is remembered.
+Placement is only asked about the chosen host, and its answer decides: if the host has less than was remembered, the choice is
+made again; if it does not fit, it is left out. After some failed choices, and for what memory can't decide, all hosts are looked
+up (`search`): so no request is refused because of what is remembered.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from causeway.scheduler.select import by_node, selection_of, verdict_on
 
 LOG = logging.getLogger(__name__)
 
-# Hosts that are looked at before all are asked for.
+# How many hosts are checked before all are looked up.
 TRIES = 5
 
 
 def can_be_decided(spec: RequestSpec, asked: CandidatesRequest) -> bool:
-    """Whether memory can decide which hosts would do; not of NUMA cells and devices, nor of what is below a node."""
+    """Whether memory can decide which hosts would do: not for NUMA cells, devices, or providers below a node."""
     plain = len(asked.groups) == 1 and not asked.groups[0].suffix and asked.groups[0].in_tree is None
     return (
         plain
@@ -43,7 +43,7 @@ def can_be_decided(spec: RequestSpec, asked: CandidatesRequest) -> bool:
 
 
 class RememberedSearch:
-    """What `Search` is for a cloud of which all hosts are asked for."""
+    """The counterpart of `Search` that chooses from what is remembered."""
 
     def __init__(
         self, tools: Tools, fleet: Fleet, spec: RequestSpec, asked: CandidatesRequest, request: Request
@@ -56,11 +56,11 @@ class RememberedSearch:
         self._claimed: list[Choice] = []
 
     def close(self) -> None:
-        """The request is answered."""
+        """Ends the search, when the request is answered."""
         self._fleet.ended(self._claimed)
 
     def place(self, instance_uuid: str, *, alternates: bool, move: MoveClaim | None) -> SchedulingResult | None:
-        """Chooses and claims. None if no host was found."""
+        """Chooses a host and claims it. None if no host was found."""
         count = self._tools.num_alternates if alternates else 0
         in_vain: dict[str, HostVerdict] = {}
         for attempt in range(1, TRIES + 1):
@@ -103,7 +103,7 @@ class RememberedSearch:
         return (None, None) if has_less and not is_last else (how, None)
 
     def _ask(self, node_uuid: str) -> Candidates:
-        """What Placement offers there. Aggregates and the root's traits are compared here: Placement would look at all hosts'."""
+        """What Placement offers on a node. Aggregates and root traits are compared here: Placement would check all hosts."""
         group = replace(self._asked.groups[0], in_tree=node_uuid, member_of=[], forbidden_aggregates=set())
         asked = replace(self._asked, groups=[group], root_required=set(), root_forbidden=set(), limit=None)
         return self._tools.placement.allocation_candidates(asked)
@@ -143,7 +143,7 @@ class RememberedSearch:
         )
 
     def _how_there(self, other: HostState, how: AllocationRequest, host: HostState) -> AllocationRequest | None:
-        """An alternate's: as the chosen host's if that gives everything by itself, for the other one has it all, too."""
+        """How an alternate would serve the request: like the chosen host, if no other provider is involved."""
         if how.allocations.keys() != {host.node_uuid}:
             return by_node(self._ask(other.node_uuid)).get(other.node_uuid)
         return AllocationRequest(

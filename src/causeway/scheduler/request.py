@@ -1,9 +1,9 @@
 """What is asked of the scheduler, and what it answers. All of it can cross RPC as JSON.
 
-A `RequestSpec` lives as long as its server: every later move starts from it. What belongs to one request only must not
-be kept, or the next move inherits it (kept ``ignore_hosts`` once made evacuations refuse the only host left, a kept
-``requested_destination`` failed the next move). So its fields are in two groups, and `RequestSpec.to_persist` writes the
-first one only.
+A `RequestSpec` lives as long as its server: every later move starts from it. What belongs to one request only must not be
+stored, or the next move inherits it (stored ``ignore_hosts`` once made evacuations refuse the only host left, and a stored
+``requested_destination`` made the next move fail). So its fields are in two groups, and `RequestSpec.to_persist` writes only
+the first one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import InstancePCIRequest
 from causeway.scheduler.explain import Explanation
 
-# Kept with the server. Everything else is of one request.
+# Stored with the server. Everything else belongs to one request.
 PERSISTED = frozenset(
     {
         "instance_uuid",
@@ -68,7 +68,7 @@ class RequestedGroup:
 
 @dataclass
 class RequestSpec:
-    """A request for a host. ``project_id`` and ``user_id`` are the server's owner's, whoever asks."""
+    """A request for a host. ``project_id`` and ``user_id`` are those of the server's owner, not of the caller."""
 
     instance_uuid: str
     project_id: str
@@ -82,8 +82,8 @@ class RequestSpec:
     server_group: RequestedGroup | None = None
     scheduler_hints: dict[str, list[str]] = field(default_factory=dict)
 
-    # Of one request, never kept:
-    # The server holds nothing yet: if it does, another conductor has chosen for it, and this one is too late.
+    # Of one request, never stored:
+    # The server has no allocation yet. If it has one, another conductor has chosen a host, and this one is too late.
     is_new: bool = False
     requested_destination: Destination | None = None
     ignore_hosts: list[str] = field(default_factory=list)
@@ -93,8 +93,8 @@ class RequestSpec:
     requested_resources: list[RequestGroup] = field(default_factory=list)
     same_subtree: list[set[str]] = field(default_factory=list)
     limits: dict[str, Any] = field(default_factory=dict)
-    # What this request's flavor asks for, made from flavor and image each time (bugs 1941005, 1805767: what was kept was
-    # the old flavor's). See `causeway.hardware`.
+    # What this request's flavor asks for, made from flavor and image each time (bugs 1941005, 1805767: the stored one was
+    # that of the old flavor). See `causeway.hardware`.
     numa_topology: InstanceNUMATopology | None = None
     pci_requests: list[InstancePCIRequest] = field(default_factory=list)
 
@@ -111,14 +111,14 @@ class RequestSpec:
 
     @classmethod
     def from_persisted(cls, stored: dict[str, Any]) -> RequestSpec:
-        """A spec for a new request. Names it does not know (a newer or older service's) are passed over."""
+        """A spec for a new request. Unknown names (of a newer or older service) are ignored."""
         return msgspec.convert({name: value for name, value in stored.items() if name in PERSISTED}, cls)
 
 
 def likeness(spec: RequestSpec, *, by_project: bool, by_image: bool) -> bytes:
-    """The same for all requests that hosts answer alike for good, whoever's server it is.
+    """The same key for all requests on which the verdicts of hosts are the same, whoever owns the server.
 
-    ``by_project``, ``by_image``: hosts are kept for some projects, some images.
+    ``by_project``, ``by_image``: some hosts are reserved for some projects, or images.
     """
     image = spec.image
     if image is not None:

@@ -52,7 +52,7 @@ class Prefilters:
 
 
 def flavor_resources(flavor: Flavor, *, is_volume_backed: bool) -> Resources:
-    """What a server of this flavor holds on its compute node (the group without a suffix)."""
+    """What a server of this flavor takes on its compute node (the group without a suffix)."""
     return flavor_groups(flavor, is_volume_backed=is_volume_backed)[""].resources
 
 
@@ -85,7 +85,7 @@ def candidates_request(
 ) -> CandidatesRequest:
     """The query for a request. ``in_tree``: the provider of the one node that the request wants.
 
-    Raises NoValidHost if no host can serve for a reason that aggregates alone give.
+    Raises NoValidHost if aggregates or the flavor rule out all hosts.
     """
     groups = flavor_groups(spec.flavor, is_volume_backed=spec.is_volume_backed, image=spec.image)
     main = groups[""]
@@ -117,18 +117,18 @@ def candidates_request(
 
 
 def image_metadata_traits(image: ImageMeta) -> set[str]:
-    """What a host must have for the properties of an image, as far as there are traits for all of it; else nothing."""
+    """The traits that a host needs for the properties of an image; none if a value of a property has no trait."""
     wanted = {
         f"{prefix}_{str(image.properties[name]).replace('-', '_').upper()}"
         for name, prefix in _TRAITS_OF_PROPERTIES.items()
         if image.properties.get(name)
     }
-    # As in the field: a value that no trait is for is a mistake of the image, or a matter of newer traits.
+    # As in the field: a value without a trait is an error of the image, or needs newer traits.
     return wanted if all(hasattr(os_traits, name) for name in wanted) else set()
 
 
 def _amount(key: str, value: str) -> int:
-    if not value.isdigit():
+    if not value.isdecimal():
         raise errors.NoValidHost(f"No valid host was found. The flavor's extra spec {key}={value} is not an amount.")
     return int(value)
 
@@ -164,7 +164,7 @@ def _forbidden_aggregates(
     forbidden: set[str] = set()
     default = prefilters.default_availability_zone
     if spec.availability_zone == default:
-        # The default zone needs no aggregate: it is where no other zone is. An aggregate may bear its name all the same.
+        # The default zone is where no other zone is, so it needs no aggregate, though one may have its name.
         forbidden |= {
             aggregate.uuid for aggregate in aggregates if aggregate.availability_zone not in (None, "", default)
         }
@@ -180,6 +180,6 @@ def _forbidden_aggregates(
 
 
 def tenants_of(aggregate: Aggregate) -> set[str]:
-    """The projects that an aggregate is kept for: all values of keys that begin with filter_tenant_id."""
+    """The projects that an aggregate is reserved for: all values of keys that begin with filter_tenant_id."""
     values = [value for key, value in aggregate.metadata.items() if key.startswith(TENANT_KEY)]
     return {part.strip() for value in values for part in value.split(",") if part.strip()}

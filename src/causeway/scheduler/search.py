@@ -29,7 +29,7 @@ NO_VALID_HOST = "No valid host was found."
 class Tools:
     """What every search of a scheduler works with.
 
-    ``decisive``: filters whose verdict says more about a host that Placement does not offer than that it is full.
+    ``decisive``: filters that are asked first about a host that Placement does not offer: they say more than "full".
     """
 
     placement: PlacementClient
@@ -74,7 +74,7 @@ class Search:
 
     def rank(self) -> Ranking:
         if self._states is None:
-            # Hosts say what is held of their hardware; what is remembered may be older than the last claim.
+            # Hosts report what is in use of their hardware; what is remembered may be older than the last claim.
             is_hardware = self._spec.numa_topology is not None or bool(self._spec.pci_requests)
             self._states = self._tools.hosts.states(
                 {uuid: self._candidates.providers[uuid] for uuid in self._offered}, anew=is_hardware
@@ -89,7 +89,7 @@ class Search:
         ranking = self.rank()
         selected = self._claim_best(ranking, instance_uuid, move)
         if selected is None and self._asked.limit == len(self._candidates.requests):
-            # The first so many will not do; there may be others.
+            # None of the first candidates will do; there may be others.
             self._ask_without_limit()
             ranking = self.rank()
             selected = self._claim_best(ranking, instance_uuid, move)
@@ -133,7 +133,7 @@ class Search:
             metrics.SCHEDULER_REFUSALS.labels(name).inc(hosts)
 
     def add_those_not_offered(self, ranking: Ranking, *, closer: bool) -> None:
-        """Verdicts on the hosts that are not among the candidates. ``closer``: worth more questions to Placement."""
+        """Adds verdicts on hosts that are not candidates. ``closer``: asks Placement more, to explain them."""
         missing = self._tools.hosts.states(without=self._offered.keys())
         offers = look_closer(self._tools.placement, self._asked.resources) if closer and missing else None
         for host in missing:
@@ -144,7 +144,7 @@ class Search:
         try:
             return fitted(host, self._request)
         except Misfit:
-            # Only if the filters are switched off, or passed over; the host has the last word.
+            # Only if the filters are switched off, or skipped; the host decides.
             return None
 
     def _claim_best(self, ranking: Ranking, instance_uuid: str, move: MoveClaim | None) -> HostState | None:

@@ -1,4 +1,4 @@
-"""From candidates to a ranking: filters, then weighers, each host with its verdict. Claims nothing, calls nothing."""
+"""From candidates to a ranking: filters, then weighers, each host with its verdict. Claims nothing, and calls no service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass
 class Ranking:
-    """Hosts that fit, best first, and what is to be said of every host."""
+    """Hosts that fit, best first, and the verdict on every host."""
 
     fitting: list[HostState] = field(default_factory=list)
     verdicts: dict[str, HostVerdict] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Ranker:
         self._random = random.SystemRandom()
 
     def rank(self, hosts: list[HostState], request: Request) -> Ranking:
-        """The hosts through filters and weighers. Forced hosts pass all filters but the request's own conditions."""
+        """Filters and weighs hosts. Forced hosts only have to meet the request's own conditions."""
         filters = [self.requested] if request.spec.force_hosts else [self.requested, *self.filters]
         ranking = Ranking()
         passed: list[HostState] = []
@@ -60,7 +60,7 @@ class Ranker:
         return ranking
 
     def varied(self, best_first: list[T], total: Callable[[T], float]) -> list[T]:
-        """The same, with one of the best ``host_subset_size`` before the others; equals in any order if so configured."""
+        """The same hosts, with one of the best ``host_subset_size`` first, and the equally best shuffled if configured."""
         varied = list(best_first)
         if varied and self._shuffle:
             best = [one for one in varied if total(one) == total(varied[0])]
@@ -93,7 +93,7 @@ def by_node(candidates: Candidates) -> dict[str, AllocationRequest]:
 def alternates_of(
     selected: HostState, fitting: list[HostState], count: int, usable: Callable[[HostState], bool]
 ) -> list[HostState]:
-    """The next best hosts of the chosen one's cell: a reschedule never leaves the cell, where all is set up by then."""
+    """The next best hosts of the chosen one's cell: a reschedule stays in it, since the server is set up there by then."""
     others = [
         host
         for host in fitting

@@ -3,16 +3,16 @@
 1. One query to Placement for everything that has room and fits (`resources`).
 2. The hosts of all cells, from a cache (`host_state`); filters, then weighers (`select`).
 3. The best host is claimed (`claims`), the next one if Placement refuses; alternates are of the chosen host's cell.
-4. Whatever comes out, every host has its verdict (`explain`, `diagnose`).
+4. In any case, every host has its verdict (`explain`, `diagnose`).
 
-In a large cloud the best host is chosen from what is remembered of all of them (`fleet`), and Placement is asked about that one
-only (`remembered`). If nothing comes of that, and for what memory can't decide, it is done as above.
+In a large cloud the best host is chosen from what is remembered of all of them (`fleet`), and Placement is only asked about that
+one (`remembered`). If that finds no host, and for what memory can't decide, the scheduler works as above.
 
-Many servers that are to go one day are packed in memory, with the same filters and words, and claim nothing (`many`, `packing`).
+Many servers that are to move later are packed in memory, with the same filters and words; nothing is claimed (`many`, `packing`).
 
 A boot costs two Placement calls, a move two. A claim is atomic in Placement, so two requests that race for the last slot
-are decided there. What Placement does not know, server groups, is kept apart per scheduler (`group_picks`); the conductor
-checks it again when a host is taken (`causeway.parts.groups`).
+are decided there. Placement does not know server groups: each scheduler respects them on its own (`group_picks`), and the
+conductor checks them again when it claims a host (`causeway.parts.groups`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from causeway.scheduler.explain import Explanation, Refusal
 from causeway.scheduler.filters import Request, first_refusal
 from causeway.scheduler.filters.aggregates import AggregateInstanceExtraSpecsFilter, AggregateMultiTenancyIsolation
 from causeway.scheduler.filters.compute import ComputeFilter
-from causeway.scheduler.filters.sorts import Filters
+from causeway.scheduler.filters.lifetimes import Filters
 from causeway.scheduler.fleet import Fleet
 from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostRecord, HostSource
@@ -55,7 +55,7 @@ DEFAULT_AVAILABILITY_ZONE = "nova"
 
 
 class Scheduler:
-    """Safe to use from many threads. Holds a cache of hosts and nothing that matters."""
+    """Safe to use from many threads. Has no state but a cache of hosts."""
 
     def __init__(self, conf: ConfigOpts, placement: PlacementClient, source: HostSource) -> None:
         """``conf`` has the options of `causeway.conf.scheduler`; service_down_time and default_availability_zone are read
@@ -95,7 +95,7 @@ class Scheduler:
             decisive=[
                 ranker.requested,
                 ComputeFilter(conf),
-                # What a host is not meant for, it will not be when it has room again.
+                # A host that is not meant for a request will not do when it has room again either.
                 *(one for one in ranker.filters if isinstance(one, LASTING)),
             ],
             groups=self._groups,
@@ -104,12 +104,12 @@ class Scheduler:
         )
 
     def close(self) -> None:
-        """Waits for what is being looked up beside the requests."""
+        """Waits for what is being looked up in the background."""
         self._hosts.close()
         self._fleet.close()
 
     def invalidate(self) -> None:
-        """Hosts, services, cells or aggregates have changed: look again for the next request."""
+        """Makes the next request look again, because hosts, services, cells or aggregates have changed."""
         self._hosts.invalidate()
         self._fleet.invalidate()
 
@@ -124,9 +124,8 @@ class Scheduler:
     ) -> list[SchedulingResult]:
         """A claimed host for each server, in the order of ``instance_uuids``.
 
-        ``move``: the claim gives what the server holds to the migration in the same call. All or nothing: if one server
-        gets no host, the claims of the others are released.
-        Raises NoValidHost, with the explanation in one sentence (host names in ``details``).
+        ``move``: the claim gives what the server holds to the migration in the same call. If one server gets no host, the
+        claims of the others are released. Raises NoValidHost, with the explanation in one sentence (host names in ``details``).
         """
         with metrics.Timed(metrics.SCHEDULER_SECONDS) as timed:
             timed.outcome = "placed"
@@ -149,19 +148,19 @@ class Scheduler:
             try:
                 return self._place(spec, instance_uuids, alternates, move)
             except errors.NoValidHost:
-                # What is remembered of hosts and aggregates may be what refused.
+                # The refusal may come from what is remembered of hosts and aggregates.
                 if not self._hosts.look_again_unless_looked_since(began):
                     raise
             return self._place(spec, instance_uuids, alternates, move)
 
     def explain(self, context: RequestContext | None, spec: RequestSpec) -> Explanation:  # noqa: ARG002
         """What `select_destinations` would say of every host of every cell; changes nothing."""
-        # Somebody wants to know how things are, and is not in a hurry.
+        # An explanation must be up to date, and may take longer.
         self._hosts.invalidate()
         try:
             search = self._search(spec)
         except errors.NoValidHost as none:
-            # No query could be made: what is wrong with the request is wrong with every host.
+            # No query could be made: every host is refused for what is wrong with the request.
             return self._all_refused(spec, _reason(none))
         ranking = search.rank()
         if ranking.fitting:
@@ -184,7 +183,7 @@ class Scheduler:
             try:
                 offers |= look_closer(self._placement, [name])
             except errors.ServiceRefused as unknown:
-                LOG.info("Placement says nothing of %s: %s", name, unknown.details)
+                LOG.info("Placement refused to list hosts with %s: %s", name, unknown.details)
         wanted = set(request.hosts)
         hosts = [host for host in self._hosts.states() if host.host in wanted]
         packer = Packer(
@@ -245,7 +244,7 @@ class Scheduler:
     def _remembered_search(
         self, spec: RequestSpec, asked: CandidatesRequest, request: Request
     ) -> RememberedSearch | None:
-        """None if all hosts are to be asked for: there are few, or memory can't decide what they would say."""
+        """None if all hosts are to be looked up: there are few, or memory can't decide which would do."""
         if len(self._hosts.known().records) <= self._ask_for_all_up_to or not can_be_decided(spec, asked):
             return None
         return RememberedSearch(self._tools, self._fleet, spec, asked, request)
@@ -284,7 +283,7 @@ class Scheduler:
                 members = self._source.group_members(group.uuid)
                 by_host = self._groups.seen(group.uuid, members, self._source.group_hosts(members))
             except errors.ServerGroupNotFound:
-                # A group may be deleted before its servers: they are free then.
+                # A group may be deleted before its servers, which may then go anywhere.
                 by_host = {}
             others = {host: len(uuids - {spec.instance_uuid}) for host, uuids in by_host.items()}
             request.group_hosts = {host: count for host, count in others.items() if count}

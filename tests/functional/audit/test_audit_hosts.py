@@ -141,7 +141,7 @@ def test_the_disks_kept_for_a_revert_must_be_there(cloud: AuditedCloud) -> None:
     source = cloud.show(server).compute_host
     cloud.resized(server)
     cloud.driver(source).delete_stashed_disks(server.id)
-    assert f"put aside on {source}" in cloud.only("disk.missing").resource
+    assert f"stashed disks on {source}" in cloud.only("disk.missing").resource
     cloud.only_reports("disk.missing")
 
 

@@ -13,7 +13,7 @@ import requests
 
 from causeway.console.app import Console
 from causeway.console.cloud import Cloud
-from causeway.console.doors import Doors
+from causeway.console.sessions import Sessions
 from causeway.http.server import make_server
 from tests.functional.servers.conftest import at_point, cloud, declared, deployed, dies_at, embedded, module_cloud
 
@@ -27,7 +27,7 @@ class Served:
     """A console that runs. ``browser``: somebody who came in by the URL that it printed."""
 
     url: str
-    door: Doors
+    sessions: Sessions
     browser: requests.Session
 
     def page(self, path: str, status: int = 200) -> str:
@@ -53,13 +53,13 @@ class Served:
 @pytest.fixture
 def opened(cloud: Any) -> Iterator[Served]:
     """Nobody came in yet."""
-    door = Doors()
-    console = Console(Cloud(cloud.admin.compute), door)
+    sessions = Sessions()
+    console = Console(Cloud(cloud.admin.compute), sessions)
     server = make_server("127.0.0.1", 0, console.app, threads=8, name="console")
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     with requests.Session() as browser:
-        yield Served(f"http://127.0.0.1:{server.bind_addr[1]}", door, browser)
+        yield Served(f"http://127.0.0.1:{server.bind_addr[1]}", sessions, browser)
     console.stopping.set()
     server.stop()
     thread.join()
@@ -67,5 +67,5 @@ def opened(cloud: Any) -> Iterator[Served]:
 
 @pytest.fixture
 def console(opened: Served) -> Served:
-    assert opened.browser.get(f"{opened.url}/enter?token={opened.door.token}", timeout=60).status_code == 200
+    assert opened.browser.get(f"{opened.url}/enter?token={opened.sessions.token}", timeout=60).status_code == 200
     return opened

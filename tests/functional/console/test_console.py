@@ -33,7 +33,7 @@ def drain_of(cloud: Any, server: Any, name: str = "empty cell1") -> Drain:
 
 
 def test_the_token_opens_once(opened: Served) -> None:
-    url = f"{opened.url}/enter?token={opened.door.token}"
+    url = f"{opened.url}/enter?token={opened.sessions.token}"
     assert opened.browser.get(url, timeout=60).status_code == 200
     assert opened.browser.get(url, timeout=60).status_code == 200, "who is in stays in"
     assert requests.get(url, timeout=60).status_code == 401
@@ -155,7 +155,7 @@ def test_what_the_api_refuses_is_said(console: Served, cloud: Any) -> None:
 def test_forms_of_other_sites_do_nothing(console: Served, cloud: Any) -> None:
     drain = drain_of(cloud, cloud.boot())
     path = f"{console.url}/drains/{drain.id}/cancel"
-    secret = console.door.secret(next(iter(console.browser.cookies)).value or "")
+    secret = console.sessions.secret(next(iter(console.browser.cookies)).value or "")
     for data, headers in (
         ({}, {}),
         ({"secret": "0" * 64}, {}),

@@ -31,7 +31,7 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def browser(chromium: Any, opened: Served) -> Any:
     chromium.set_window_size(*SIZES["usual"])
-    chromium.get(f"{opened.url}/enter?token={opened.door.token}")
+    chromium.get(f"{opened.url}/enter?token={opened.sessions.token}")
     return chromium
 
 

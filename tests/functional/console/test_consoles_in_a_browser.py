@@ -39,7 +39,7 @@ def chromium() -> Iterator[Any]:
 @needs_chromium
 def test_a_serial_console_works_until_its_server_moves(chromium: Any, opened: Served, cloud: Any) -> None:
     server = cloud.boot()
-    chromium.get(f"{opened.url}/enter?token={opened.door.token}")
+    chromium.get(f"{opened.url}/enter?token={opened.sessions.token}")
     chromium.get(f"{opened.url}/servers/{server.id}")
     shown(chromium, lambda at: at.find_element(By.ID, "console")).click()
     shown(chromium, lambda at: len(at.window_handles) == 2)

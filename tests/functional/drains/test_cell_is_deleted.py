@@ -127,7 +127,7 @@ def test_a_cell_is_drained_and_deleted(cloud: DrainsCloud, manage: Manage, monke
     # It is repeated, with hosts that have reported again.
     result = manage("cell", "delete", "cell1")
     assert result.exit_code == 0, result.output
-    assert "With it went its hosts: cell1-host1, cell1-host2" in result.output
+    assert "Its hosts are deleted, too: cell1-host1, cell1-host2" in result.output
     check_nothing_is_left(cloud, cell1)
     for each in (offloaded, on_shelf):
         act(cloud, each, "unshelve")

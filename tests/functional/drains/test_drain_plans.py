@@ -337,7 +337,7 @@ def test_the_command_takes_names_of_servers_and_projects(cloud: Cloud, starter: 
         (["--cell", "cell1", "--window", "sometimes"], "'sometimes' is not 'DAYS HH:MM-HH:MM [ZONE]'"),
         (["--cell", "cell1", "--window", "mon-fry 22:00-06:00"], "'mon-fry' is none of: daily"),
         (["--cell", "cell1", "--flavor", "gen1.small"], "OLD=NEW"),
-        (["--cell", "cell1", "--deadline", "march"], "'march' is no time such as"),
+        (["--cell", "cell1", "--deadline", "march"], "'march' is not a time such as"),
         (["--project", "nobody"], "There is no project nobody."),
     ],
 )

@@ -71,6 +71,8 @@ BAD = [
     ({"how": "teleport"}, "how"),
     ({"windows": [WINDOW | {"zone": "Nowhere/Land"}]}, "windows: There is no time zone Nowhere/Land."),
     ({"windows": [WINDOW | {"zone": "../../etc/passwd"}]}, "windows: There is no time zone"),
+    # A folder of time zones.
+    ({"windows": [WINDOW | {"zone": "Europe"}]}, "windows: There is no time zone Europe."),
     ({"windows": [WINDOW | {"days": [9]}]}, "9 is greater than the maximum of 6"),
     ({"windows": [WINDOW | {"days": []}]}, "days"),
     ({"windows": [WINDOW | {"start": "25:00"}]}, "start"),

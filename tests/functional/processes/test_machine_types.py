@@ -11,7 +11,7 @@ import pytest
 from causeway.model.machine_type import RECORDED
 from causeway.model.states import VmState
 from causeway.store.cell import instances
-from tests.functional.processes.test_held_to_records import Site
+from tests.functional.processes.test_consistency import Site
 
 NOBODY = "11111111-0000-0000-0000-000000000000"
 

@@ -11,6 +11,7 @@ import pytest
 from causeway.audit.checks import (
     CHECKS,
     Check,
+    allocations,
     attachments,
     bindings,
     disks,
@@ -328,6 +329,39 @@ def test_what_a_shelved_server_comes_back_from_is_there(
     snapshot = cloud(record(**SHELVED | {"vm_state": state}), images=found)
     assert [each.severity for each in images.of_shelved(snapshot)] == ([severity] if severity else [])
     assert kinds(images.of_operations, snapshot) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "gone", "fixed"),
+    [
+        ([record(vm_state=VmState.ACTIVE)], {}, True),
+        ([record(vm_state=VmState.ERROR)], {}, False),
+        ([], {}, False),
+        ([], {"deleted": {SERVER}}, True),
+    ],
+    ids=["well", "in-error", "no-record", "deleted"],
+)
+def test_a_temporary_image_that_may_be_the_last_copy_is_left(
+    found: list[Record], gone: dict[str, Any], fixed: bool
+) -> None:
+    temporary = ImageMeta("image", name="s-resize-temp", status="active", properties={"migration_uuid": "migration"})
+    snapshot = cloud(*found, images=[temporary], migrations=migration(MigrationStatus.ERROR), **gone)
+    snapshot.mappings[SERVER] = InstanceMapping(SERVER, "p", "u", NOW, "cell1")
+    (disagreement,) = images.orphaned(snapshot)
+    assert (disagreement.kind, disagreement.fix is not None) == ("image.leftover", fixed)
+    # Of a server whose cell does not answer nothing is known.
+    snapshot.records.clear()
+    snapshot.down_cells = {"cell1"}
+    assert kinds(images.orphaned, snapshot) == []
+
+
+def test_an_ended_migration_of_a_server_in_a_cell_that_is_down_keeps_its_allocation() -> None:
+    held = {"migration": {"node-cell1": {"VCPU": 1}}}
+    snapshot = cloud(record(), allocations=held, migrations=migration(MigrationStatus.ERROR))
+    assert kinds(allocations.of_migrations, snapshot) == ["allocation.orphaned"]
+    snapshot.records.clear()
+    snapshot.down_cells = {"cell1"}
+    assert kinds(allocations.of_migrations, snapshot) == []
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,9 @@ def test_pinned_and_mixed_cpus_and_pages_are_read() -> None:
     ("specs", "properties", "message"),
     [
         ({"numa_nodes": "0"}, {}, "'numa_nodes' cannot be '0'"),
+        # A digit, but no number.
+        ({"numa_nodes": "²"}, {}, "'numa_nodes' cannot be '²'"),
+        ({"numa_nodes": "1", "numa_cpus__0": "0-3", "numa_mem__0": "²"}, {}, "Invalid value '²'"),
         ({"numa_nodes": "3"}, {}, "cannot be evenly distributed"),
         ({"numa_nodes": "2"}, {"numa_nodes": "2"}, "'hw_numa_nodes' is not permitted to override NUMA"),
         ({"numa_nodes": "2", "numa_cpus__0": "0,1"}, {}, "must be provided for all NUMA nodes"),
@@ -114,6 +117,8 @@ def test_pci_aliases_name_devices() -> None:
     assert (nic.count, nic.spec, nic.numa_policy) == (2, [{"vendor_id": "8086", "product_id": "154d"}], "required")
     assert graphics.spec == [{"vendor_id": "10de"}, {"vendor_id": "1002", "dev_type": "type-PF"}]
     assert pci_requests(asking, [NIC, *gpu]) == [nic, graphics]
+    with pytest.raises(errors.BadRequest, match="'nic:²' names no number of devices"):
+        pci_requests(Flavor("f", "f", 1, 1, 1, extra_specs={"pci_passthrough:alias": "nic:²"}), [NIC])
     with pytest.raises(errors.BadRequest, match="PCI alias gpu is not defined"):
         pci_requests(asking, [NIC])
     with pytest.raises(errors.BadRequest, match="Invalid PCI alias definition"):

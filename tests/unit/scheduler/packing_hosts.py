@@ -13,7 +13,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import Aggregate, ComputeNode, Service
 from causeway.scheduler.filters import RequestedDestination, enabled_filters
 from causeway.scheduler.filters.compute import ComputeFilter
-from causeway.scheduler.filters.sorts import Filters
+from causeway.scheduler.filters.lifetimes import Filters
 from causeway.scheduler.host_state import HostRecord, HostState
 from causeway.scheduler.many import GroupPlaces, Mover, Packing
 from causeway.scheduler.packing import Kind, Packer

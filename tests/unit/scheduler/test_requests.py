@@ -54,9 +54,11 @@ def test_groups_and_traits_of_a_flavor_are_read() -> None:
     assert (groups[""].required, groups[""].forbidden) == ({"HW_CPU_X86_AVX"}, {"CUSTOM_OLD"})
 
 
-def test_an_amount_that_is_no_number_is_refused(make_spec: MakeSpec) -> None:
-    with pytest.raises(errors.NoValidHost, match="resources:VCPU=many"):
-        candidates_request(make_spec(extra_specs={"resources:VCPU": "many"}), [], Prefilters())
+# "²" is a digit, but no number.
+@pytest.mark.parametrize("amount", ["many", "²"])
+def test_an_amount_that_is_no_number_is_refused(make_spec: MakeSpec, amount: str) -> None:
+    with pytest.raises(errors.NoValidHost, match=f"resources:VCPU={amount}"):
+        candidates_request(make_spec(extra_specs={"resources:VCPU": amount}), [], Prefilters())
 
 
 def test_the_query_has_resources_traits_and_image(make_spec: MakeSpec) -> None:

@@ -30,7 +30,7 @@ _FLAVOR = record(
         "ram": COUNT,
         "disk": COUNT,
         "vcpus": COUNT,
-        # None was an empty text once.
+        # No swap was an empty text until 2.74.
         "swap": changing((1, 74, either(enum(""), COUNT)), (75, None, COUNT)),
         "OS-FLV-EXT-DATA:ephemeral": COUNT,
         "os-flavor-access:is_public": BOOLEAN,

@@ -1,4 +1,4 @@
-"""Hosts as administrators see them: aggregates, zones, services, hypervisors, and the hosts of before 2.43."""
+"""Hosts as administrators see them: aggregates, zones, services, hypervisors, and hosts (until 2.42)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _SERVERS = {"servers": many(record({"uuid": UUID, "name": TEXT}))}
 _SIZES: dict[str, Part] = {
     **dict.fromkeys(("vcpus", "vcpus_used", "memory_mb", "memory_mb_used", "local_gb", "local_gb_used"), COUNT),
     **dict.fromkeys(("running_vms", "current_workload"), COUNT),
-    # More may be promised than there is.
+    # Negative if the host is overcommitted.
     **dict.fromkeys(("free_ram_mb", "free_disk_gb"), INTEGER),
     "disk_available_least": null(INTEGER),
 }

@@ -1,4 +1,4 @@
-"""What the Compute API has not: cells, operations, drains, audits, cleanups, candidates of moves."""
+"""What the Compute API does not have: cells, operations, drains, audits, cleanups, candidates of moves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from causeway.model.candidates import MoveCandidates
 from causeway.model.drains import Drain, DrainProgress, DrainServer, Pacing, Plan
 from causeway.model.progress import OperationProgress
 
-# Cells. None: the cell itself would know, and does not answer.
+# Cells. Only the cell itself knows some of its counts: null while it does not answer.
 _KNOWN = null(COUNT)
 _CELL = record(
     {

@@ -1,7 +1,7 @@
 """Parts that schemas of answers are made of.
 
-A schema is written once for all versions: what only some of them have is marked (`since`, `until`, `changing`), and `versions`
-makes the list of schemas of it, one for each range of versions in which nothing changes::
+A schema is written once for all versions. Parts that only some versions have are marked (`since`, `until`, `changing`), and
+`versions` makes a list of schemas of it: one for each range of versions in which nothing changes::
 
     SHOW = versions(record({"thing": record({"id": UUID, "tags": since(26, many(TEXT))}, maybe={"fault": TEXT})}))
 """
@@ -68,7 +68,7 @@ def enum(*values: str | int | bool) -> JsonSchema:
 
 
 def null(schema: JsonSchema) -> JsonSchema:
-    """What may be null, too."""
+    """The schema, or null."""
     if isinstance(schema.get("type"), str) and "enum" not in schema:
         return schema | {"type": [schema["type"], "null"]}
     return {"anyOf": [schema, NULL]}
@@ -113,7 +113,7 @@ def versions(part: Part) -> VersionedSchemas:
     for first, last in zip(firsts, lasts, strict=True):
         schema = _resolved(part, first)
         if found and found[-1][2] == schema:
-            # What changes is no part of this one: it stands in a choice that other versions have.
+            # The change is inside a choice that this range of versions does not have.
             found[-1] = (found[-1][0], last, schema)
         elif schema is not None:
             found.append((first, last, schema))
@@ -121,7 +121,7 @@ def versions(part: Part) -> VersionedSchemas:
 
 
 def _changes(part: Part) -> Iterator[int]:
-    """The minor versions at which it changes."""
+    """The minor versions at which a part changes."""
     if isinstance(part, Changing):
         for first, last, choice in part.choices:
             yield first
@@ -134,7 +134,7 @@ def _changes(part: Part) -> Iterator[int]:
 
 
 def _resolved(part: Part, minor: int) -> Any:
-    """The part as a version has it; None: it has not."""
+    """The part as a version has it; None if the version does not have it."""
     if isinstance(part, Changing):
         return _resolved(part.at(minor), minor)
     if isinstance(part, list):
@@ -149,7 +149,7 @@ def _resolved(part: Part, minor: int) -> Any:
         made["properties"] = {name: inner for name, inner in known.items() if inner is not None}
         made["required"] = [name for name in part.get("required", ()) if name in made["properties"]]
         if not made["required"]:
-            # An empty list is none in the draft that validates.
+            # The JSON Schema draft that validates does not allow an empty list.
             del made["required"]
     return made
 
@@ -160,7 +160,7 @@ BOOKMARK = many(record({"rel": enum("bookmark"), "href": URL}), least=1, most=1)
 
 # The answer has no body.
 EMPTY: VersionedSchemas = [(1, None, NOTHING)]
-# There is never an answer: whoever asks is refused.
+# There is no answer: every request is refused.
 NEVER: VersionedSchemas = []
 
 _SIMPLE: dict[Any, JsonSchema] = {

@@ -85,7 +85,7 @@ _CLASS = (
 )
 QUOTA_SET = shown_as("quota_set", record(_set(_LIMIT) | _ID))
 QUOTA_SET_DETAIL = shown_as(
-    # Where nothing is limited, nothing is counted either.
+    # If nothing is limited, nothing is counted: all numbers are -1.
     "quota_set",
     record(_set(record({"limit": _LIMIT, "in_use": _LIMIT, "reserved": _LIMIT})) | _ID),
 )
@@ -109,7 +109,7 @@ _ABSOLUTE = (
 )  # fmt: skip
 LIMITS = shown_as("limits", record({"rate": many(record({}), most=0), "absolute": record(_ABSOLUTE)}))
 
-# Usage. Amounts are of hours.
+# Usage. Amounts are multiplied by hours.
 _SERVER_USAGE = record(
     {
         "instance_id": UUID,

@@ -22,7 +22,7 @@ from causeway.api.answers.parts import (
     versions,
 )
 
-# Networks: what was known of networks long ago is null.
+# Networks. What only nova-network knew is null.
 _NETWORK = record(
     {"id": UUID, "label": TEXT}
     | dict.fromkeys(

@@ -26,11 +26,11 @@ from causeway.api.answers.parts import (
 )
 
 METADATA = shown_as("metadata", mapping(TEXT))
-# The one that was asked for, or what was sent, which may be more.
+# The item that was asked for, or the items that were sent.
 META = shown_as("meta", mapping(TEXT) | {"minProperties": 1})
 TAGS = shown_as("tags", many(TEXT, most=50))
 PASSWORD = shown_as("password", TEXT)
-# Volumes: what POST answers changed later than how attachments are read, until it answered nothing any more.
+# Volumes. The answer to POST changed later than those to GET, and is empty from 2.101 on.
 _VOLUME = record(
     {
         "volumeId": UUID,
@@ -110,7 +110,7 @@ _KINDS = ("novnc", "xvpvnc", "spice-html5", "serial", "rdp-html5")
 _KIND = changing(
     (1, 7, enum(*_KINDS)), (8, 98, enum(*_KINDS, "webmks")), (99, None, enum(*_KINDS, "webmks", "spice-direct"))
 )
-# Of a page, or of a WebSocket.
+# The URL of a page, or of a WebSocket.
 _CONSOLE_URL = {"type": "string", "pattern": "^(https?|wss?)://"}
 REMOTE_CONSOLE = shown_as("remote_console", record({"protocol": _PROTOCOL, "type": _KIND, "url": _CONSOLE_URL}))
 CONSOLE = shown_as("console", record({"type": TEXT, "url": _CONSOLE_URL}))

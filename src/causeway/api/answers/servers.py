@@ -61,7 +61,7 @@ _VOLUMES = changing(
 _GROUPS = many(UUID, most=1)
 _TAGS = many(TEXT, most=50)
 
-# What every answer has that shows a server.
+# Every answer that shows a server has these.
 _COMMON: dict[str, Any] = {
     "id": UUID,
     "name": TEXT,
@@ -87,7 +87,7 @@ _COMMON: dict[str, Any] = {
     "pinned_availability_zone": since(96, null(TEXT)),
     "scheduler_hints": since(100, {"type": "object"}),
 }
-# By its status.
+# A server has these with some statuses.
 _SOMETIMES: dict[str, Any] = {"progress": {"type": "integer", "minimum": 0, "maximum": 100}, "fault": _FAULT}
 _EXTENDED: dict[str, Any] = {
     "addresses": _ADDRESSES_WITH_PORTS,
@@ -101,7 +101,7 @@ _EXTENDED: dict[str, Any] = {
     "OS-EXT-STS:power_state": _POWER_STATE,
     "os-extended-volumes:volumes_attached": _VOLUMES,
 }
-# By policy; and groups, as long as there are any.
+# By policy; security groups only if there are any.
 _PERHAPS: dict[str, Any] = {
     "security_groups": GROUP_NAMES,
     "OS-EXT-SRV-ATTR:host": null(TEXT),
@@ -119,7 +119,7 @@ _HOSTNAME = "OS-EXT-SRV-ATTR:hostname"
 
 
 def _whole(more: dict[str, Any], perhaps: dict[str, Any] = _PERHAPS) -> Changing:
-    """A server with all that is known of it. Before 2.90 its host name is for those who see the rest of its inside."""
+    """A server with all that is known of it. Before 2.90, only callers that may see its internals see its host name."""
     always, maybe = _COMMON | _EXTENDED | more, _SOMETIMES | perhaps
     others = {name: part for name, part in always.items() if name != _HOSTNAME}
     return changing(
@@ -128,7 +128,7 @@ def _whole(more: dict[str, Any], perhaps: dict[str, Any] = _PERHAPS) -> Changing
     )
 
 
-# What is said of a server whose cell does not answer (2.69).
+# What is shown of a server whose cell does not answer (2.69).
 _PARTIAL = {"id": UUID, "status": _UNKNOWN, "links": LINKS}
 _PARTIAL_DETAIL = _PARTIAL | {"tenant_id": TEXT, "created": SECONDS}
 _OF_DOWN_CELL = record(
@@ -169,14 +169,14 @@ _SHORT = _COMMON | {"addresses": _ADDRESSES, "server_groups": since(71, _GROUPS)
 UPDATE = shown_as("server", changing((1, _WHOLE - 1, record(_SHORT, _SOMETIMES)), (_WHOLE, None, _SHOWN)))
 _REBUILT = {"key_name": since(54, null(TEXT)), "user_data": since(57, null(TEXT))}
 _PASSWORD = {"adminPass": TEXT}
-# The user data are in ``user_data`` here.
+# A rebuild answers the user data as ``user_data``.
 _SEEN_REBUILT = {name: part for name, part in _PERHAPS.items() if not name.endswith(":user_data")} | _PASSWORD
 _REBUILT_WHOLE = _whole({"server_groups": since(71, _GROUPS)} | _REBUILT, _SEEN_REBUILT)
 REBUILD = shown_as(
     "server",
     changing((1, _WHOLE - 1, record(_SHORT | _REBUILT, _SOMETIMES | _PASSWORD)), (_WHOLE, None, _REBUILT_WHOLE)),
 )
-# A password, if they are shown at all; evacuations showed one until 2.13, and until then nothing else either.
+# The password, if passwords are shown at all. Evacuations answer it until 2.13, and nothing from 2.14 on.
 RESCUE = versions(record({}, _PASSWORD))
 EVACUATE = versions(changing((1, 13, record({}, _PASSWORD)), (14, None, NULL)))
 CREATE_IMAGE = versions(changing((1, 44, NULL), (45, None, record({"image_id": UUID}))))

@@ -18,7 +18,7 @@ from causeway.api.validation import is_uuid
 
 RULE = "os_compute_api:os-floating-ips:"
 FLOATING, ONE = "/v2.0/floatingips", "/v2.0/floatingips/{floating_ip_id}"
-# There may be no body, or {} or {"pool": null}: then it is any external network.
+# Without a body, and with {} or {"pool": null}, any external network will do.
 _CREATE: VersionedSchemas = [
     (
         1,
@@ -167,7 +167,7 @@ def _addresses(request: ApiRequest, server_id: str) -> list[tuple[str, str]]:
 
 @handler(body=_ADD, statuses=(202,), answer=EMPTY)
 def add(request: ApiRequest, server_id: str) -> Response:
-    """As in the field a server has one floating IP only for each of its addresses."""
+    """Adds a floating IP to an address that has none yet. As in the field, an address has at most one."""
     wanted = request.body["addFloatingIp"]
     loading.load_in_cell(request, server_id, RULE + "add", "addFloatingIp")
     addresses = _addresses(request, server_id)

@@ -1,4 +1,4 @@
-"""How calls are passed on."""
+"""Passes calls on to other services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Query = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
 def ask(
     request: ApiRequest, client: Any, method: str, route: str, what: str, *, query: Query = None, **more: Any
 ) -> Any:
-    """The answer's JSON (None if it is empty). What the other service refuses is a BadRequest, what it lacks a NotFound."""
+    """The answer's JSON; None if it is empty. Raises BadRequest if the service refuses, NotFound if it has no such thing."""
     try:
         return client.forward(request.context, method, route, what, query=query, **more)
     except errors.ServiceRefused as refused:

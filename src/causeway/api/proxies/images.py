@@ -97,7 +97,7 @@ def _detail(request: ApiRequest, image: dict[str, Any]) -> dict[str, Any]:
 
 
 def _filters(request: ApiRequest) -> dict[str, str]:
-    """In the image service's terms; what is unknown is ignored."""
+    """The filters in the image service's terms; unknown ones are ignored."""
     found: dict[str, str] = {}
     for name, values in request.query.items():
         value = values[-1]

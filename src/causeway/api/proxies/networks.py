@@ -10,7 +10,7 @@ from causeway.api.request import ApiRequest, Response, handler
 
 RULE = "os_compute_api:os-networks:"
 TENANT_RULE = "os_compute_api:os-tenant-networks:"
-# What networks of long ago had, and those of the network service have not.
+# What nova-network's networks had, and the network service's don't have.
 _UNKNOWN = (
     *(
         "bridge",

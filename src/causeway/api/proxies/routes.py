@@ -1,4 +1,4 @@
-"""All routes of what is passed on to other services."""
+"""All routes that are passed on to other services."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def show(request: ApiRequest, group_id: str) -> Response:
 
 
 def _wanted(request: ApiRequest) -> dict[str, str]:
-    """Raises BadRequest for a name that is none."""
+    """Name and description. Raises BadRequest if the name is empty."""
     given = request.body["security_group"]
     if not given["name"].strip():
         raise errors.BadRequest("Security group name cannot be empty.")

@@ -16,7 +16,7 @@ BOOLEAN: JsonSchema = {
         False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no",
     ],
 }  # fmt: skip
-# Filters know shorter words as well.
+# Filters also take shorter words.
 BOOLEAN_WORDS = frozenset(str(word).lower() for word in BOOLEAN["enum"]) | {"y", "t", "n", "f"}
 NAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "format": "name"}
 AZ_NAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "format": "az_name"}
@@ -74,7 +74,7 @@ def query(
     return schema
 
 
-# No parameter is known: others are ignored always, or refused from 2.102 on.
+# For routes without parameters: all are ignored, or refused from 2.102 on.
 IGNORED_QUERY: VersionedSchemas = [(1, None, query({}))]
 NO_QUERY: VersionedSchemas = [(1, 101, query({})), (102, None, query({}, strict=True))]
 
@@ -85,13 +85,13 @@ def body(key: str, value: JsonSchema) -> JsonSchema:
 
 
 def takes_nothing(schema: JsonSchema) -> bool:
-    """Whether there may be no body."""
+    """Whether the body may be missing."""
     kinds = schema.get("type", [])
     return "null" in ([kinds] if isinstance(kinds, str) else kinds)
 
 
 def properties(required: list[str], additional: bool = False, /, **fields: JsonSchema) -> JsonSchema:
-    """An object with these fields and no others."""
+    """An object with these fields, and with others only if ``additional``."""
     schema: dict[str, Any] = {"type": "object", "properties": fields, "additionalProperties": additional}
     if required:
         schema["required"] = required

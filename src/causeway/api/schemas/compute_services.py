@@ -25,7 +25,7 @@ _NAMED_11 = _NAMED | {"forced_down": common.BOOLEAN}
 
 
 def _by_host(*required: str) -> VersionedSchemas:
-    """All of them know the fields of one another, and ignore those."""
+    """Each of these requests may have the fields of the others, and ignores them."""
     always = ["host", "binary"]
     return [
         (1, 10, common.properties([*always, *required], **_NAMED)),

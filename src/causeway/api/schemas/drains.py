@@ -9,7 +9,7 @@ from causeway.api.schemas import common
 from causeway.model.drains import TO_CHOOSE, Afterwards, DrainServerState, DrainState, First
 
 _MOST_NAMED = 10_000
-# Null: found out while it runs.
+# Null: the drain finds its limit while it runs.
 _LIMIT: JsonSchema = {"type": ["integer", "null"], "minimum": 1, "maximum": 10_000}
 _CLOCK: JsonSchema = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}
 

@@ -31,7 +31,7 @@ CLASS_RESOURCES: list[tuple[int, int | None, list[str]]] = [
 
 
 def resources_of(table: list[tuple[int, int | None, list[str]]], minor: int) -> list[str]:
-    """What a minor version has quotas for."""
+    """The resources that have quotas in a minor version."""
     return next(names for first, last, names in table if first <= minor and (last is None or minor <= last))
 
 
@@ -43,7 +43,7 @@ UPDATE: VersionedSchemas = [
     )
     for first, last, names in SET_RESOURCES
 ]
-# Groups' quotas are taken in every version, though they are shown from 2.50 on.
+# Every version accepts groups' quotas, though they are shown only from 2.50 on.
 UPDATE_CLASS: VersionedSchemas = [
     (first, last, common.body("quota_class_set", common.properties([], **dict.fromkeys([*names, *_GROUPS], _LIMIT))))
     for first, last, names in CLASS_RESOURCES

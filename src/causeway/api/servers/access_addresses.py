@@ -10,5 +10,5 @@ _FIELDS = {"accessIPv4": "access_ip_v4", "accessIPv6": "access_ip_v6"}
 
 
 def changes(wanted: Mapping[str, Any]) -> dict[str, str]:
-    """field of an instance -> its value, for what a body has of them."""
+    """field of an instance -> its value, for those addresses that a body has."""
     return {field: str(ipaddress.ip_address(wanted[key])) for key, field in _FIELDS.items() if key in wanted}

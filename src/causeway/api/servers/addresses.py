@@ -1,4 +1,4 @@
-"""``/servers/{server_id}/ips``, and what is read of a server in other small ways: password."""
+"""``/servers/{server_id}/ips`` and ``/servers/{server_id}/os-server-password``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def show_password(request: ApiRequest, server_id: str) -> Response:
 
 @handler(statuses=(204,), answer=EMPTY)
 def clear_password(request: ApiRequest, server_id: str) -> Response:
-    """The guest keeps its password, and may post one again."""
+    """Deletes the stored password. The guest keeps its own, and may post one again."""
     rule = "os_compute_api:os-server-password:clear"
     found = loading.load(request, server_id, rule, columns=frozenset({"system_metadata"}), tags=False)
     if found.cell_uuid is None or not password_in(found.system_metadata):

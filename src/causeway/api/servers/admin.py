@@ -16,7 +16,7 @@ def lock(request: ApiRequest, server_id: str) -> Response:
     instance = home.instance
     is_owner = instance.project_id == request.project_id
     if instance.locked and is_owner and instance.locked_by == "admin":
-        # An administrator's lock stays one.
+        # An owner's lock does not replace an administrator's.
         return Response(202)
     wanted = request.body["lock"] if request.version >= (2, 73) else None
     reason = (wanted or {}).get("locked_reason")
@@ -47,7 +47,7 @@ def console_output(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:os-console-output", "get console output")
     loading.check_host(home.instance)
     length = request.body["os-getConsoleOutput"].get("length")
-    # -1 is the field's old way to say: all of it.
+    # -1 is the field's old way to ask for all of it.
     lines = None if length is None or int(length) < 0 else int(length)
     if lines == 0:
         return Response(200, {"output": ""})
@@ -57,7 +57,7 @@ def console_output(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=[(1, None, schemas.action("injectNetworkInfo", {}))], statuses=(202,), answer=EMPTY)
 def inject_network_info(request: ApiRequest, server_id: str) -> Response:
-    """As with the field's libvirt driver there is nothing to inject: guests learn of their network by DHCP or config drive."""
+    """Does nothing, as with the field's libvirt driver: guests learn of their network by DHCP or config drive."""
     rule = "os_compute_api:os-admin-actions:inject_network_info"
     home = loading.load_in_cell(request, server_id, rule, "injectNetworkInfo")
     loading.check_unlocked(request, home.instance)

@@ -22,7 +22,7 @@ QUERY: VersionedSchemas = [(1, None, common.query({"flavor": common.once(common.
 
 @handler(query=QUERY, answer=ours.CANDIDATES)
 def index(request: ApiRequest, server_id: str) -> Response:
-    """For each host of each cell: its refusal or its weights, and what a dry run there says. No flavor: a cold migration."""
+    """Each host of each cell with its refusal or its weights, and the result of a dry run. No flavor: a cold migration."""
     home = loading.load_in_cell(request, server_id, RULE, "move-candidates", tags=False)
     loading.check_host(home.instance)
     wanted = request.param("flavor")
@@ -37,7 +37,7 @@ def index(request: ApiRequest, server_id: str) -> Response:
         resize.check_movable(request, home, server_actions.MIGRATE if flavor is None else server_actions.RESIZE)
         if flavor is not None:
             resize.check_flavor(request, home, flavor)
-            # The move itself would find this out.
+            # The move itself checks this later.
             refuse_smaller_disks(
                 home.instance.flavor, flavor, block_devices.of_instance(home.database, home.instance.uuid)
             )

@@ -1,4 +1,4 @@
-"""URLs of consoles: ``/servers/{id}/remote-consoles``, and the actions that were before it."""
+"""URLs of consoles: ``/servers/{id}/remote-consoles``, and the actions that it replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from causeway.model.states import DELETING, TaskState, VmState
 from causeway.store.api import console_tokens
 
 _RULE = "os_compute_api:os-remote-consoles"
-# What hypervisors of ours have. Others are known to the field, and unavailable here.
+# What our hypervisors have. The field knows others, which are unavailable here.
 _PROTOCOLS = {ConsoleType.NOVNC.value: "vnc", ConsoleType.SERIAL.value: "serial"}
 _NOT_WHILE = DELETING | {TaskState.MIGRATING}
 
@@ -40,14 +40,14 @@ _BODIES: VersionedSchemas = [
 def create(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["remote_console"]
     if wanted["protocol"] == "rdp":
-        # No driver has it any more, in the field neither.
+        # Neither our drivers nor the field's have it any more.
         raise errors.BadRequest("There are no RDP consoles any more.")
     url = _open(request, server_id, wanted["protocol"], wanted["type"])
     return Response(200, {"remote_console": {"protocol": wanted["protocol"], "type": wanted["type"], "url": url}})
 
 
 def by_action(name: str, protocol: str, *types: str) -> Handler:
-    """The way of before 2.6."""
+    """The action that opened consoles before 2.6."""
     schema = fields({"type": {"type": "string", "enum": list(types)}}, ("type",))
 
     def run(request: ApiRequest, server_id: str) -> Response:
@@ -60,7 +60,7 @@ def by_action(name: str, protocol: str, *types: str) -> Handler:
 
 
 def _open(request: ApiRequest, server_id: str, protocol: str, kind: str) -> str:
-    """A URL, with a new token, of a console of the server."""
+    """The URL of a console of the server, with a new token. Raises Conflict if the guest is not ready."""
     what = f"get {protocol} console"
     home = loading.load_in_cell(request, server_id, _RULE, what, tags=False)
     if _PROTOCOLS.get(kind) != protocol:
@@ -82,7 +82,7 @@ def _open(request: ApiRequest, server_id: str, protocol: str, kind: str) -> str:
 
 
 def _with_token(base: str, kind: ConsoleType, token: str) -> str:
-    """noVNC's pages take the path of the WebSocket, in which the token is, as a parameter."""
+    """The URL with the token. noVNC's page takes it inside of a parameter: the path of the WebSocket."""
     parts = urlsplit(base)
     given = {"path": f"?{urlencode({'token': token})}"} if kind is ConsoleType.NOVNC else {"token": token}
     return urlunsplit(parts._replace(query=urlencode(dict(parse_qsl(parts.query)) | given)))

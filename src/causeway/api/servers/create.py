@@ -68,7 +68,7 @@ class Placement:
 
 @dataclass
 class Plan:
-    """A create request that was found good."""
+    """A create request that passed all checks."""
 
     server: dict[str, Any]
     flavor: Flavor
@@ -145,7 +145,7 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
 
 
 def _zone_of_volumes(request: ApiRequest, zone: str | None, of_volumes: set[str]) -> str | None:
-    """The server's zone: if volumes have to be in it ([cinder] cross_az_attach), it is theirs. Raises BadRequest."""
+    """The server's zone: that of its volumes, unless [cinder] cross_az_attach. Raises BadRequest if zones differ."""
     if request.services.conf.cinder.cross_az_attach or not of_volumes:
         return zone
     shown, problem = ", ".join(sorted(of_volumes)), ""
@@ -171,7 +171,7 @@ def _counts(server: dict[str, Any]) -> tuple[int, int]:
 
 
 def _within_quota(request: ApiRequest, wanted: quota.Wanted, limits: quota.Known, least: int, most: int) -> int:
-    """The number of servers, at most ``most``, that the quota allows; raises OverQuota if not even ``least``."""
+    """The number of servers, at most ``most``, that quota allows. Raises OverQuota if that is less than ``least``."""
     try:
         quota.check_servers(request.services, wanted, most, limits)
     except errors.OverQuota:
@@ -235,7 +235,7 @@ def _check_host(request: ApiRequest, host: str) -> None:
 
 
 def _hints(given: dict[str, Any]) -> dict[str, list[str]]:
-    """Hints as lists of strings. Those that begin with ``_nova`` are ours only (bug 2151252)."""
+    """Hints as lists of strings, without those that begin with ``_nova``: users can't set internal ones (bug 2151252)."""
     hints: dict[str, list[str]] = {}
     for name, value in given.items():
         if name.startswith("_nova"):
@@ -266,7 +266,7 @@ def _keypair(request: ApiRequest, server: dict[str, Any]) -> KeyPair | None:
 
 
 def personality(request: ApiRequest, server: dict[str, Any], limits: quota.Known | None = None) -> list[InjectedFile]:
-    """The personality files of a create or rebuild request; raises OverQuota. ``limits``: what was read before."""
+    """The personality files of a create or rebuild request; raises OverQuota. ``limits``: what `quota.look_up` returned."""
     files = [InjectedFile(entry["path"], entry["contents"]) for entry in server.get("personality", [])]
     if files:
         known = limits or quota.look_up(request.services, request.project_id)
@@ -332,7 +332,7 @@ def _instance(request: ApiRequest, plan: Plan, reservation_id: str, index: int) 
 
 
 def _needs_config_drive(request: ApiRequest, plan: Plan) -> bool:
-    """Whether the user, the configuration or the image asks for one."""
+    """Whether the user, the configuration or the image asks for a config drive."""
     image = plan.disks.image
     if request.services.conf.force_config_drive or to_bool(plan.server.get("config_drive", False)):
         return True
@@ -340,14 +340,14 @@ def _needs_config_drive(request: ApiRequest, plan: Plan) -> bool:
 
 
 def host_name(name: str, uuid: str) -> str:
-    """A host name for the guest, made of the server's name as the field makes it."""
+    """A host name for the guest, made from the server's name as in the field."""
     text = re.sub(r"[ _.]", "-", name).encode("ascii", "ignore").decode()
     text = re.sub(r"[^\w-]+", "", text).lower().strip("-")[:63].strip("-")
     return text or f"server-{uuid}"
 
 
 def _write(request: ApiRequest, plan: Plan, instance: Instance) -> Operation:
-    """Returns the operation that builds the server."""
+    """Writes all rows of a new server; returns the operation that builds it."""
     build = operation_of(request.context, instance.uuid, operations.BUILD, BuildMemory())
     api = request.services.api
     created = instance.created_at or utcnow()
@@ -377,7 +377,7 @@ def _write(request: ApiRequest, plan: Plan, instance: Instance) -> Operation:
 
 
 def _spec(plan: Plan, instance: Instance) -> dict[str, Any]:
-    """The request spec to keep; what is for the first scheduling only is beside it, and goes when it is saved again."""
+    """The request spec to store, with extra keys for the first scheduling only: saving it again discards them."""
     placement, group = plan.placement, plan.placement.group
     spec = RequestSpec(
         instance_uuid=instance.uuid,

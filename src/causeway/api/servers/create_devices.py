@@ -26,12 +26,12 @@ ZERO_DISK = "os_compute_api:servers:create:zero_disk_flavor"
 
 @dataclass
 class Disks:
-    """``devices`` have no server yet. ``image``: what the root disk was made from, also if it is a volume."""
+    """``devices`` have no server yet. ``image``: what the root disk is made from, also if that is a volume."""
 
     devices: list[BlockDevice] = field(default_factory=list)
     image: ImageMeta | None = None
     volume_backed: bool = False
-    # Of the volumes that are there already.
+    # The availability zones of existing volumes.
     volume_zones: set[str] = field(default_factory=set)
 
     def for_server(self, instance_uuid: str) -> list[BlockDevice]:
@@ -40,7 +40,7 @@ class Disks:
 
 
 def plan(request: ApiRequest, server: dict[str, Any], flavor: Flavor, count: int) -> Disks:
-    """Checks image, volumes and devices of a create request, and that they fit the flavor."""
+    """The disks that a create request asks for. Raises BadRequest or Conflict if they can't be made or don't fit the flavor."""
     image = _image(request, server)
     legacy, given = server.get("block_device_mapping"), server.get("block_device_mapping_v2")
     if legacy and given:
@@ -48,7 +48,7 @@ def plan(request: ApiRequest, server: dict[str, Any], flavor: Flavor, count: int
     if image is None and not legacy and not given:
         raise errors.BadRequest("Missing imageRef attribute")
     if given:
-        # They say it all: the image is a disk only if one of them says so.
+        # The image becomes a disk only if one of these says so.
         devices = [requested_devices.read(each, image) for each in given if not each.get("no_device")]
     else:
         devices = legacy_devices.read(legacy or [], image)
@@ -74,7 +74,7 @@ def _image(request: ApiRequest, server: dict[str, Any]) -> ImageMeta | None:
 
 
 def _image_of_root(request: ApiRequest, devices: list[BlockDevice]) -> ImageMeta | None:
-    """The image that the root volume is to be made of, if it is."""
+    """The image that the root volume is to be made from, if any."""
     root = next((device for device in devices if device.is_root), None)
     return None if root is None or root.image_id is None else _usable_image(request, root.image_id)
 
@@ -98,12 +98,15 @@ def _check_order(devices: list[BlockDevice]) -> None:
         raise invalid("Device names must differ.")
     volumes = [device.volume_id for device in devices if device.volume_id]
     if len(set(volumes)) != len(volumes):
-        raise invalid("A volume may be attached once.")
+        raise invalid("A volume may be attached only once.")
 
 
 def _check_sources(request: ApiRequest, disks: Disks, count: int) -> None:
-    """What the devices are made from must be there and usable. What the root disk is made from counts as the server's image,
-    unless it was given one (imageRef): then that says what the guest needs, whatever is on its disk."""
+    """Raises BadRequest or Conflict if what a device is made from is missing or can't be used.
+
+    The source of the root disk becomes the server's image, unless the request has one (imageRef): that one says what the guest
+    needs, whatever is on its disk.
+    """
     has_image = disks.image is not None
     for device in disks.devices:
         if device.volume_id is not None:
@@ -125,7 +128,7 @@ def _check_sources(request: ApiRequest, disks: Disks, count: int) -> None:
 
 
 def _check_snapshot(request: ApiRequest, device: BlockDevice) -> Snapshot:
-    """A volume that is made from it has its size, unless another one is asked for."""
+    """The snapshot that a volume is made from; its size becomes the volume's, unless the request has one."""
     snapshot_id = str(device.snapshot_id)
     try:
         snapshot: Snapshot = request.services.volumes.show_snapshot(request.context, snapshot_id)
@@ -164,8 +167,8 @@ def _check_volume(request: ApiRequest, disks: Disks, device: BlockDevice, count:
 
 
 def _image_of_volume(metadata: dict[str, str]) -> ImageMeta:
-    """What a bootable volume says of the image it was made from."""
-    number: Callable[[str], int] = lambda key: int(text) if (text := str(metadata.get(key, ""))).isdigit() else 0  # noqa: E731
+    """The image that a bootable volume was made from, as the volume's metadata describe it."""
+    number: Callable[[str], int] = lambda key: int(text) if (text := str(metadata.get(key, ""))).isdecimal() else 0  # noqa: E731
     known = ("image_id", "image_name", "min_ram", "min_disk", "size", "checksum", "disk_format", "container_format")
     return ImageMeta(
         id=metadata.get("image_id", ""),

@@ -13,7 +13,7 @@ ATTACH = "os_compute_api:servers:create:attach_network"
 
 
 def plan(request: ApiRequest, server: dict[str, Any], count: int) -> list[RequestedNetwork]:
-    """The networks and ports that each of ``count`` servers gets; empty: none at all."""
+    """The networks and ports that each of ``count`` servers gets; may be empty. Raises BadRequest, Forbidden."""
     asked = server.get("networks")
     target = {"project_id": request.project_id, "user_id": request.user_id}
     if asked == "none":
@@ -24,7 +24,7 @@ def plan(request: ApiRequest, server: dict[str, Any], count: int) -> list[Reques
         wanted = [_requested(entry) for entry in asked]
         ports = [network.port_id for network in wanted if network.port_id is not None]
         if len(set(ports)) != len(ports):
-            raise errors.BadRequest("A port may be requested once.")
+            raise errors.BadRequest("A port may be requested only once.")
     found: list[RequestedNetwork] = request.services.network.validate_networks(
         request.context, wanted, count, request.project_id, external=request.allows(EXTERNAL, target)
     )
@@ -57,7 +57,7 @@ def _requested(entry: dict[str, Any]) -> RequestedNetwork:
 
 
 def security_groups(request: ApiRequest, server: dict[str, Any]) -> list[str]:
-    """The names as they were given, ``default`` if none was; unknown ones are refused."""
+    """The names as they were given, or ``default`` if there are none. Raises an error for an unknown one."""
     names = list(dict.fromkeys(entry["name"] for entry in server.get("security_groups", []) if entry.get("name")))
     if not names or names == ["default"]:
         # Every project has it.

@@ -16,7 +16,7 @@ from causeway.parts.requests import run_waiting
 from causeway.store.api import build_requests, groups, mappings, wanted_moves
 from causeway.store.database import Database
 
-# A server gets its cell, and its build request goes, at most once.
+# A server gets its cell, and loses its build request, at most once.
 _ATTEMPTS = 2
 
 
@@ -43,7 +43,7 @@ def restore(request: ApiRequest, server_id: str) -> Response:
 
 
 def _delete(request: ApiRequest, server_id: str, rule: str, *, may_wait: bool) -> None:
-    """``may_wait``: the server may be kept for a while, from which it can be restored."""
+    """``may_wait``: the server may be soft-deleted, so that it can be restored for a while."""
     for _attempt in range(_ATTEMPTS):
         found = loading.load(request, server_id, rule, tags=False)
         loading.check_unlocked(request, found.instance)
@@ -57,15 +57,15 @@ def _delete(request: ApiRequest, server_id: str, rule: str, *, may_wait: bool) -
         if may_wait and request.services.conf.reclaim_instance_interval > 0:
             if found.instance.vm_state is VmState.SOFT_DELETED or found.instance.task_state is TaskState.SOFT_DELETING:
                 return
-            if _is_put_off(request, found.instance, found.cell_uuid):
+            if _soft_deletes(request, found.instance, found.cell_uuid):
                 return
         ask_for_delete(request.services, request.context, found.instance, found.cell_uuid)
         return
-    raise errors.Conflict(f"Instance {server_id} is being handed to a host at this moment. Try again.")
+    raise errors.Conflict(f"Instance {server_id} is being assigned to a host at this moment. Try again.")
 
 
-def _is_put_off(request: ApiRequest, instance: Instance, cell_uuid: str) -> bool:
-    """Has the server kept, switched off; False if it is in no state for that: then it is deleted at once, as in the field."""
+def _soft_deletes(request: ApiRequest, instance: Instance, cell_uuid: str) -> bool:
+    """Begins a soft delete. False if the server's state does not allow it: it is then deleted at once, as in the field."""
     action = server_actions.SOFT_DELETE
     if not action.allows(instance.vm_state) or instance.launched_at is None or not instance.host:
         return False
@@ -79,7 +79,7 @@ def _is_put_off(request: ApiRequest, instance: Instance, cell_uuid: str) -> bool
 
 
 def _delete_unbuilt(api: Database, server_id: str) -> bool:
-    """Deletes a server that has no cell; False if it has just got one. What was done to build it is undone."""
+    """Deletes a server that has no cell, and cancels its build. False if it has got a cell in the meantime."""
     with api.write() as connection:
         if not build_requests.delete_in(connection, server_id):
             return False

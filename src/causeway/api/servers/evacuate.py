@@ -1,4 +1,4 @@
-"""Action evacuate: a server whose host is down comes up on another host of its cell."""
+"""Action evacuate: rebuilds a server, whose host is down, on another host of its cell."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def evacuate(request: ApiRequest, server_id: str) -> Response:
         block_devices.of_instance(home.database, server_id)
     ):
         raise errors.BadRequest(
-            "Invalid state of instance files on shared storage: the hosts of this cloud share none."
+            "Invalid state of instance files on shared storage: the hosts of this cloud have no shared storage."
         )
     _check_rest(request, server_id)
     node = next(iter(cell_hosts.list_nodes(home.database, host=home.instance.host)), None)
@@ -56,9 +56,9 @@ def evacuate(request: ApiRequest, server_id: str) -> Response:
 
 
 def _check_rest(request: ApiRequest, server_id: str) -> None:
-    """Raises InvalidState while something works on the server: whoever does still decides where it is.
+    """Raises InvalidState while an operation of the server is running: it may still change where the server is.
 
-    What needs the dead host is cancelled, so that it is over soon.
+    An operation that needs the dead host is cancelled, so that it ends soon.
     """
     active = journal.active_of_server(request.services.api, server_id)
     if active is None:

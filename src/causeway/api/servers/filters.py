@@ -26,7 +26,7 @@ from causeway.store.listing import NEWEST_FIRST, SortKey
 from causeway.store.patterns import InvalidPattern, compile_pattern
 
 ALL_FILTERS = "os_compute_api:servers:allow_all_filters"
-# Filters for everybody, and since which minor version. The others are ignored unless policy allows all filters.
+# Filters for everybody -> their first minor version. Others are ignored unless policy allows all filters.
 _FOR_ALL: dict[str, int] = {
     "reservation_id": 1, "name": 1, "status": 1, "image": 1, "flavor": 1, "ip": 1, "changes-since": 1, "all_tenants": 1,
     "ip6": 5, "tags": 26, "tags-any": 26, "not-tags": 26, "not-tags-any": 26, "changes-before": 66, "locked": 73,
@@ -49,7 +49,7 @@ _NUMBERS = {"power_state": "power_state", "progress": "progress", "launch_index"
 _FLAGS = {"config_drive": "config_drive", "auto_disk_config": "auto_disk_config", "locked": "locked"}
 _TIMES = {"created_at": "created_at", "launched_at": "launched_at", "terminated_at": "terminated_at"}
 
-# Known to nobody outside: a list can't be searched for them.
+# Internal fields, which a list can't be searched for.
 INTERNAL_FILTERS = (
     "block_device_mapping", "services", "metadata", "system_metadata", "info_cache", "security_groups", "pci_devices",
 )  # fmt: skip
@@ -64,7 +64,7 @@ SORT_KEYS = {
     "root_device_name": "root_device_name", "task_state": "task_state", "terminated_at": "terminated_at",
     "updated_at": "updated_at", "user_id": "user_id", "uuid": "uuid", "vm_state": "vm_state", "locked": "locked",
 }  # fmt: skip
-# Until 2.74 they are taken, and mean nothing; ``locked`` means something from 2.73 on.
+# Accepted until 2.74, without an effect. ``locked`` has one from 2.73 on.
 IGNORED_SORT_KEYS = frozenset({
     "architecture", "cell_name", "cleaned", "default_ephemeral_device", "default_swap_device", "deleted", "deleted_at",
     "disable_terminate", "ephemeral_gb", "ephemeral_key_uuid", "id", "key_data", "launched_on", "memory_mb", "os_type",
@@ -75,7 +75,7 @@ _OF_ADMINISTRATORS = ("host", "node")
 
 
 def wanted(request: ApiRequest) -> dict[str, str]:
-    """The filters that count for this caller; unknown ones and those of administrators are ignored silently."""
+    """The filters that this caller may use; others are ignored. Raises BadRequest for internal fields."""
     given = {name: values[-1] for name, values in request.query.items() if values and name not in _PAGING}
     for name in given:
         if name in INTERNAL_FILTERS or name.startswith("_"):
@@ -87,7 +87,7 @@ def wanted(request: ApiRequest) -> dict[str, str]:
 
 
 def is_plain(request: ApiRequest) -> bool:
-    """Whether nothing but all_tenants was asked for: only then the servers of down cells can be listed (2.69)."""
+    """Whether there are no parameters but all_tenants: only then can the servers of down cells be listed (2.69)."""
     return not set(request.query) - {"all_tenants"}
 
 
@@ -105,7 +105,7 @@ def asks_all_tenants(filters: dict[str, str]) -> bool:
 
 
 def _sorting(request: ApiRequest) -> tuple[list[str], list[str]]:
-    """What to sort by, and the directions: without the keys that mean nothing, and their directions."""
+    """What to sort by, and the directions, without keys that have no effect and their directions."""
     names, directions = list(request.query.get("sort_key", [])), list(request.query.get("sort_dir", []))
     for place in reversed(range(len(names))):
         name = names[place]
@@ -117,7 +117,7 @@ def _sorting(request: ApiRequest) -> tuple[list[str], list[str]]:
 
 
 def sort_keys(request: ApiRequest) -> tuple[SortKey, ...]:
-    """From ``sort_key`` and ``sort_dir``; missing directions are the first one's, and that is descending if missing."""
+    """From ``sort_key`` and ``sort_dir``. Keys without a direction have the first one, or are descending if there is none."""
     names, directions = _sorting(request)
     if not names:
         descending = not directions or directions[0] == "desc"
@@ -132,7 +132,7 @@ def sort_keys(request: ApiRequest) -> tuple[SortKey, ...]:
             direction = directions[0] if directions else "desc"
         column = SORT_KEYS[name]
         if column == "uuid":
-            # The uuid ends every order; what comes behind it decides nothing.
+            # Uuids are unique, so later keys have no effect.
             keys.setdefault(column, SortKey(column, direction == "desc"))
             break
         keys.setdefault(column, SortKey(column, direction == "desc"))
@@ -195,10 +195,10 @@ def _changes(filters: dict[str, str]) -> list[Condition]:
 
 
 def _in_second(name: str, text: str, column: str) -> Condition:
-    """Users see seconds; the databases keep more."""
+    """Whether a time is in a given second: users see seconds, the databases keep microseconds."""
     moment = parse_time(text)
     if moment is None:
-        raise errors.BadRequest(f"Invalid value for {name}: {text} is no time.")
+        raise errors.BadRequest(f"Invalid value for {name}: {text} is not a time.")
     return Between(column, *changes.second_of(moment))
 
 
@@ -207,14 +207,14 @@ def _pattern(name: str, text: str) -> str:
         compile_pattern(text)
     except InvalidPattern as error:
         raise errors.BadRequest(
-            f"Invalid value for the filter {name}: {text} is no regular expression: {error}"
+            f"Invalid value for the filter {name}: {text} is not a regular expression: {error}"
         ) from None
     return text
 
 
 def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise errors.BadRequest(f"Invalid value for the filter {name}: {text} is no number.")
+        raise errors.BadRequest(f"Invalid value for the filter {name}: {text} is not a number.")
     return int(text)
 
 
@@ -229,7 +229,7 @@ def _tags(text: str) -> tuple[str, ...]:
 
 
 def _all_tags(text: str) -> tuple[str, ...]:
-    """One more than a server can have is enough to find none that has all of them."""
+    """The tags that a server must all have. Cut at one more than a server can have, which no server matches."""
     return _tags(text)[: MAX_TAGS + 1]
 
 

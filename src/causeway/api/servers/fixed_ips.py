@@ -1,6 +1,6 @@
 """Actions addFixedIp and removeFixedIp, up to 2.43. Source: Compute API reference, "Servers - run an action".
 
-As in the field they are no operations: the network service does it, and what is shown follows. It is done when the answer comes.
+As in the field, the network service makes the change before the answer is sent; there is no operation of the journal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _load(request: ApiRequest, server_id: str, rule: str, name: str) -> loading.
 
 
 def _show(request: ApiRequest, home: loading.Home) -> None:
-    """Not every network service is set up to notify of changes."""
+    """Refreshes the addresses that the server shows: not every network service is set up to report changes."""
     if home.instance.host:
         event = ExternalEvent(CHANGED, home.instance.uuid)
         hosts = [HostEvents(home.cell_uuid, home.instance.host, [event])]

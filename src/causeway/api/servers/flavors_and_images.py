@@ -1,4 +1,4 @@
-"""Flavors and images as create and resize need them: may the caller use it, do they fit."""
+"""Flavors and images for create and resize: whether the caller may use them, and whether they fit together."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from causeway.model.image import ImageMeta
 from causeway.store.api import flavors
 
 GIB = 1 << 30
-# What hypervisors call their machine types: a family, and often a version of it.
+# Names of machine types: a family, and often a version of it.
 _MACHINE_TYPE = re.compile(r"(pc|q35|virt|microvm|pseries|powernv|s390-ccw-virtio|isapc)(-[a-z0-9._]+)*")
 
 
 def flavor_for(request: ApiRequest, flavorid: str) -> Flavor:
-    """A flavor by its id or by the URL that ends in it, with the caller's rights.
+    """A flavor by its id, or by a URL that ends with its id. Raises FlavorNotUsable.
 
-    A private flavor of another project is refused as one that is not there (bug 2151256).
+    A private flavor of another project is refused like one that does not exist (bug 2151256).
     """
     flavorid = flavorid.rstrip("/").rpartition("/")[2]
     visible_to = None if request.context.is_admin else request.project_id
@@ -31,9 +31,9 @@ def flavor_for(request: ApiRequest, flavorid: str) -> Flavor:
 
 
 def check_hardware(request: ApiRequest, flavor: Flavor, image: ImageMeta | None) -> None:
-    """Raises BadRequest if flavor and image contradict each other, or themselves, in what a guest is to be made of.
+    """Raises BadRequest if flavor and image contradict each other, or one contradicts itself, about the guest's hardware.
 
-    A machine type that no hypervisor has is refused here, not by a host later (bug 1933097).
+    A machine type that no hypervisor has is refused here and not later by a host (bug 1933097).
     """
     image_properties.check(image)
     machine_type = str(image.properties.get("hw_machine_type", "q35")) if image is not None else "q35"
@@ -45,7 +45,7 @@ def check_hardware(request: ApiRequest, flavor: Flavor, image: ImageMeta | None)
 
 
 def check_fits(flavor: Flavor, image: ImageMeta, *, volume_backed: bool) -> None:
-    """Raises FlavorNotUsable if the image asks for more. Memory counts for volume-backed servers too (bug 2007968)."""
+    """Raises FlavorNotUsable if the image needs more. Memory counts for volume-backed servers, too (bug 2007968)."""
     if image.min_ram > flavor.memory_mb:
         raise errors.FlavorNotUsable("Flavor's memory is too small for requested image.")
     if volume_backed or flavor.root_gb == 0:

@@ -22,7 +22,7 @@ RULE = "os_compute_api:os-instance-actions:"
 
 
 def _find(request: ApiRequest, server_id: str, rule: str) -> tuple[InstanceMapping, Database | None]:
-    """The server's mapping and its cell's database (None: it has no cell, hence no history yet)."""
+    """The server's mapping, and its cell's database (None if it has no cell yet, and so no history)."""
     if request.version < (2, 21):
         loading.load(request, server_id, RULE + rule, columns=frozenset(), tags=False)
     if not is_uuid(server_id):

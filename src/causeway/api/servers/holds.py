@@ -1,4 +1,4 @@
-"""Who may ask that a server is not moved yet: its property ``causeway:hold`` (`causeway.parts.holds`) has a rule of its own."""
+"""Holds: a policy rule says who may set a server's property ``causeway:hold`` (`causeway.parts.holds`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RULE = "causeway:servers:hold"
 
 
 def check(request: ApiRequest, project_id: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Raises Forbidden if a hold is set, changed or unset by a caller who may not, and BadRequest if it is no date."""
+    """Raises Forbidden if the caller may not set, change or unset a hold, and BadRequest if the hold is not a date."""
     if before.get(PROPERTY) == after.get(PROPERTY):
         return
     request.authorize(RULE, {"project_id": project_id})

@@ -1,4 +1,4 @@
-"""Compute hosts as the API asks after them: is the service up, what is its status."""
+"""Compute hosts for the API: whether their services are up, and their status."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def service_of(request: ApiRequest, host: str, cell_uuid: str) -> Service | None
 
 
 def check_up(request: ApiRequest, host: str, cell_uuid: str | None = None, *, or_fenced: bool = False) -> Service:
-    """The host's compute service. Raises ServiceDown unless it reports; a disabled one is fine (bug 1938326).
+    """The host's compute service. Raises ServiceDown if it does not report; it may be disabled (bug 1938326).
 
-    ``or_fenced``: one that an operator said to be dead is fine, too: the operation continues without it.
+    ``or_fenced``: accepts a fenced one, too: the operation does without it.
     """
     home = cell_uuid or cell_records.cell_of_host(request.services.api, host)
     service = service_of(request, host, home)
@@ -50,7 +50,7 @@ def status_of(request: ApiRequest, service: Service | None) -> str:
 
 
 def shown_status(host: str | None, sight: Sight, status: str) -> str | None:
-    """The status of a server's host as far as policy lets it be seen; None: not at all."""
+    """The status of a server's host, if policy lets the caller see it; else None."""
     status = status if host else ""
     if sight.host_status:
         return status

@@ -1,4 +1,4 @@
-"""What images say of the devices of servers that are made from them (``block_device_mapping``, ``mappings``).
+"""The devices that images bring along for servers made from them (``block_device_mapping``, ``mappings``).
 
 Images of volume-backed servers have no data: they name a snapshot of each volume. Source: Compute API guide, "Block Device
 Mapping".
@@ -31,14 +31,14 @@ def brought_by(image: ImageMeta) -> list[BlockDevice]:
 
 
 def has_root(image: ImageMeta) -> bool:
-    """Whether servers made from the image boot from a volume that it brings along: it has no data of its own."""
+    """Whether servers made from the image boot from a volume that it brings along. It has no data of its own then."""
     return any(device.is_root for device in brought_by(image))
 
 
 def with_brought(image: ImageMeta | None, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """What the image brings along, and what was asked for, which counts where both have a device of the same name.
+    """The devices that the image brings along, and those of the request, which replace devices of the same name.
 
-    If the image brings a root disk, the disk that is to be made of the image is none: clients ask for it in any case.
+    If the image brings a root disk, the request's disk made from the image is left out: clients ask for it in any case.
     """
     brought = [] if image is None else brought_by(image)
     if any(device.is_root for device in brought):
@@ -74,5 +74,5 @@ def _entries(image: ImageMeta, name: str) -> list[dict[str, Any]]:
     except ValueError:
         found = None
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise errors.BadRequest(f"Image {image.id} is unacceptable: its property {name} is no list of devices.")
+        raise errors.BadRequest(f"Image {image.id} is unacceptable: its property {name} is not a list of devices.")
     return found

@@ -23,7 +23,7 @@ from causeway.operations.volume_images import VolumeImageMemory
 from causeway.store.cell import block_devices
 from causeway.virt import quiescing
 
-# Prefixes of properties that are of one image only. Source: Compute service, images of servers.
+# Prefixes of properties that other images don't inherit. Source: Compute service, images of servers.
 _OWN = ("os_glance", "img_signature", "cinder_encryption_key")
 _OWN_NAMES = frozenset(
     {"block_device_mapping", "bdm_v2", "root_device_name", "image_type", "backup_type", "instance_uuid"}
@@ -73,10 +73,10 @@ def ask_with_image(
     memory: Callable[[str], Any],
     **record: Any,
 ) -> str:
-    """Asks for an operation that makes an image of the server; returns the image's id.
+    """Makes the record of an image, and asks for the operation that fills it; returns the image's id.
 
-    ``record``: what differs in the record of an image of the root disk. A caller who may not make it gets an error; then nothing
-    has happened.
+    ``record``: fields of the record that differ from those of an image of the root disk. If the caller may not make the record,
+    the image service's error is raised, and the operation is not asked for.
     """
     services, context, image_id = request.services, request.context, str(uuids.uuid4())
     ask(
@@ -96,7 +96,7 @@ def ask_with_image(
 def _make(
     request: ApiRequest, instance: Instance, image_id: str, name: str, given: dict[str, Any], record: dict[str, Any]
 ) -> None:
-    """The record of an image of the server, with what it inherits of the server's own image."""
+    """Makes the record of an image of the server, with the properties that it inherits from the server's own image."""
     meta = instance.image_meta
     of_disk: dict[str, Any] = {
         "disk_format": "qcow2",
@@ -126,7 +126,7 @@ def properties(request: ApiRequest, instance: Instance) -> dict[str, Any]:
 
 
 def _check_metadata(request: ApiRequest, given: dict[str, Any]) -> None:
-    # From 2.39 on the image service's own limits count.
+    # From 2.39 on only the image service's own limits hold.
     if request.version < (2, 39):
         metadata.check_quota(request, request.project_id, given)
 
@@ -139,7 +139,7 @@ def _ask_for_snapshots(
     meta = instance.image_meta
     if instance.vm_state is VmState.ACTIVE and quiescing.is_required(instance):
         raise errors.Conflict(
-            f"The file systems of server {instance.uuid} have to stand still for an image (os_require_quiesce), which this cloud"
+            f"The file systems of server {instance.uuid} must be quiesced for an image (os_require_quiesce), which this cloud"
             " can't do while snapshots of volumes are made. Stop the server first."
         )
     request.services.volumes.check_snapshots_left(request.context, sum(device.is_volume for device in present))

@@ -36,7 +36,7 @@ def trigger_crash_dump(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=schemas.CHANGE_PASSWORD, statuses=(202,), answer=EMPTY)
 def change_password(request: ApiRequest, server_id: str) -> Response:
-    """As in the field it is done when the answer comes, in spite of its status."""
+    """Sets the password before it answers, in spite of the status 202, as in the field."""
     rule = "os_compute_api:os-admin-password"
     home = loading.load_and_begin(request, server_id, rule, server_actions.CHANGE_PASSWORD)
     password = request.body["changePassword"]["adminPass"]
@@ -45,7 +45,7 @@ def change_password(request: ApiRequest, server_id: str) -> Response:
     except errors.GuestFailed as failure:
         raise errors.Conflict(f"The password of server {server_id} was not set: {failure.message}") from failure
     except errors.ServiceFailed:
-        # Nobody may have heard of it.
+        # Perhaps no conductor got the request.
         loading.clear_task(home)
         raise
     return Response(202)

@@ -35,7 +35,7 @@ def _view(request: ApiRequest, port: dict[str, Any], tag: str | None) -> dict[st
 
 
 def _attached_view(request: ApiRequest, vif: Vif) -> dict[str, Any]:
-    """What a port is when it was attached: the network service may still have to set it up."""
+    """A port just attached, as the server's record has it: the network service may still be setting it up."""
     ips = [{"subnet_id": ip.subnet_id, "ip_address": ip.address} for ip in vif.fixed_ips]
     status = "ACTIVE" if vif.active else "DOWN"
     port = {"id": vif.id, "network_id": vif.network_id, "mac_address": vif.address, "status": status, "fixed_ips": ips}
@@ -74,7 +74,7 @@ def show(request: ApiRequest, server_id: str, port_id: str) -> Response:
 
 @handler(body=schemas.ATTACH_INTERFACE, answer=server_parts.PORT)
 def create(request: ApiRequest, server_id: str) -> Response:
-    # Without anything it is a port in one of the networks that the project has.
+    # An empty request is for a port in one of the project's networks.
     wanted = request.body.get("interfaceAttachment", {})
     network_id, port_id = wanted.get("net_id"), wanted.get("port_id")
     fixed_ips = wanted.get("fixed_ips")

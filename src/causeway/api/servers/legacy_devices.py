@@ -1,6 +1,6 @@
-"""``block_device_mapping``, the form that was there before ``block_device_mapping_v2``.
+"""``block_device_mapping``, the older form of ``block_device_mapping_v2``.
 
-In it a device is the root disk by its name, and the image is the root disk if none is. Messages and codes are the field's.
+Its root disk is the device with the root disk's name, or the image if there is none. Messages and codes are the field's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def new_device(**fields: Any) -> BlockDevice:
 
 
 def read(given: list[dict[str, Any]], image: ImageMeta | None) -> list[BlockDevice]:
-    """The devices, and the image as the local root disk unless one of them is that.
+    """The devices, with the image as the local root disk unless a device is the root disk. Raises BadRequest.
 
     ``image``: the server's (imageRef).
     """
@@ -49,7 +49,7 @@ def is_root_name(name: str | None, image: ImageMeta | None) -> bool:
 
 
 def read_one(given: dict[str, Any], image: ImageMeta | None) -> BlockDevice:
-    """``image``: whose root disk's name counts."""
+    """One device. ``image`` has the name of the root disk."""
     size = given.get("volume_size")
     common = {"device_name": given.get("device_name"), "volume_size": None if size is None else int(size)}
     virtual = given.get("virtual_name") or ""

@@ -50,7 +50,7 @@ def _answer(request: ApiRequest, *, detailed: bool) -> Response:
 def _query(request: ApiRequest, view: ServerView, detailed: bool) -> ServerQuery | None:
     wanted = filters.wanted(request)
     project_id: str | None = request.project_id
-    # As in the field: without all_tenants the name of a project means nothing.
+    # As in the field, a project can only be named together with all_tenants.
     if filters.asks_all_tenants(wanted):
         rule = "os_compute_api:servers:{}:get_all_tenants".format("detail" if detailed else "index")
         request.authorize(rule)
@@ -83,7 +83,10 @@ def _next_link(request: ApiRequest, page: Page, detailed: bool) -> dict[str, str
 def _of_down_cells(
     request: ApiRequest, view: ServerView, down: list[CellMapping], project_id: str | None, detailed: bool
 ) -> list[dict[str, Any]]:
-    """What is known of servers whose cells do not answer: partial records from 2.69 in plain lists, else nothing."""
+    """Partial records of servers whose cells do not answer: from 2.69 on in plain lists, else none.
+
+    Raises CausewayError (500) instead of none unless [api] list_records_by_skipping_down_cells.
+    """
     if not down:
         return []
     if request.version >= (2, 69) and filters.is_plain(request):
@@ -124,7 +127,7 @@ def _faults(request: ApiRequest, rows: list[Listed]) -> dict[str, InstanceFault]
 
 
 def _services(request: ApiRequest, view: ServerView, rows: list[Listed]) -> dict[str, Service]:
-    """Compute services by host, one statement per cell, if the caller may see their status."""
+    """host -> compute service, read with one statement per cell; empty if the caller may not see their status."""
     sights = [view.sight(row) for row in rows[:1]]
     if not any(sight.host_status or sight.unknown_host for sight in sights):
         return {}

@@ -1,8 +1,8 @@
-"""Action os-migrateLive, and what may be done to a running live migration: force it, abort it.
+"""Action os-migrateLive; forcing and aborting running live migrations.
 
 Order of checks and codes: Compute API reference, "Live-Migrate Server", "Force Migration Complete Action", "Delete (Abort)
-Migration". What is accepted is carried out by `causeway.operations.live_migration`, and to another cell by a recipe of
-`causeway.moves`.
+Migration". `causeway.operations.live_migration` carries out what is accepted, or a recipe of `causeway.moves` if the server
+goes to another cell.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from causeway.store.cell import actions, block_devices
 _ACTION = server_actions.LIVE_MIGRATE
 _MIGRATE_LIVE = "os_compute_api:os-migrate-server:migrate_live"
 _SERVER_RULE = "os_compute_api:servers:migrations:"
-# From here on nobody waits for what becomes of a request; before, seconds that its client waits at most.
+# From this version on requests are not waited for. Before it, a client waits for at most so many seconds.
 _ASYNCHRONOUS, _LONGEST_WAIT = (2, 34), 60.0
 
 
@@ -66,7 +66,7 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
 
 
 def _is_forced(request: ApiRequest, wanted: dict[str, object], host: str | None) -> bool:
-    """Whether the host is taken as it is, past the scheduler's filters."""
+    """Whether the named host is used without the scheduler's filters. Raises BadRequest if no host is named to be forced."""
     if request.version < (2, 30):
         return host is not None
     forced = to_bool(wanted.get("force", False))
@@ -76,7 +76,7 @@ def _is_forced(request: ApiRequest, wanted: dict[str, object], host: str | None)
 
 
 def _check_target(request: ApiRequest, home: Home, host: str, *, may_leave_cell: bool) -> bool:
-    """Whether the host is in another cell; who may not use other cells does not learn what is in them."""
+    """Whether the host is in another cell. Raises BadRequest; hosts of cells that the caller may not use seem not to exist."""
     missing = errors.BadRequest(f"Compute host {host} could not be found.")
     try:
         cell_uuid = cell_records.cell_of_host(request.services.api, host)
@@ -90,18 +90,18 @@ def _check_target(request: ApiRequest, home: Home, host: str, *, may_leave_cell:
 
 
 def _check_across_cells(home: Home, *, forced: bool, block_migration: bool | None) -> None:
-    """Raises BadRequest for what can't be asked of a migration to another cell."""
+    """Raises BadRequest if the options can't be used for a migration to another cell."""
     if forced:
         raise errors.BadRequest("A live migration to a host of another cell can't be forced.")
     if block_migration is False and has_local_disks(block_devices.of_instance(home.database, home.instance.uuid)):
         raise errors.BadRequest(
-            f"Server {home.instance.uuid} has local disks, and hosts of different cells share none: they must be copied along"
+            f"Server {home.instance.uuid} has local disks, which hosts of different cells do not share: they must be copied along"
             " (block_migration auto or true)."
         )
 
 
 def _wait_for_checks(request: ApiRequest, migration: Migration) -> None:
-    """Before 2.34 a client gets what the checks of hosts find. If they take too long, the answer is that it was accepted."""
+    """Raises what the checks of the hosts find, as clients before 2.34 expect; returns if they take too long."""
     api = request.services.api
 
     def failure() -> errors.CausewayError | None:
@@ -109,7 +109,7 @@ def _wait_for_checks(request: ApiRequest, migration: Migration) -> None:
 
     def is_known() -> bool:
         status = store.get(api, migration.uuid).status
-        # Why it failed is written down last.
+        # The cause of a failure is written down last.
         return status is not MigrationStatus.ACCEPTED and (status is not MigrationStatus.ERROR or failure() is not None)
 
     if not is_known():
@@ -140,7 +140,7 @@ def force_complete(request: ApiRequest, server_id: str, migration_id: str) -> Re
 
 
 def abort(request: ApiRequest, server_id: str, migration: Migration) -> None:
-    """Ends a live migration that has not come to its end; the caller has found it."""
+    """Aborts a live migration of the server. Raises BadRequest if it has ended or can't be aborted any more."""
     home = loading.load_in_cell(request, server_id, _SERVER_RULE + "delete", "abort live migration")
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, "abort live migration", task=(TaskState.MIGRATING,))
@@ -154,13 +154,13 @@ def abort(request: ApiRequest, server_id: str, migration: Migration) -> None:
 
 
 def of_server(request: ApiRequest, server_id: str, migration_id: str) -> Migration | None:
-    """A migration of the server by its number or its uuid."""
+    """A migration of the server by its number or its uuid; None if there is none."""
     found = store.search(request.services.api, instance_uuid=server_id)
     return next((each for each in found if migration_id in (str(each.id), each.uuid)), None)
 
 
 def is_hidden(migration: Migration) -> bool:
-    """Whether the lists of a server's migrations pass it over: a live one that nobody has begun."""
+    """Whether lists of a server's migrations leave it out: a live migration that has not begun."""
     return (
         migration.migration_type == LIVE_MIGRATION
         and migration.status not in LIVE_IN_PROGRESS

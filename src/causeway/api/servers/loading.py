@@ -29,7 +29,7 @@ _SNAPSHOT, _LONGEST_SNAPSHOT = TaskState.SNAPSHOTTING_VOLUME, 30
 
 
 def target_of(instance: Instance) -> dict[str, Any]:
-    """What policy rules about a server compare with."""
+    """The target of policy rules about a server."""
     return {"project_id": instance.project_id, "user_id": instance.user_id}
 
 
@@ -44,9 +44,9 @@ def load(
     group: bool = False,
     anyones: bool = False,
 ) -> listing.Listed:
-    """The server, if the caller may see it (404 else) and policy allows ``rule`` on it (403 else).
+    """The server. Raises ServerNotFound if the caller may not see it, Forbidden unless policy allows ``rule`` on it.
 
-    ``anyones``: policy alone decides, whoever's server it is: for what services ask for, who belong to no project of users.
+    ``anyones``: policy alone decides, for requests of services, which don't belong to the server's project.
     """
     if anyones:
         request.authorize(rule, {})
@@ -71,17 +71,17 @@ class Home:
     instance: Instance
     cell_uuid: str
     database: Database
-    # The compute service of the server's host, if it was looked at.
+    # The compute service of the server's host, if it was read.
     service: Service | None = None
 
 
 def load_in_cell(
     request: ApiRequest, server_id: str, rule: str, action: str, *, tags: bool = True, after_snapshot: bool = False
 ) -> Home:
-    """A server that can be acted on: one without a cell yet, or in a cell that is down, can't be (409).
+    """A server that can be acted on. Raises InvalidState (409) if it has no cell yet, CellDown if its cell does not answer.
 
-    ``after_snapshot``: an assisted snapshot of one of its volumes is waited for. Block storage asks for these, and in the field
-    they give the server no task: users neither see them, nor expect to be refused.
+    ``after_snapshot``: waits for an assisted snapshot of one of its volumes. Block storage asks for these, and in the field
+    the server has no task meanwhile: users don't see them, and don't expect to be refused.
     """
     try:
         found = load(request, server_id, rule, tags=tags)
@@ -98,7 +98,7 @@ def _home(request: ApiRequest, server_id: str, found: listing.Listed, action: st
 
 
 def _when_snapshot_ended(request: ApiRequest, home: Home, *, tags: bool = True) -> Home:
-    """The server as it is when its assisted snapshot has ended, or has lasted too long to be waited for."""
+    """The server after its assisted snapshot, for which it waits up to `_LONGEST_SNAPSHOT` seconds."""
     found = home.instance
 
     def has_ended() -> bool:
@@ -112,7 +112,7 @@ def _when_snapshot_ended(request: ApiRequest, home: Home, *, tags: bool = True) 
 
 
 def load_anyones(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
-    """`load_in_cell` for what services ask for: policy alone decides. An assisted snapshot is waited for."""
+    """`load_in_cell` for requests of services: policy alone decides. Waits for an assisted snapshot."""
     try:
         found = load(request, server_id, rule, anyones=True)
     except errors.DatabaseFailed as failure:
@@ -121,7 +121,10 @@ def load_anyones(request: ApiRequest, server_id: str, rule: str, action: str) ->
 
 
 def _cell_down(request: ApiRequest, server_id: str, rule: str, action: str) -> errors.CausewayError:
-    """The error for a caller who may see a server, and may do that, while its cell does not answer."""
+    """The error while a server's cell does not answer: CellDown, or ServerNotFound if the caller may not see the server.
+
+    Raises Forbidden if policy does not allow the action.
+    """
     mapping = mappings.get(request.services.api, server_id)
     if mapping.queued_for_delete or (not request.context.is_admin and mapping.project_id != request.project_id):
         return errors.ServerNotFound(server_id)
@@ -136,7 +139,7 @@ def _does_not_answer(server_id: str, action: str) -> errors.CellDown:
 
 
 def check_unlocked(request: ApiRequest, instance: Instance) -> None:
-    """Raises ServerLocked, but never for an administrator."""
+    """Raises ServerLocked if the server is locked, except for administrators."""
     if instance.locked and not request.context.is_admin:
         raise errors.ServerLocked.for_server(instance.uuid)
 
@@ -174,7 +177,7 @@ def new_action(request: ApiRequest, instance: Instance, action: str) -> Instance
 
 
 def change(request: ApiRequest, home: Home, work: Callable[[sa.Connection], T]) -> T:
-    """``work`` in one transaction where the server lives by now (`causeway.store.servers`)."""
+    """Runs ``work`` in a transaction of the cell where the server lives now (`causeway.store.servers`)."""
     return servers.change(request.services.cells, home.instance.uuid, home.cell_uuid, work)
 
 
@@ -184,9 +187,9 @@ def save(request: ApiRequest, home: Home, **changes: Any) -> None:
 
 
 def load_for_action(request: ApiRequest, server_id: str, rule: str, action: ServerAction, *, tags: bool = True) -> Home:
-    """A server to which an action may be done now. Nothing is written: other requests may still be quicker.
+    """A server whose state allows an action now. Nothing is written: another request may still begin first.
 
-    An assisted snapshot is waited for, unless the action may begin beside it (`load_in_cell`).
+    Waits for an assisted snapshot, unless the action may begin beside it (`load_in_cell`).
     """
     after_snapshot = action.task is not None and _SNAPSHOT not in action.task
     home = load_in_cell(request, server_id, rule, action.name, tags=tags, after_snapshot=after_snapshot)
@@ -195,7 +198,7 @@ def load_for_action(request: ApiRequest, server_id: str, rule: str, action: Serv
 
 
 def check_action(request: ApiRequest, instance: Instance, action: ServerAction) -> None:
-    """Raises BadRequest (its TPM), ServerLocked, InvalidState or Conflict (no host) unless the action may be done now."""
+    """Raises BadRequest (TPM), ServerLocked, InvalidState or Conflict (no host) unless the action is allowed now."""
     if action.refuses_tpm and firmware.of_instance(instance).tpm is not None:
         raise errors.BadRequest(f"Operation '{action.name}' not supported for vTPM-enabled instance ({instance.uuid}).")
     if action.lockable:
@@ -234,12 +237,12 @@ def load_and_begin(request: ApiRequest, server_id: str, rule: str, action: Serve
 
 
 def ask_for(request: ApiRequest, home: Home, action: ServerAction, recipe: str, memory: Any, **options: Any) -> None:
-    """Has an operation accepted and begun. ``options``: of `causeway.operations.requests.ask`."""
+    """Writes an operation to the journal and begins it. ``options``: those of `causeway.operations.requests.ask`."""
     ask(request.services, request.context, home.instance, home.cell_uuid, action, recipe, memory, **options)
 
 
 def clear_task(home: Home) -> None:
-    """Clears the task state that `begin_action` set: the action ends before a conductor has heard of it."""
+    """Clears the task state that `begin_action` set, if the action ends before a conductor got it."""
     with suppress(errors.StateChanged, errors.ServerNotFound):
         instances.update(
             home.database,

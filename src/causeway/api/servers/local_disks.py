@@ -1,4 +1,4 @@
-"""Ephemeral disks and swap of new servers: what the flavor gives, and what the user asks for of it.
+"""Ephemeral disks and swap of new servers: what the flavor has, and how the user divides it.
 
 Messages and codes are the field's. Source: Compute API guide, "Block Device Mapping".
 """
@@ -9,14 +9,14 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 
-# The field's; empty: whatever the host makes.
+# File systems, as in the field; None and empty: the host's default.
 FORMATS = (None, "", "ext2", "ext3", "ext4", "ntfs", "vfat", "xfs")
 
 
 def complete(devices: list[BlockDevice], flavor: Flavor, limit: int) -> list[BlockDevice]:
-    """The devices with those of the flavor that were not asked for in another way; blank local ones get their sizes.
+    """The devices, with the flavor's ephemeral disk and swap unless the request has its own. Blank local ones get their sizes.
 
-    ``limit``: how many may be local (-1: any number). Raises BadRequest if they are more than that, or than the flavor allows.
+    ``limit``: how many may be local (-1: any number). Raises BadRequest if there are more, or more than the flavor allows.
     """
     devices = list(devices)
     if flavor.ephemeral_gb and not any(device.is_ephemeral for device in devices):
@@ -44,7 +44,7 @@ def complete(devices: list[BlockDevice], flavor: Flavor, limit: int) -> list[Blo
         raise errors.BadRequest(
             "Block Device Mapping is Invalid: You specified more local devices than the limit allows"
         )
-    # What has no size, because the flavor gives none, is not there.
+    # A disk that the flavor has no size for is not made.
     return [device for device in devices if not device.is_blank_local or device.volume_size]
 
 

@@ -23,7 +23,7 @@ RULE = "os_compute_api:server-metadata:"
 def check_quota(
     request: ApiRequest, project_id: str, metadata: dict[str, str], known: quota.Known | None = None
 ) -> None:
-    """Raises OverQuota if these are too many items."""
+    """Raises OverQuota if the project may not have that many items on a server."""
     if not metadata:
         return
     message = "Maximum number of metadata items exceeded"
@@ -33,14 +33,16 @@ def check_quota(
 def _change(
     request: ApiRequest, server_id: str, rule: str, action: str, change: Callable[[dict[str, str]], dict[str, str]]
 ) -> dict[str, str]:
-    """Replaces the metadata by what ``change`` makes of it, in one transaction; returns the new ones."""
+    """Replaces the metadata with what ``change`` returns for them, in one transaction; returns the new ones."""
     home = loading.load_in_cell(request, server_id, RULE + rule, action)
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, action, vm=_CHANGEABLE, task=None, launched=False)
     limits_of = home.instance.project_id
-    # Another service is not asked within a transaction.
+    # Before the transaction: other services are not called inside of one.
     limits = (
-        None if rule == "delete" or quota.is_kept_here(request.services) else quota.look_up(request.services, limits_of)
+        None
+        if rule == "delete" or quota.are_limits_stored_here(request.services)
+        else quota.look_up(request.services, limits_of)
     )
 
     def replace(connection: sa.Connection) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Action rebuild: the server anew from an image, on its host, with its ports and volumes."""
+"""Action rebuild: makes the server anew from an image, on its host, with its ports and volumes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def rebuild(request: ApiRequest, server_id: str) -> Response:
         memory = RebuildVolumeMemory(power_on=power_on, image_id=image.id, volume_id=root.volume_id or "")
 
     if is_other_image:
-        # The guest of another image has that image's machine type, or its host's.
+        # With another image, the guest gets the machine type of that image or the host's default.
         changes["system_metadata"] = machine_type.without(home.instance.system_metadata)
 
     def save_image() -> None:
@@ -110,12 +110,12 @@ def _check_image(request: ApiRequest, home: Home, image: ImageMeta, present: lis
     if request.version >= (2, 93):
         _check_volume(volume, image)
     elif image.id != volume.image_metadata.get("image_id", instance.image_meta.id if instance.image_meta else ""):
-        # The volume stays as it is.
+        # A rebuild does not write to the volume, so the image can't change.
         raise errors.BadRequest(_DIFFERENT_IMAGE)
 
 
 def _check_volume(volume: Volume, image: ImageMeta) -> None:
-    """Whether the image can be written to it. A rebuild before this one may have left it reserved."""
+    """Raises BadRequest if the image can't be written to the volume. A rebuild that failed may have left it reserved."""
     if volume.status not in ("in-use", "reserved"):
         raise errors.BadRequest(
             f"Invalid volume: volume {volume.id} status must be 'in-use' to be rebuilt, but the current status is"
@@ -156,7 +156,7 @@ def _changes(request: ApiRequest, home: Home, wanted: dict[str, Any]) -> dict[st
 
 
 def _key(request: ApiRequest, home: Home, name: str | None) -> dict[str, Any]:
-    """The owner's key pair of that name; null deletes the key."""
+    """The changes for the owner's key pair of that name; null removes the key. Raises BadRequest."""
     if name is None:
         return {"key_name": None, "keypairs": []}
     try:
@@ -171,7 +171,7 @@ def _answer(request: ApiRequest, server_id: str, wanted: dict[str, Any]) -> Resp
     found = listing.get_server(request.services.cells, server_id, volumes=True, group=view.minor >= WITH_GROUPS)
     if request.version >= (2, 75):
         shown = show.whole(request, view, found)
-        # It is in ``user_data`` here.
+        # A rebuild answers it as ``user_data``.
         shown.pop("OS-EXT-SRV-ATTR:user_data", None)
     else:
         extras = Extras()

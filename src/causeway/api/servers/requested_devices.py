@@ -1,4 +1,4 @@
-"""``block_device_mapping_v2``: one device after the other, as users ask for them and images bring them along.
+"""``block_device_mapping_v2``: a device as a user asks for it or an image brings it along.
 
 Messages and codes are the field's. Source: Compute API guide, "Block Device Mapping".
 """
@@ -15,7 +15,7 @@ from causeway.api.validation import is_uuid
 from causeway.model.block_device import BlockDevice
 from causeway.model.image import ImageMeta
 
-# Those that the field knows; whether a hypervisor has them is another question.
+# Those of the field. A hypervisor may not have all of them.
 DISK_BUSES = frozenset({"fdc", "ide", "lxc", "sata", "scsi", "uml", "usb", "virtio", "xen"})
 
 
@@ -24,7 +24,7 @@ def invalid(reason: str) -> errors.BadRequest:
 
 
 def read(given: dict[str, Any], image: ImageMeta | None) -> BlockDevice:
-    """``image``: the server's (imageRef)."""
+    """One device. Raises BadRequest. ``image``: the server's (imageRef)."""
     source = given.get("source_type")
     identifier = given.get("uuid")
     if source is None:

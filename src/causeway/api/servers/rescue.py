@@ -1,4 +1,4 @@
-"""Actions rescue and unrescue: a server boots a disk of an image, with its own disks beside it; then its own again."""
+"""Actions rescue and unrescue. A rescued server boots from a disk made from an image, with its own disks beside it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from causeway.operations.rescue import RescueMemory, UnrescueMemory
 from causeway.store.cell import block_devices
 from causeway.store.cell import hosts as cell_hosts
 
-# From then on a server on a volume can be rescued, if its image and its host allow it.
+# From this version on a volume-backed server can be rescued, if its image and its host allow it.
 _VOLUME_BACKED = (2, 87)
 _NO_VOLUMES = "Cannot rescue a volume-backed instance"
 
@@ -59,7 +59,7 @@ def unrescue(request: ApiRequest, server_id: str) -> Response:
 def _check_host(request: ApiRequest, home: Home, action: ServerAction) -> None:
     """Raises Conflict unless the server's host is up and can do it."""
     host = loading.check_host(home.instance)
-    # What the field sends to a host that is down is lost, and the server keeps its task.
+    # In the field a request to a host that is down is lost, and the server keeps its task.
     service = hosts.check_up(request, host, home.cell_uuid)
     level = request.services.conf.upgrade_levels.compute
     if service.version < versions.RESCUE.service or not versions.allows(level, versions.RESCUE):
@@ -70,28 +70,28 @@ def _check_host(request: ApiRequest, home: Home, action: ServerAction) -> None:
 
 
 def _runs(instance: Instance) -> bool:
-    """Whether it is to run again if it can't be rescued."""
+    """Whether the server runs, and is started again if it can't be rescued."""
     if instance.vm_state is VmState.ERROR:
         return instance.power_state is PowerState.RUNNING
     return instance.vm_state is VmState.ACTIVE
 
 
 def _image(request: ApiRequest, instance: Instance, asked_for: str | None) -> RescueImage | None:
-    """What the server is to be rescued with: the image that was asked for, else its own, else the one of the configuration."""
+    """The image to rescue with: the one asked for, else the server's own, else [libvirt] rescue_image_id. None: there is none."""
     if asked_for is not None:
         return _usable(request, asked_for)
     own = instance.image_meta
     base = instance.system_metadata.get("image_base_image_ref")
     known = base or instance.image_ref or (own.id if own is not None else "")
     if known:
-        # Its properties are those that the server was made with: the image service may have it no more.
+        # With the properties from when the server was made: the image service may no longer have the image.
         return records.of_image(known, own.properties if own is not None else {})
     usual = request.services.conf.libvirt.rescue_image_id
     return _usable(request, usual) if usual else None
 
 
 def _usable(request: ApiRequest, image_id: str) -> RescueImage:
-    """Raises BadRequest if there is no such image, or none that a disk can be made of."""
+    """Raises BadRequest if there is no such image, or if no disk can be made from it."""
     unsupported = errors.BadRequest(f"Requested rescue image '{image_id}' is not supported")
     try:
         image = request.services.images.show(request.context, image_id)
@@ -103,7 +103,7 @@ def _usable(request: ApiRequest, image_id: str) -> RescueImage:
 
 
 def _has_devices(properties: dict[str, Any]) -> bool:
-    """Whether it is the image of a server on volumes: without data."""
+    """Whether the image is that of a volume-backed server, which has no data."""
     return properties.get("block_device_mapping") not in (None, "", "[]", [])
 
 
@@ -116,7 +116,7 @@ def _known(image: RescueImage | None, instance: Instance) -> RescueImage:
 
 
 def _check_volumes(request: ApiRequest, home: Home, present: list[BlockDevice], image: RescueImage | None) -> None:
-    """Every volume must be attached as the records say; a root volume needs an image and a host that know how to."""
+    """Raises Conflict if a volume is not in use, and BadRequest if a root volume, image or host can't be rescued that way."""
     instance = home.instance
     for device in present:
         if not device.is_volume or device.volume_id is None:

@@ -1,7 +1,7 @@
 """Actions resize, migrate, confirmResize, revertResize: everything that can be refused is refused here.
 
-Order of checks and codes: Compute API reference, "Resize Server"; a refusal leaves the server as it was. What is accepted is
-written to the journal by `causeway.moves.requests`.
+Order of checks and codes: Compute API reference, "Resize Server". A refusal leaves the server as it was.
+`causeway.moves.requests` writes what is accepted to the journal.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def _check_up(request: ApiRequest, home: Home) -> None:
 
 
 def may_leave_its_cell(request: ApiRequest, home: Home) -> bool:
-    """Policy allows it, and neither the server's host nor an upgrade level is too old for it.
+    """Whether policy allows moves to other cells, and neither the server's host nor an upgrade level is too old for them.
 
-    What the server's ports ask for is no obstacle, as it is in the field (bug 1907522).
+    Ports with resource requests are allowed; the field refuses them (bug 1907522).
     """
     if not request.allows(CROSS_CELL_RESIZE, loading.target_of(home.instance)):
         return False
@@ -158,7 +158,7 @@ def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed
     except errors.HostNotFound as missing:
         raise errors.BadRequest(missing.message) from missing
     if cell_uuid != home.cell_uuid and not cross_cell_allowed:
-        # Who may not use other cells does not learn what is in them.
+        # Callers that may not use other cells don't learn which hosts are in them.
         raise errors.BadRequest(f"Compute host {host} could not be found.")
     if cell_uuid == home.cell_uuid:
         return
@@ -195,7 +195,7 @@ def check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
         try:
             flavors_and_images.check_fits(flavor, instance.image_meta, volume_backed=False)
         except errors.FlavorNotUsable:
-            # A volume is as large as it is, whatever the image needs.
+            # The image's needs don't matter to a root volume, whose size stays as it is.
             if not has_volume_root():
                 raise
             flavors_and_images.check_fits(flavor, instance.image_meta, volume_backed=True)

@@ -73,7 +73,7 @@ HOST_NAME: JsonSchema = {
     "pattern": r"^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$",
 }
 FQDN: JsonSchema = common.HOSTNAME
-# Whether there is one of this name is looked up.
+# Whether something of this name exists is checked later.
 NAME_OR_NONE: JsonSchema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255}
 _UPDATE_19 = _UPDATE | {"description": common.DESCRIPTION}
 
@@ -109,7 +109,7 @@ def bare(name: str) -> VersionedSchemas:
 
 HOST_OR_NONE: JsonSchema = FQDN | {"type": ["string", "null"]}
 FLAVOR_REF: JsonSchema = {"type": ["string", "integer"], "minLength": 1}
-# It is kept nowhere, so it may be as long as a body.
+# It is not stored, so it may be as long as a body.
 PASSWORD: JsonSchema = {"type": "string"}
 CHANGE_PASSWORD: VersionedSchemas = [
     (1, None, action("changePassword", fields({"adminPass": PASSWORD}, ("adminPass",))))
@@ -188,7 +188,7 @@ CONSOLE: VersionedSchemas = [
         ),
     )
 ]
-# It may be a name that only the network service would take.
+# Only the network service decides which names are valid.
 _GROUP_NAME: JsonSchema = common.properties(["name"], name={"type": "string", "minLength": 1})
 ADD_GROUP: VersionedSchemas = [(1, None, action("addSecurityGroup", _GROUP_NAME))]
 REMOVE_GROUP: VersionedSchemas = [(1, None, action("removeSecurityGroup", _GROUP_NAME))]

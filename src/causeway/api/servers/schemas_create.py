@@ -24,7 +24,7 @@ _SIZE: JsonSchema = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "mini
 
 _DEVICE_NAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
 
-# The form that was there before block_device_mapping_v2.
+# The older form of block_device_mapping_v2.
 _LEGACY_DEVICE = fields(
     {
         "virtual_name": {"type": "string", "maxLength": 255},

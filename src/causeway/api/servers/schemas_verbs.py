@@ -75,7 +75,7 @@ RESCUE: VersionedSchemas = [
 ]
 
 _TO_ZONE: JsonSchema = fields({"availability_zone": common.NAME}, ("availability_zone",)) | {"type": ["object", "null"]}
-# Whether there is such a zone or host is looked up.
+# Whether the zone or the host exists is checked later.
 _ANYWHERE: JsonSchema = fields({"availability_zone": {"type": ["string", "null"]}, "host": common.ANY_STRING}) | {
     "type": ["object", "null"]
 }

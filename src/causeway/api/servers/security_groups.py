@@ -1,6 +1,6 @@
 """Security groups of a server: those of its ports. ``/servers/{server_id}/os-security-groups`` and the two actions.
 
-The names in the server's own view are kept in its record: the actions write what they changed there at once.
+The server's own view shows the names in its record, which the actions update at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def index(request: ApiRequest, server_id: str) -> Response:
 
 
 def _shown(request: ApiRequest, ids: set[str]) -> list[dict[str, Any]]:
-    """The groups with their rules, which name other groups."""
+    """The groups with their rules, and the names of other groups that these refer to."""
     network = request.services.network
     found = {group["id"]: group for group in network.list_security_groups(request.context, ids=ids)}
     rules = [rule for group in found.values() for rule in group.get("security_group_rules", [])]
@@ -78,8 +78,10 @@ def remove(request: ApiRequest, server_id: str) -> Response:
 def _write(
     request: ApiRequest, home: Home, ports: list[dict[str, Any]], change: Callable[[list[str]], list[str]]
 ) -> None:
-    """What its ports have now, and ``change``: what ports that are made later will have. Two requests at once keep what the
-    other one did."""
+    """Writes the groups of the server's ports, and with ``change`` the names that ports made later get.
+
+    In one transaction, so that concurrent requests keep each other's changes.
+    """
     uuid, of_ports = home.instance.uuid, request.services.network.group_names(ports)
 
     def write(connection: sa.Connection) -> None:

@@ -27,7 +27,7 @@ RULE = "os_compute_api:os-shelve:"
 @handler(body=schemas.bare("shelve"), statuses=(202,), answer=EMPTY)
 def shelve(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_for_action(request, server_id, RULE + "shelve", server_actions.SHELVE)
-    # Without an image to keep it leaves its host at once.
+    # A volume-backed server needs no image, and is offloaded at once.
     offloads = request.services.conf.shelved_offload_time == 0
     was_running = home.instance.vm_state is VmState.ACTIVE
     if is_volume_backed(block_devices.of_instance(home.database, server_id)):
@@ -97,9 +97,10 @@ def unshelve(request: ApiRequest, server_id: str) -> Response:
 def _check_target(
     request: ApiRequest, home: Home, host: str | None, wanted: dict[str, str | None], *, may_leave_cell: bool
 ) -> str | None:
-    """Where to may be said of a server that has no host; null as a zone unpins it (2.91). The cell of the host, if one is named.
+    """The cell of the named host; None if no host is named. Null as a zone unpins the server (2.91).
 
-    Who may not use other cells does not learn what hosts they have.
+    Raises Conflict if the server is not offloaded or the host is not in its zone, BadRequest if zone or host do not exist.
+    Callers that may not use other cells don't learn which hosts are in them.
     """
     instance, zone = home.instance, wanted.get("availability_zone")
     if instance.vm_state is not VmState.SHELVED_OFFLOADED:

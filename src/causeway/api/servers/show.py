@@ -37,7 +37,7 @@ def show(request: ApiRequest, server_id: str) -> Response:
 
 
 def whole(request: ApiRequest, view: ServerView, found: Listed) -> dict[str, Any]:
-    """The server with all that its version shows; the group must have been read with it from `WITH_GROUPS` on."""
+    """The server with all that the version shows. From `WITH_GROUPS` on, ``found`` must have been read with its group."""
     services, uuid, host = request.services, found.uuid, found.values["host"]
     extras = Extras()
     sight = view.sight(found)
@@ -55,7 +55,7 @@ def whole(request: ApiRequest, view: ServerView, found: Listed) -> dict[str, Any
 
 
 def _of_down_cell(request: ApiRequest, view: ServerView, server_id: str) -> dict[str, Any]:
-    """What is known of a server whose cell does not answer. Source: API guide, "Down cells"."""
+    """What is known of a server whose cell does not answer. Raises ServerNotFound. Source: API guide, "Down cells"."""
     mapping = mappings.get(request.services.api, server_id)
     if mapping.queued_for_delete or (not request.context.is_admin and mapping.project_id != request.project_id):
         raise errors.ServerNotFound(server_id)

@@ -29,16 +29,16 @@ def _read(request: ApiRequest, server_id: str, rule: str) -> list[str]:
 def _change(
     request: ApiRequest, server_id: str, rule: str, action: str, change: Callable[[list[str]], list[str]]
 ) -> tuple[list[str], list[str]]:
-    """Replaces the tags by what ``change`` makes of them, in one transaction; returns the old and the new ones.
+    """Replaces the tags with what ``change`` returns for them, in one transaction; returns the old and the new ones.
 
-    Locks don't matter to tags, as in the field.
+    As in the field, tags of a locked server may be changed.
     """
     home = loading.load_in_cell(request, server_id, RULE + rule, action)
     loading.check_state(home.instance, action, vm=_CHANGEABLE, task=None, launched=False)
 
     def replace(connection: sa.Connection) -> tuple[list[str], list[str]]:
         table = instances.TAGS
-        # Two that change a server's tags come one after the other.
+        # This serializes requests that change a server's tags.
         instances.touch_in(connection, server_id)
         rows = connection.execute(sa.select(table.c.tag).where(table.c.resource_id == server_id).order_by(table.c.tag))
         present = list(rows.scalars())

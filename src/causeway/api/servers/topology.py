@@ -15,7 +15,7 @@ _COLUMNS = frozenset({"numa_topology"})
 
 @handler(answer=server_parts.TOPOLOGY)
 def show(request: ApiRequest, server_id: str) -> Response:
-    """The server's NUMA cells; which CPUs and cells of its host those are is for administrators."""
+    """The server's NUMA cells. Only administrators see which CPUs and cells of the host these are."""
     instance = loading.load(request, server_id, "compute:server:topology:index", columns=_COLUMNS, tags=False).instance
     with_host = request.allows("compute:server:topology:host:index", loading.target_of(instance))
     return Response(200, _topology(instance, with_host=with_host))

@@ -40,7 +40,7 @@ def _changes(wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pin(request: ApiRequest, found: Listed, zone: str | None) -> str | None:
-    """Null unpins, the server's own zone pins it there; any other change is a conflict (2.104)."""
+    """Pins the server to its own zone, or unpins it (None). Raises Conflict for any other zone (2.104)."""
     instance = found.instance
     if zone is not None and zone not in (instance.availability_zone, instance.pinned_availability_zone):
         raise errors.Conflict(
@@ -60,7 +60,7 @@ def _save(request: ApiRequest, found: Listed, changes: dict[str, Any]) -> None:
     if found.cell_uuid is None:
         if build_requests.save_instance(request.services.api, instance):
             return
-        # It has got its cell meanwhile.
+        # It has got its cell in the meantime.
         found.cell_uuid = mappings.get(request.services.api, instance.uuid).cell_uuid
         if found.cell_uuid is None:
             raise errors.ServerNotFound(instance.uuid)

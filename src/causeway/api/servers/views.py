@@ -1,8 +1,8 @@
 """What a server looks like, by microversion. Source: Compute API reference, "Servers", and the version history.
 
-A `ServerView` is made once per request: it knows the version, the links' roots and, per project, what policy lets be seen. It
-shows what was read of a row (`causeway.store.listed`); JSON that is shown as it is kept goes into the answer as it is, and what
-many servers have alike, a flavor or an image, is made once.
+A `ServerView` is made once per request. It knows the version, the links' roots and, per project, what policy lets the caller
+see. It shows the columns that were read of a row (`causeway.store.listed`): stored JSON goes into the answer unchanged where it
+is shown as it is, and a flavor or image that many servers have is made once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WITH_FAULT = frozenset({ServerStatus.ERROR, ServerStatus.DELETED})
 WITH_GROUPS = 71
 _NULL = "null"
 
-# What `ServerView.detail` reads of an instance whoever asks in whichever version.
+# What `ServerView.detail` reads of an instance for every caller in every version.
 _BASE_COLUMNS = frozenset(
     {
         "uuid", "display_name", "project_id", "user_id", "metadata", "host", "image_ref", "flavor", "created_at",
@@ -80,7 +80,7 @@ class Sight:
 
 @dataclass
 class Extras:
-    """What is not in the server's own record. ``groups``, ``hints`` and ``host_status`` None: not shown."""
+    """What is not in the server's own record. ``groups``, ``hints`` and ``host_status`` are not shown if they are None."""
 
     fault: InstanceFault | None = None
     groups: list[str] | None = None
@@ -128,7 +128,7 @@ class ServerView:
         self._security_groups: dict[str, list[dict[str, str]]] = {}
 
     def sight(self, server: Listed) -> Sight:
-        """What the caller may see of the servers of this one's project."""
+        """What the caller may see of the server, and of all others of its project."""
         return self._sight(server.values["project_id"], server.values["user_id"])
 
     def _sight(self, project_id: str, user_id: str) -> Sight:
@@ -247,7 +247,7 @@ class ServerView:
             shown["host_status"] = extras.host_status
 
     def _named(self, text: str) -> list[dict[str, str]]:
-        """Security groups as they were asked for."""
+        """The security groups that were asked for, from their JSON."""
         found = self._security_groups.get(text)
         if found is None:
             found = self._security_groups[text] = [{"name": name} for name in _decode_names(text)]
@@ -303,7 +303,7 @@ class ServerView:
         return shown
 
     def partial(self, mapping: InstanceMapping, *, detailed: bool) -> dict[str, Any]:
-        """What can be said in a list of a server whose cell is down (2.69)."""
+        """What a list shows of a server whose cell is down (2.69)."""
         server: dict[str, Any] = {
             "id": mapping.instance_uuid,
             "status": "UNKNOWN",
@@ -315,7 +315,7 @@ class ServerView:
         return server
 
     def of_down_cell(self, mapping: InstanceMapping, spec: dict[str, Any]) -> dict[str, Any]:
-        """What can be said of one server whose cell is down (2.69): with what was asked for when it was made."""
+        """What is shown of one server whose cell is down (2.69), including what was asked for when it was made."""
         image = (spec.get("image") or {}).get("id")
         sight = self._sight(mapping.project_id, mapping.user_id)
         return self.partial(mapping, detailed=True) | {
@@ -329,19 +329,19 @@ class ServerView:
 
 @lru_cache(4096)
 def host_id(project_id: str, host: str | None) -> str:
-    """Names a host to a project without revealing which one it is."""
+    """An id for a host that differs by project and does not reveal the host's name; empty without a host."""
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
 
 
 def _knows_groups(row: dict[str, Any], vifs: list[ShownVif]) -> bool:
-    """Whether the record knows the ports' security groups: not before there are ports, nor if an older release wrote it."""
+    """Whether the record has the ports' security groups. It has not before there are ports, or if an older release wrote it."""
     if not vifs:
         return bool(row["vm_state"] != VmState.BUILDING)
     return all(vif.security_groups is not None for vif in vifs)
 
 
 def _groups_of(vifs: list[ShownVif]) -> list[dict[str, str]]:
-    """Port by port: what two ports have is there twice, as in the field."""
+    """The groups port by port: one that two ports have is listed twice, as in the field."""
     return [{"name": name} for vif in vifs for name in vif.security_groups or []]
 
 

@@ -1,4 +1,4 @@
-"""Swap of a server's volume for another one: what the block storage service asks for when it moves a volume in use.
+"""Swaps a server's volume for another one: the block storage service asks for this when it moves a volume in use.
 
 Source: Compute API reference, "Update a volume attachment".
 """
@@ -17,7 +17,10 @@ from causeway.operations.volume_swap import SwapMemory
 
 
 def swap(request: ApiRequest, home: Home, device: BlockDevice | None, old_id: str, new_id: str) -> None:
-    """``device``: the server's, of the old volume. Has the operation accepted; raises what the field answers if it can't be."""
+    """Asks for the operation that swaps the volumes. Raises the field's errors if that is not possible.
+
+    ``device``: the server's device of the old volume; None if it has none.
+    """
     volumes, context, action = request.services.volumes, request.context, server_actions.SWAP_VOLUME
     old = volumes.show(context, old_id)
     if not old.migration_status:
@@ -37,7 +40,7 @@ def swap(request: ApiRequest, home: Home, device: BlockDevice | None, old_id: st
 
 
 def check_host(request: ApiRequest, home: Home, action: str) -> None:
-    """Raises Conflict if the server's host is of an earlier release, or down."""
+    """Raises Conflict if the compute service of the server's host is of an earlier release, and ServiceDown if it is down."""
     host = loading.check_host(home.instance)
     service = hosts.check_up(request, host, home.cell_uuid)
     level = request.services.conf.upgrade_levels.compute

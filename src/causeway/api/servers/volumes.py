@@ -26,7 +26,7 @@ from causeway.store.cell import block_devices, instances
 from causeway.store.listing import Listed
 
 RULE = "os_compute_api:os-volumes-attachments:"
-# From then on shelved servers get and lose volumes, too.
+# From this version on volumes can be attached to and detached from shelved servers, too.
 _OF_SHELVED = (2, 20)
 
 
@@ -48,7 +48,7 @@ def _view(request: ApiRequest, device: BlockDevice) -> dict[str, Any]:
 
 
 def _created_view(request: ApiRequest, device: BlockDevice) -> dict[str, Any]:
-    """What POST answers: in the field 2.89 changed how attachments are read, and not this."""
+    """What POST answers. In the field, 2.89 changed only the answers to GET."""
     minor = request.version.minor
     shown: dict[str, Any] = {
         "id": device.volume_id,
@@ -115,7 +115,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
     volume_id = wanted["volumeId"]
     home = _load_for(request, server_id, "create", server_actions.ATTACH_VOLUME)
     if home.instance.vm_state is not VmState.SHELVED_OFFLOADED:
-        # The guest must be asked: on a host that is down the volume would stay reserved.
+        # The host must attach it: if it is down, the volume would stay reserved.
         hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
     present = block_devices.of_instance(home.database, server_id)
     if any(device.volume_id == volume_id for device in present):
@@ -163,7 +163,7 @@ def delete(request: ApiRequest, server_id: str, volume_id: str) -> Response:
 
 @handler(body=schemas.UPDATE_VOLUME, statuses=(202,), answer=EMPTY)
 def update(request: ApiRequest, server_id: str, volume_id: str) -> Response:
-    """Sets delete_on_termination (2.85), and swaps the volume for another one, which only the block storage service asks for."""
+    """Sets delete_on_termination (2.85), or swaps the volume for another one, which only the block storage service may do."""
     wanted = request.body["volumeAttachment"]
     if not is_uuid(volume_id):
         raise errors.BadRequest(f"Invalid volume id {volume_id}.")

@@ -1,1 +1,1 @@
-"""Views: pure functions from what exists to the JSON of the Compute API, given the request's version and links."""
+"""Views: pure functions that turn records into the JSON of the Compute API, for the request's version and links."""

@@ -9,7 +9,7 @@ from causeway.model.instance import Instance
 from causeway.store.database import utcnow
 
 _KIB_IN_MIB = 1024
-# What the old form has where the hypervisor does not say.
+# The old form's value for what the hypervisor does not report.
 _UNKNOWN = -1
 _NIC = ("octets", "errors", "drop", "packets")
 

@@ -13,14 +13,14 @@ from causeway.model.host import ComputeNode, Service
 def basic(
     request: ApiRequest, node: ComputeNode, service: Service, up: bool, servers: list[tuple[str, str]] | None
 ) -> dict[str, Any]:
-    """``servers``: (uuid, name) of its servers; None: not asked for."""
+    """``servers``: (uuid, name) of its servers; None if the request did not ask for them."""
     shown: dict[str, Any] = {
         "id": node.uuid if request.version >= (2, 53) else node.id,
         "hypervisor_hostname": node.hypervisor_hostname,
         "state": "up" if up else "down",
         "status": "disabled" if service.disabled else "enabled",
     }
-    # From 2.75 the key is there even if there are none.
+    # From 2.75 on the key is there even if it has no servers.
     if servers is not None and (servers or request.version >= (2, 75)):
         shown["servers"] = [{"uuid": uuid, "name": name} for uuid, name in servers]
     return shown
@@ -51,7 +51,7 @@ def detailed(
 
 
 def sizes(nodes: list[ComputeNode]) -> dict[str, int]:
-    """Totals and what is used of them, summed up. Memory in MiB, disk in GiB."""
+    """The sums of what nodes have, and of what is used of it. Memory in MiB, disk in GiB."""
     total = {
         name: sum(getattr(node, name) for node in nodes)
         for name in ("vcpus", "vcpus_used", "memory_mb", "memory_mb_used", "local_gb", "local_gb_used", "running_vms")

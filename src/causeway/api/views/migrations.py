@@ -10,7 +10,7 @@ from causeway.api.views import common
 from causeway.model.migration import LIVE_IN_PROGRESS, LIVE_MIGRATION, Migration
 from causeway.store.api.shown_moves import MoveProgress
 
-# Clients of older versions hold what they are shown against the field's schemas: no key too many.
+# Clients of older versions validate answers with the field's schemas, which allow no other keys.
 _OURS_FROM = (2, 80)
 _HOSTS = ("source_compute", "source_node", "dest_compute", "dest_node", "dest_host")
 
@@ -23,7 +23,7 @@ def entry(
     progress: MoveProgress | None = None,
     failure: errors.CausewayError | None = None,
 ) -> dict[str, Any]:
-    """``hosts``: whether the caller may see which hosts they are. ``progress`` of a move that is under way.
+    """``hosts``: whether the caller may see the hosts' names. ``progress``: that of a move under way.
 
     ``failure``: why the move failed, if it did. Both are shown from `_OURS_FROM` on.
     """
@@ -73,7 +73,7 @@ def entry_of_server(
         "memory_total_bytes": 0,
     }
     if migration.migration_type == LIVE_MIGRATION:
-        # None until the source has counted.
+        # None until the source reports them.
         shown |= {name: getattr(migration, name) for name in shown if name.endswith("_bytes")}
     shown |= {name: getattr(migration, name) if hosts else None for name in _HOSTS}
     if request.version >= (2, 59):

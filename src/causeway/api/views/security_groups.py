@@ -1,4 +1,4 @@
-"""What security groups look like: those of a project, and those of a server."""
+"""How security groups are shown: those of a project, and those of a server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def of_rule(rule: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str,
 
 
 def of_group(group: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """``names``: groups by their ids, those among them that rules name."""
+    """``names``: id -> group, with those that the rules refer to."""
     return {
         "id": group["id"],
         "name": group["name"],
@@ -35,7 +35,7 @@ def of_group(group: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[st
         "rules": [
             of_rule(rule, names)
             for rule in group.get("security_group_rules", [])
-            # As in the field: no rules for what goes out, and none of a group that is gone.
+            # As in the field: no egress rules, and none that refer to a deleted group.
             if rule["direction"] == "ingress" and (rule["remote_group_id"] is None or rule["remote_group_id"] in names)
         ],
     }

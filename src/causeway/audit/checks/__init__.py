@@ -1,4 +1,4 @@
-"""Every check. Each is a pure function over a snapshot, and only asked when what it ``needs`` could be read."""
+"""All checks. Each is a pure function over a snapshot, and only called if what it ``needs`` could be read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Check:
     needs: tuple[str, ...] = ()
 
 
-# Fixed in this order: what later ones rely on comes first.
+# Disagreements are fixed in this order: what later ones rely on comes first.
 CHECKS: tuple[Check, ...] = (
     Check(moves.stuck),
     Check(moves.without_server),
@@ -68,8 +68,8 @@ CHECKS: tuple[Check, ...] = (
     Check(bindings.devices, ("ports",)),
     Check(bindings.ports_missing, ("ports",)),
     Check(bindings.ports_unknown, ("ports",)),
-    Check(bindings.ports_of_nobody, ("ports",)),
-    Check(attachments.of_nobody, ("attachments",)),
+    Check(bindings.ports_orphaned, ("ports",)),
+    Check(attachments.orphaned, ("attachments",)),
     Check(attachments.connected_twice, ("attachments",)),
     Check(attachments.missing, ("attachments",)),
     Check(attachments.volumes, ("volumes", "attachments")),
@@ -90,7 +90,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def run_checks(snapshot: Snapshot) -> list[Disagreement]:
-    """Everything that does not fit, each thing once."""
+    """All disagreements, each once."""
     found: dict[object, Disagreement] = {}
     for check in CHECKS:
         if all(getattr(snapshot, name) is not None for name in check.needs):

@@ -12,12 +12,12 @@ from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED
 from causeway.scheduler.resources import flavor_groups
 
-# What ports ask for is theirs, not the flavor's.
+# Resources that ports ask for, not the flavor.
 OF_PORTS = "NET_"
 
 
 def expected_of(record: Record) -> Resources:
-    """What a server's flavor takes, all its request groups together."""
+    """What a server's flavor takes: the sum of its request groups."""
     return _sum(
         group.resources
         for group in flavor_groups(
@@ -43,13 +43,13 @@ def _show(resources: Resources) -> str:
 
 
 def _elsewhere(snapshot: Snapshot, held: Allocations, node: str) -> list[str]:
-    """The providers of other compute nodes that are held."""
+    """The held providers that belong to other compute nodes."""
     roots = {provider: (snapshot.providers or {}).get(provider, provider) for provider in held}
     return [provider for provider, root in roots.items() if root != node and root in snapshot.nodes]
 
 
 def _is_plain(record: Record, held: Allocations, snapshot: Snapshot) -> bool:
-    """Whether what the server should hold is all on its node's own provider: then it can be claimed without a guess."""
+    """Whether all that the server should hold is on its node's own provider, so that it can be claimed without a guess."""
     plain = len(flavor_groups(record.flavor, is_volume_backed=record.is_volume_backed, image=record.image_meta)) == 1
     return plain and all(provider in snapshot.nodes for provider in held)
 
@@ -90,7 +90,7 @@ def of_servers(snapshot: Snapshot) -> Iterator[Disagreement]:
         if problem is not None:
             kind, message = problem
             fix = _set(record.uuid, record, node, expected_of(record)) if _is_plain(record, held, snapshot) else None
-            left = "The flavor's resources come from several providers: migrate the server to have it claimed anew."
+            left = "The flavor's resources come from several providers: migrate the server, which claims them again."
             yield Disagreement(
                 kind, Severity.ERROR, record.uuid, record.uuid, message, fix, left="" if fix is not None else left
             )
@@ -132,7 +132,7 @@ def of_migrations(snapshot: Snapshot) -> Iterator[Disagreement]:
         held = snapshot.allocations.get(uuid, {})
         server = migration.instance_uuid
         if migration.status in MIGRATION_ENDED:
-            if held and uuid not in ending:
+            if held and uuid not in ending and snapshot.standing(server) is not Standing.UNSEEN:
                 yield _left_by_migration(snapshot, uuid, server, held)
             continue
         waiting = snapshot.waiting(server)
@@ -158,7 +158,7 @@ def of_migrations(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 
 def _left_by_migration(snapshot: Snapshot, uuid: str, server: str, held: Allocations) -> Disagreement:
-    """What an ended migration holds is nobody's, unless its server is back where it was and holds nothing there."""
+    """An ended migration's allocation, which its server needs only if it is at the source and holds nothing there."""
     home = snapshot.home(server)
     fix = Fix("delete_allocation", {"consumer": uuid})
     if home is not None and home.host is not None and snapshot.is_quiet(home):
@@ -200,6 +200,6 @@ def of_others(snapshot: Snapshot) -> Iterator[Disagreement]:
                 Severity.WARNING,
                 consumer,
                 None,
-                f"Consumer {consumer} holds {_show(_total(held))} on a compute node, and is no server or migration.",
-                left="Nobody here knows whose it is. Is Placement shared with another service?",
+                f"Consumer {consumer} holds {_show(_total(held))} on a compute node, but is neither a server nor a migration.",
+                left="This cloud does not know whose it is. Is Placement shared with another service?",
             )

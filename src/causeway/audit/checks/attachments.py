@@ -1,4 +1,4 @@
-"""Volume service: who uses which volume, from where."""
+"""Volume service: which servers use which volumes, from where."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from causeway.clients.volume import Attachment
 from causeway.model.audit import Disagreement, Fix, Severity
 
 
-def of_nobody(snapshot: Snapshot) -> Iterator[Disagreement]:
+def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Attachments of servers that are deleted, that don't have the volume, or that have it through another attachment."""
     for attachment in snapshot.attachments or []:
         server = attachment.instance_uuid
@@ -65,12 +65,12 @@ def connected_twice(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"volume {volume_id}",
                 server,
                 f"Volume {volume_id} is connected through {len(found)} attachments of the same server: {names}.",
-                left="Which of the hosts uses it is not for a guess: look at the hosts, then delete the other attachment.",
+                left="Look at the hosts to find out which of them uses it, then delete the other attachment.",
             )
 
 
 def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """Attachments that a server or its finished move relies on, and that are not there or not connected."""
+    """Attachments that a server or its finished move needs, and that are missing or not connected."""
     there = {attachment.id: attachment for attachment in snapshot.attachments or []}
     for home in snapshot.homes:
         if not snapshot.is_quiet(home):
@@ -86,7 +86,7 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
             if attachment is None:
                 yield _missing(home.uuid, device.volume_id, device.attachment_id, "does not know it")
             elif device.connection_info is not None and not attachment.is_connected:
-                yield _missing(home.uuid, device.volume_id, device.attachment_id, "says that nobody is connected")
+                yield _missing(home.uuid, device.volume_id, device.attachment_id, "says that no host is connected")
         waiting = snapshot.waiting(home.uuid)
         if waiting is None:
             continue
@@ -99,7 +99,7 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
                     f"attachment {pair.source}",
                     home.uuid,
                     f"Attachment {pair.source}, which reserves volume {pair.volume_id} for a revert, is gone.",
-                    left="Another one would not be the one that the revert looks for: confirm the resize.",
+                    left="The revert would not use a new attachment: confirm the resize.",
                 )
 
 
@@ -115,12 +115,12 @@ def _missing(server: str, volume_id: str, attachment_id: str | None, says: str) 
     )
 
 
-# A volume in one of these states is on its way to a server, or from one.
+# A volume in one of these states is being attached or detached.
 ON_ITS_WAY = frozenset({"attaching", "detaching", "reserved"})
 
 
 def volumes(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """Volumes that a server has and that don't exist, and those that are on their way to or from nobody."""
+    """Volumes that a server has but that don't exist, and those that are being attached or detached without a server."""
     used = {attachment.volume_id for attachment in snapshot.attachments or []}
     known = snapshot.volumes or {}
     for home in snapshot.homes:
@@ -135,7 +135,7 @@ def volumes(snapshot: Snapshot) -> Iterator[Disagreement]:
                     f"volume {device.volume_id}",
                     home.uuid,
                     f"The server has volume {device.volume_id}, which the volume service does not know.",
-                    left="Whether it was deleted or lost is for the volume service to say; then detach it.",
+                    left="Find out from the volume service whether it was deleted or lost; then detach it.",
                 )
     for volume in known.values():
         if volume.status in ON_ITS_WAY and volume.id not in used:
@@ -145,5 +145,5 @@ def volumes(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"volume {volume.id}",
                 None,
                 f"Volume {volume.id} is {volume.status}, but no server has it and no attachment is for it.",
-                left="If nobody else works on it: have the volume service reset its state to available.",
+                left="If nobody else works on it, reset its state to available in the volume service.",
             )

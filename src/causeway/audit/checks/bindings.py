@@ -25,7 +25,7 @@ def _of_servers(snapshot: Snapshot) -> Iterator[tuple[str, Record, list[PortBind
 
 
 def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """Bindings for a host where the server neither is nor is moving from or to."""
+    """Bindings for hosts other than the server's, and than those of its move."""
     for port_id, home, bindings in _of_servers(snapshot):
         movement = snapshot.movement(home.uuid)
         if home.task_state is not None and movement is None:
@@ -43,12 +43,14 @@ def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
                 home.uuid,
                 f"Port {port_id} has a binding ({binding.status.lower()}) for {binding.host}; its server is on {home.host}.",
                 Fix("delete_binding", {"port_id": port_id, "host": binding.host}) if removable else None,
-                left="" if removable else "It is the port's active binding: the one of the server's host comes first.",
+                left=""
+                if removable
+                else "It is the port's active binding: the port needs one on the server's host first.",
             )
 
 
 def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """No active binding on the server's host; none kept at the source of a move that may be reverted."""
+    """Ports without an active binding on the server's host, or without one at the source of a move that may be reverted."""
     for port_id, home, bindings in _of_servers(snapshot):
         if home.host is None or home.vm_state not in WITH_GUEST or not snapshot.is_quiet(home):
             continue
@@ -65,7 +67,7 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"Port {port_id} is not bound to {home.host}, where its server is"
                 + ("." if own is None else ": the binding is there, but not active."),
                 None if own is None else Fix("activate_binding", {"port_id": port_id, "host": home.host}),
-                left="The port has to be plugged anew: detach it and attach it again." if own is None else "",
+                left="Detach the port and attach it again." if own is None else "",
             )
         waiting = snapshot.waiting(home.uuid)
         if waiting is None or port_id not in waiting.memory.port_ids:
@@ -85,7 +87,7 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 
 def _with_device(home: Record, port_id: str, own: PortBinding | None) -> dict[str, Any]:
-    """What else the binding of a port to its former host needs: the device that is kept for it there."""
+    """More arguments for the binding of a port to its former host: the device that is kept for it there."""
     kept = home.migration_context.old_pci_devices if home.migration_context is not None else []
     device = next((device for device in kept if device.request_id == port_id), None)
     if device is None or own is None:
@@ -94,7 +96,7 @@ def _with_device(home: Record, port_id: str, own: PortBinding | None) -> dict[st
 
 
 def devices(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """The binding of a port to its server's host names another device than the one that the server holds for it."""
+    """Bindings to the server's host that name another device than the one that the server holds for the port."""
     for port_id, home, bindings in _of_servers(snapshot):
         if home.host is None or home.vm_state not in WITH_GUEST or not snapshot.is_quiet(home):
             continue
@@ -114,7 +116,7 @@ def devices(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 
 def ports_missing(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """Ports that the server's record names and the network service does not know as the server's."""
+    """Ports that the server's record names, but that are not the server's in the network service."""
     for record in snapshot.homes:
         if not snapshot.is_quiet(record):
             continue
@@ -127,7 +129,7 @@ def ports_missing(snapshot: Snapshot) -> Iterator[Disagreement]:
                     f"port {port_id}",
                     record.uuid,
                     f"The server has port {port_id}, which the network service does not have for it.",
-                    left="Whether the server should have a port in its place is for its user to say: detach it.",
+                    left="Detach it. The server's user decides whether it needs another port.",
                 )
 
 
@@ -138,7 +140,7 @@ def ports_unknown(snapshot: Snapshot) -> Iterator[Disagreement]:
         if home is None or port_id in home.port_ids or not snapshot.is_at_rest(home):
             continue
         if home.vm_state in (VmState.BUILDING, VmState.ERROR):
-            # What a build that broke off has made goes with its server.
+            # The port of an interrupted build is deleted with its server.
             continue
         yield Disagreement(
             "port.unknown",
@@ -146,12 +148,12 @@ def ports_unknown(snapshot: Snapshot) -> Iterator[Disagreement]:
             f"port {port_id}",
             home.uuid,
             f"Port {port_id} belongs to the server, whose record does not have it: a move would leave it behind.",
-            left="Whether the server should have it is for its user to say: delete the port, or free it and plug it again.",
+            left="The server's user decides whether it needs the port: delete it, or detach it and attach it again.",
         )
 
 
-def ports_of_nobody(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """Ports of deleted servers. (Those of uuids that nobody here knows may be another cloud's.)"""
+def ports_orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Ports of deleted servers. (Those of uuids that this cloud does not know may be another cloud's.)"""
     for port_id, port in (snapshot.ports or {}).items():
         server = port["device_id"]
         if snapshot.standing(server) is Standing.DELETED:
@@ -161,5 +163,5 @@ def ports_of_nobody(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"port {port_id}",
                 server,
                 f"Port {port_id} belongs to a server that is deleted.",
-                left="The port may have been made by a user, who may want to keep its address.",
+                left="A user may have made the port, and may want to keep its address.",
             )

@@ -1,4 +1,4 @@
-"""Hosts keep for servers what the servers' records say: NUMA cells, pinned CPUs, pages and PCI devices; no more, no less."""
+"""Hosts hold exactly what the records of servers say: NUMA cells, pinned CPUs, pages and PCI devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNDECIDED = frozenset({VmState.BUILDING, VmState.ERROR, VmState.DELETED})
 
 @dataclass
 class Expected:
-    """What a host has to keep for a server. ``kept``: as the source of a move that waits for confirm or revert."""
+    """What a host has to hold for a server. ``kept``: as the source of a move that waits for confirm or revert."""
 
     numa_topology: InstanceNUMATopology | None
     pci_addresses: list[str]
@@ -63,7 +63,7 @@ def _orphan(host: HostState, claim: HostClaim, standing: Standing, home: Record 
         why = f"which is on {home.host}, and no move explains it"
     else:
         why = "which is deleted" if standing is Standing.DELETED else "which nobody knows"
-    left = "Nobody here knows whose it is." if standing is Standing.UNKNOWN else ""
+    left = "This cloud does not know whose it is." if standing is Standing.UNKNOWN else ""
     if host.contents is not None and claim.instance_uuid in host.contents.guests:
         left = "There is a guest that may use it."
     return Disagreement(
@@ -71,7 +71,7 @@ def _orphan(host: HostState, claim: HostClaim, standing: Standing, home: Record 
         Severity.WARNING,
         f"claim on {host.name}",
         claim.instance_uuid,
-        f"{host.name} keeps CPUs, memory or devices for server {claim.instance_uuid}, {why}.",
+        f"{host.name} holds CPUs, memory or devices for server {claim.instance_uuid}, {why}.",
         None
         if left
         else Fix(
@@ -99,7 +99,7 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
                         Severity.ERROR,
                         f"claim on {host}",
                         home.uuid,
-                        f"{host} does not keep the CPUs, memory or devices that the record says it does.",
+                        f"{host} does not hold the CPUs, memory or devices that the server's record says.",
                         Fix(
                             "restore_claim",
                             {

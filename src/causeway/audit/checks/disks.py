@@ -1,4 +1,4 @@
-"""Hypervisors: disks are where their servers are; put aside only while a move may still go back to them."""
+"""Hypervisors: disks are where their servers are, and stashed only while a move may still need them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.states import VmState
 
-# One that is shelved keeps its disks until it is offloaded.
+# A shelved server has its disks until it is offloaded.
 WITH_DISKS = frozenset(
     {
         VmState.ACTIVE,
@@ -31,13 +31,13 @@ def _can_go(snapshot: Snapshot, uuid: str, host: str) -> str:
     if standing is Standing.DELETED:
         return ""
     if standing is not Standing.LIVE:
-        return "Nobody here knows whose they are."
+        return "This cloud does not know whose they are."
     home = snapshot.home(uuid)
     there = snapshot.contents_of(home.host) if home is not None else None
     if home is None or home.host == host or there is None or not snapshot.is_quiet(home):
         return "They may be the only copy."
     if uuid not in there.disks or (uuid not in there.guests):
-        return f"They may be the only copy: {home.host} has not got all of the server."
+        return f"They may be the only copy: {home.host} does not have all of the server."
     if snapshot.movement(uuid) is not None:
         return "A move of the server has not ended."
     return ""
@@ -46,7 +46,7 @@ def _can_go(snapshot: Snapshot, uuid: str, host: str) -> str:
 def _disagreement(snapshot: Snapshot, uuid: str, host: str, *, stashed: bool) -> Disagreement:
     left = _can_go(snapshot, uuid, host)
     standing, home = snapshot.standing(uuid), snapshot.home(uuid)
-    what = "disks put aside" if stashed else "disks"
+    what = "stashed disks" if stashed else "disks"
     if standing is Standing.LIVE and home is not None:
         why = f"which is on {home.host}" + (", and no move explains them" if stashed else "")
     else:
@@ -79,13 +79,13 @@ def stashed(snapshot: Snapshot) -> Iterator[Disagreement]:
             if movement is not None and host.name in movement.hosts:
                 continue
             if home is not None and home.task_state is not None and not snapshot.is_old(home.updated_at):
-                # A server that is being deleted loses its disks in this order.
+                # A server that is being deleted may have lost its disks, but not the stashed ones yet.
                 continue
             yield _disagreement(snapshot, uuid, host.name, stashed=True)
 
 
 def of_rescues(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """What a rescued server boots from is on its host, and goes when it is not rescued any more."""
+    """A rescue disk is on the server's host exactly while the server is rescued."""
     for home in snapshot.homes:
         contents = snapshot.contents_of(home.host)
         if contents is None or contents.rescue_disks is None or not snapshot.is_quiet(home):
@@ -98,7 +98,7 @@ def of_rescues(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"rescue disk on {home.host}",
                 home.uuid,
                 f"The server is rescued on {home.host}, which has no rescue disk of it.",
-                left="Its own disks are not touched by that: end the rescue (unrescue), and rescue it again if need be.",
+                left="Its own disks are not affected: end the rescue (unrescue), and rescue it again if necessary.",
             )
         if is_there and not is_rescued:
             yield Disagreement(
@@ -107,7 +107,7 @@ def of_rescues(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"rescue disk on {home.host}",
                 home.uuid,
                 f"{home.host} has a rescue disk of the server, which is {home.vm_state}.",
-                # It is refused while its guest has it, because its state was reset: then a hard reboot ends that.
+                # The host refuses while the guest uses it (after a reset of the state): a hard reboot ends that.
                 Fix("remove_file", {"host": home.host, "name": f"rescue.part-of-{home.uuid}"}),
             )
 
@@ -124,7 +124,7 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
                 Severity.CRITICAL,
                 f"disks on {home.host}",
                 home.uuid,
-                f"The server is on {home.host}, which has no disks of it{' but those put aside' if aside else ''}.",
+                f"The server is on {home.host}, which has no disks of it{' but stashed ones' if aside else ''}.",
                 left="Look for them on the other hosts before anything is started.",
             )
         waiting = snapshot.waiting(home.uuid)
@@ -133,7 +133,7 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
             yield Disagreement(
                 "disk.missing",
                 Severity.ERROR,
-                f"disks put aside on {waiting.source_host}",
+                f"stashed disks on {waiting.source_host}",
                 home.uuid,
                 f"The disks that {waiting.source_host} should keep for a revert are not there.",
                 left="The resize can't be reverted any more: confirm it.",

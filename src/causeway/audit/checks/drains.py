@@ -1,4 +1,4 @@
-"""Drains: somebody looks at those that run, and those that ended have left nothing under way and no host closed."""
+"""Drains: a conductor works on those that run, and ended ones left nothing under way and no host closed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.drains import AT_REST, Drain, DrainServerState, DrainState, reason_of
 
-# Conductors look every few seconds; another one acquires a lease that ran out within this long.
+# Conductors look every few seconds: within this time another one acquires a lease that ran out.
 TAKEOVER = timedelta(seconds=60)
-# What these closed stays closed: the host is empty, and is to be removed.
+# Hosts that these closed stay closed: they are empty, and are to be removed.
 _KEEP_CLOSED = frozenset({DrainState.DONE, *(state for state in DrainState if state not in AT_REST)})
 
 
@@ -57,7 +57,7 @@ def closed_hosts(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 
 def servers(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """Of which something was asked for. Who looks at a drain settles that soon, unless nobody does."""
+    """Servers of drains whose requests were not followed up: a conductor that looks at a drain does that soon."""
     for row in snapshot.drained:
         drain = snapshot.drains.get(row.drain_id)
         if drain is None:
@@ -90,13 +90,13 @@ def servers(snapshot: Snapshot) -> Iterator[Disagreement]:
                 Severity.WARNING,
                 what,
                 row.instance_uuid,
-                f"The server is {_words(row.state)} in {name}: what became of that nobody has noted.",
+                f"The server is {_words(row.state)} in {name}, and its outcome was not recorded.",
                 left="`openstack server show` shows where it is, `causeway operation list` what works on it.",
             )
 
 
 def places(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """A drain that has not ended names cells that there are."""
+    """Drains that have not ended, but name cells that don't exist."""
     names = {name for cell in snapshot.cells.values() for name in (cell.name, cell.uuid)}
     for drain in snapshot.drains.values():
         if drain.state in AT_REST and drain.state is not DrainState.PLANNED:
@@ -107,15 +107,15 @@ def places(snapshot: Snapshot) -> Iterator[Disagreement]:
                 Severity.WARNING,
                 f"drain {drain.id}",
                 None,
-                f"Drain {drain.name} is {_words(drain.state)}, and names cell {cell}, which there is not any more.",
+                f"Drain {drain.name} is {_words(drain.state)}, and names cell {cell}, which does not exist any more.",
                 left=f"Cancel it (openstack drain cancel {drain.id}), and plan another one if servers are to be moved still.",
             )
 
 
 def _look_or_delete(drain: Drain) -> str:
     if drain.state in AT_REST:
-        return f"Nothing works on it; its record can go: openstack drain delete {drain.id}."
-    return "A conductor that looks at it settles this: see the conductors' logs, and whether [drains] interval is 0."
+        return f"Nothing works on it; delete its record: openstack drain delete {drain.id}."
+    return "A conductor that looks at it clears this up: see the conductors' logs, and whether [drains] interval is 0."
 
 
 def _words(state: DrainState | DrainServerState) -> str:

@@ -1,4 +1,4 @@
-"""Image caches: what transfers of disks leave on hosts ends with them."""
+"""Image caches: temporary files of transfers are deleted with the end of the transfer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hypervisors: a guest is where its server is, once, and runs if its server does."""
+"""Hypervisors: each server has exactly one guest, on its host, which runs if the server does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WITH_GUEST = frozenset(
         VmState.SHELVED,
     }
 )
-# Their guests must be off. One that is shelved has one until it is offloaded.
+# The guests of these must be off. A shelved server has a guest until it is offloaded.
 OFF = frozenset({VmState.STOPPED, VmState.SHELVED})
 # Alive: it may write to its disks.
 ALIVE = frozenset({PowerState.RUNNING, PowerState.PAUSED})
@@ -37,7 +37,7 @@ def _by_server(snapshot: Snapshot) -> dict[str, dict[str, PowerState]]:
 
 def running_twice(snapshot: Snapshot) -> Iterator[Disagreement]:
     for uuid, places in _by_server(snapshot).items():
-        # One that is on its way is shown at both ends: at the one where it does not run it is paused.
+        # A guest that is being migrated is shown at both ends, at one of them paused.
         wanted = {PowerState.RUNNING} if uuid in snapshot.live else ALIVE
         alive = sorted(host for host, power_state in places.items() if power_state in wanted)
         if len(alive) > 1:
@@ -47,12 +47,12 @@ def running_twice(snapshot: Snapshot) -> Iterator[Disagreement]:
                 "guest on " + ", ".join(alive),
                 uuid,
                 f"The server's guest runs on {len(alive)} hosts at once: {', '.join(alive)}.",
-                left="Which of them is the right one is not for a guess. " + UNTOUCHED,
+                left="Which of them is the right one must be found out first. " + UNTOUCHED,
             )
 
 
 def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """Guests of servers that are not on this host, nor moving from or to it."""
+    """Guests on hosts other than the server's, and than those of its move."""
     for uuid, places in _by_server(snapshot).items():
         standing = snapshot.standing(uuid)
         if standing is Standing.UNSEEN:
@@ -78,7 +78,7 @@ def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 
 def _at_source(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """A finished move left its source with disks and no guest."""
+    """Guests at the source of a finished move, which should only have disks."""
     for home in snapshot.homes:
         waiting = snapshot.waiting(home.uuid)
         if waiting is None or waiting.source_host == home.host:

@@ -1,4 +1,4 @@
-"""The history of servers: what was begun ends, one way or the other."""
+"""The history of servers: every event that began has an end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from causeway.audit.snapshot import Snapshot
 from causeway.model import operations
 from causeway.model.audit import Disagreement, Fix, Severity
 
-# Actions whose work is in the journal: without an operation there is none.
+# Actions whose work is in the journal: without an operation nothing works on them.
 JOURNALED = frozenset(operations.ACTIONS)
 
 
@@ -18,7 +18,7 @@ def never_ended(snapshot: Snapshot) -> Iterator[Disagreement]:
         if event.server in snapshot.working:
             continue
         if home is not None and event.cell_uuid != home.cell_uuid:
-            # A copy's history is replaced or goes with the copy.
+            # The history of a copy is replaced, or deleted with the copy.
             continue
         if event.action not in JOURNALED and not snapshot.is_old(event.started):
             continue

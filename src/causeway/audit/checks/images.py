@@ -1,4 +1,4 @@
-"""Image service: the images of work end with it, and what a shelved server comes back from is there."""
+"""Image service: temporary images are deleted with the end of their work, and shelved servers have their images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from causeway.model.states import VmState
 SUFFIX = "-resize-temp"
 SHELVED_SUFFIX = "-shelved"
 SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
-# The image's data has not come, or not all of it.
+# The image has no data, or not all of it.
 UNFINISHED = ("queued", "saving", "importing")
 
 
@@ -22,23 +22,26 @@ def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
         if not image.name.endswith(SUFFIX) or migration_uuid is None or migration_uuid in under_way:
             continue
         migration = snapshot.migrations.get(str(migration_uuid))
-        home = snapshot.home(migration.instance_uuid) if migration is not None else None
-        left = "" if migration is not None else "Nobody here knows the migration: it may be another cloud's."
-        if home is not None and home.vm_state is VmState.ERROR:
-            left = "It may be the only copy of the server's disk."
+        left = "This cloud does not know the migration: it may be another cloud's."
+        if migration is not None:
+            standing, home = snapshot.standing(migration.instance_uuid), snapshot.home(migration.instance_uuid)
+            if standing is Standing.UNSEEN:
+                continue
+            is_in_doubt = standing is Standing.LIVE and (home is None or home.vm_state is VmState.ERROR)
+            left = "It may be the only copy of the server's disk." if is_in_doubt else ""
         yield Disagreement(
             "image.leftover",
             Severity.WARNING,
             f"image {image.id}",
             migration.instance_uuid if migration is not None else None,
-            f"Image {image.name} ({image.id}) was made for migration {migration_uuid}, which needs it no more.",
+            f"Image {image.name} ({image.id}) was made for migration {migration_uuid}, which no longer needs it.",
             None if left else Fix("delete_image", {"image_id": image.id}),
             left=left,
         )
 
 
 def of_shelved(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """A server that is shelved comes back from its image: once it is offloaded, from nothing else."""
+    """Images of shelved servers that are missing. Once it is offloaded, a server can only be unshelved from its image."""
     known = {image.id: image for image in snapshot.images or []}
     for home in snapshot.homes:
         if home.vm_state not in SHELVED or home.is_volume_backed or not snapshot.is_quiet(home):
@@ -53,15 +56,15 @@ def of_shelved(snapshot: Snapshot) -> Iterator[Disagreement]:
             Severity.CRITICAL if is_last else Severity.ERROR,
             f"image {home.shelved_image_id}",
             home.uuid,
-            f"The server is {home.vm_state}, and the image that it is to come back from is {status}.",
+            f"The server is {home.vm_state}, and the image to unshelve it from is {status}.",
             left="Nothing else has its disk: look for the image's data before anything is deleted."
             if is_last
-            else "Its host has its disks still: unshelve it.",
+            else "Its host still has its disks: unshelve it.",
         )
 
 
 def of_operations(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """Images of servers that nobody works on: those whose data never came, and those of shelving that nobody needs."""
+    """Unfinished images that nobody uploads, and images of servers that are no longer shelved."""
     for image in snapshot.images or []:
         server = str(image.properties.get("instance_uuid") or "")
         standing, home = snapshot.standing(server), snapshot.home(server)
@@ -80,7 +83,7 @@ def of_operations(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"image {image.id}",
                 server,
                 f"Image {image.name} ({image.id}) of the server is {image.status}, and nobody uploads it.",
-                left="If nobody else does: delete the image.",
+                left="If nobody else uploads it, delete the image.",
             )
         elif image.name.endswith(SHELVED_SUFFIX):
             yield Disagreement(
@@ -89,7 +92,7 @@ def of_operations(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"image {image.id}",
                 server,
                 f"Image {image.name} ({image.id}) is named as one of a shelved server, which the server is not.",
-                left="If its user has not named it so: delete the image.",
+                left="Unless its user has given it that name, delete the image.",
             )
 
 

@@ -1,4 +1,4 @@
-"""The journal and the migrations: every piece of work has somebody who does it, and a server."""
+"""The journal and the migrations: every operation has a conductor that works on it, and a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from causeway.model.operations import BESIDE_VOLUME_IMAGE, CREATE_VOLUME_IMAGE, 
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
 
-# A lease that ran out is another conductor's to take; it has this long to do so.
+# Within this time another conductor acquires a lease that ran out.
 TAKEOVER = timedelta(seconds=60)
 
 
@@ -35,11 +35,11 @@ def stuck(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 def without_server(snapshot: Snapshot) -> Iterator[Disagreement]:
     for move in _active(snapshot):
-        # A delete's server goes before the delete ends; one that nobody works on any more has lost its lease.
+        # The server is gone before its delete ends. A delete without a lease is not being worked on.
         if move.recipe == DELETE and move.lease_until is not None:
             continue
         if move.instance_uuid in snapshot.build_requests:
-            # It has no record in any cell before it has a host.
+            # A server without a host has no record in any cell yet.
             continue
         gone = snapshot.standing(move.instance_uuid) in (Standing.DELETED, Standing.UNKNOWN)
         if gone or (snapshot.home(move.instance_uuid) is None and not snapshot.down_cells):
@@ -49,7 +49,7 @@ def without_server(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"move {move.id}",
                 move.instance_uuid,
                 f"The {move.recipe} has not ended, but its server is not there.",
-                left="What the move made is explained by nothing else: look at its steps with `causeway operation show`.",
+                left="Only the move explains what it made: look at its steps with `causeway operation show`.",
             )
 
 
@@ -62,7 +62,7 @@ def without_owner(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"move {move.id}",
                 move.instance_uuid,
                 f"Nobody works on the {move.recipe} of the server: its lease ran out at {move.lease_until}.",
-                left="A conductor takes it over as soon as one runs: is there none?",
+                left="A conductor takes it over as soon as one runs: does none run?",
             )
 
 
@@ -70,7 +70,7 @@ def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
     by_server: dict[str, list[str]] = {}
     with_images = {move.instance_uuid for move in _active(snapshot) if move.recipe == CREATE_VOLUME_IMAGE}
     for move in _active(snapshot):
-        # A confirm or revert may have been asked for already: it waits for the end of its resize. A delete has it confirmed.
+        # A requested confirm or revert waits for the end of its resize, and a delete for the confirm of it.
         if move.recipe in NOT_WAITED_FOR:
             continue
         if move.recipe in BESIDE_VOLUME_IMAGE and move.instance_uuid in with_images:
@@ -85,7 +85,7 @@ def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
                 "moves " + ", ".join(sorted(found)),
                 server,
                 f"{len(found)} moves work on the server at the same time.",
-                left="Which of them is right is not for a guess.",
+                left="Which of them is right must be found out first.",
             )
 
 

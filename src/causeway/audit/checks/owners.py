@@ -1,7 +1,7 @@
-"""Volumes and ports that a server has and another project owns, and images that shelved servers come back from.
+"""Volumes, ports, and images of shelved servers that belong to another project than their server.
 
-It works (an administrator may have wanted it), but it is worth a look: the server's users can neither see nor change them, and
-their owner can do both. The services around say "not found" of them to a user's token.
+They work (an administrator may have wanted it), but are worth a look: the server's users can neither see nor change them, and
+their owners can. To a token of the server's users, the other services answer "not found".
 """
 
 from __future__ import annotations
@@ -44,5 +44,5 @@ def _foreign(kind: str, identity: str, owner: str | None, home: Record) -> Disag
         f"{kind} {identity}",
         home.uuid,
         f"{kind.capitalize()} {identity} belongs to project {owner}, its server to project {home.project_id}.",
-        left="If nobody wanted that: detach it, and have its owner transfer it or make another one.",
+        left="If nobody wanted that, detach it; its owner can transfer it, or the server gets another one.",
     )

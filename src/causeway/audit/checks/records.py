@@ -21,7 +21,7 @@ def mappings_without_record(snapshot: Snapshot) -> Iterator[Disagreement]:
                     "mapping",
                     uuid,
                     "The server has a mapping without a cell, and no build request: it will never be built.",
-                    left="Notify whoever asked for it first, if need be; then delete it from the database.",
+                    left="Notify its user if necessary; then delete it from the database.",
                 )
         elif snapshot.home(uuid) is None:
             others = [snapshot.cell_name(record.cell_uuid) for record in snapshot.records.get(uuid, [])]
@@ -31,8 +31,8 @@ def mappings_without_record(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"mapping to {snapshot.cell_name(mapping.cell_uuid)}",
                 uuid,
                 f"The server's mapping says {snapshot.cell_name(mapping.cell_uuid)}, which has no record of it"
-                + (f"; {', '.join(others)} has." if others else "; nor has any other cell."),
-                left="Where the server is must be found out from the hosts first."
+                + (f"; {', '.join(others)} has one." if others else "; nor has any other cell."),
+                left="Find out from the hosts first where the server is."
                 if others
                 else "The records are gone: restore them from a backup, or delete the mapping.",
             )
@@ -48,7 +48,7 @@ def without_mapping(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"record in {cells}",
                 uuid,
                 f"The server has records in {cells}, but no mapping: nobody can reach it through the API.",
-                left="Whether it is a server or what is left of one must be found out from its host first.",
+                left="Find out from its host first whether it is a server or only what is left of one.",
             )
 
 
@@ -93,7 +93,7 @@ def _second_copy(snapshot: Snapshot, record: Record) -> Disagreement:
 
 
 def hidden_flags(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """The mapping is the authority: the record it names is shown, every other one is hidden."""
+    """Wrong hidden flags. The mapping decides: the record that it names is visible, all others are hidden."""
     for uuid, found in snapshot.records.items():
         movement, home = snapshot.movement(uuid), snapshot.home(uuid)
         if home is None or (movement is not None and movement.under_way):
@@ -117,11 +117,11 @@ def hidden_flags(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 
 def mapping_facts(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """Lists of servers are made of what mappings say of them."""
+    """Mappings that differ from their server's record: lists of servers are made from mappings."""
     for record in snapshot.homes:
         mapping = snapshot.mappings[record.uuid]
         if mapping.deleted is None:
-            # Not completed yet: lists ask the cells.
+            # The mapping is not completed yet, so lists ask the cells.
             continue
         stated = {"project": mapping.project_id, "user": mapping.user_id, "time of creation": mapping.created_at}
         real = {"project": record.project_id, "user": record.user_id, "time of creation": record.created_at}

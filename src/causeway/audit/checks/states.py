@@ -1,4 +1,4 @@
-"""Task states: somebody works on the server, or else they are stale."""
+"""Task states: one is stale if nothing works on the server."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from causeway.model import operations
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.states import MOVE_TASKS, TaskState, VmState
 
-# Who gave a server one of these works by the journal: without an operation nobody is at it.
+# Task states of work in the journal: without an operation nothing works on the server.
 JOURNALED = MOVE_TASKS | {task for task in operations.TASKS.values() if task is not None}
-# Clearing these would make something of the server that it is not.
+# Task states that are not cleared, since the server would then look complete.
 LEFT = {
     TaskState.DELETING: "The server is half deleted: delete it again.",
     TaskState.SOFT_DELETING: "The server is half deleted: delete it again.",

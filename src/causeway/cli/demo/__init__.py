@@ -1,8 +1,8 @@
 """``make demo``: the main job, shown step by step with the unmodified ``openstack`` client, and checked.
 
-It runs `causeway up` as a child process and is a client of it like any other. What no client can see, that nothing of a server
-is left in the cell that it came from, it looks up where it would be: in the cell's database, in the host's files, in
-Placement and in the network, volume and image services.
+It runs `causeway up` as a child process and is a client of it like any other. No client can see that nothing of a server is
+left in the cell that it came from: the demonstration checks that in the cell's database, in the host's files, in Placement and
+in the network, volume and image services.
 
 - `command`: options, set-up and clean-up; `cloud`: the child process.
 - `story`: the whole demonstration from top to bottom: read this first.

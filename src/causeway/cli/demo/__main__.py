@@ -2,7 +2,7 @@
 
 import warnings
 
-# A library of a library still knows eventlet, which warns of itself when it is imported; nothing here uses it.
+# An indirect dependency imports Eventlet, which warns of itself; nothing here uses it.
 warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 from causeway.cli.demo.command import demo  # noqa: E402

@@ -19,12 +19,12 @@ SIZES = {"gen1.small": (1, 128), "gen2.small": (2, 192), "any.small": (1, 128)}
 
 
 class MoveFailed(Exception):
-    """A server is not where it should have come to."""
+    """A server did not get to where it should be."""
 
 
 @dataclass
 class Journey:
-    """``silent``: for how long the guest was not heard; ``received``: what came to its target, where that was counted."""
+    """``silent``: seconds without a sign of the guest; ``received``: bytes that its target received, if they were counted."""
 
     silent: float
     received: int | None = None
@@ -32,20 +32,20 @@ class Journey:
 
 @dataclass
 class Traveller:
-    """One of the story's servers: what was seen of it before it moved. ``host`` is where it is."""
+    """One of the story's servers, with what was seen of it before it moved. ``host`` is where it is now."""
 
     name: str
     volume: str
     id: str = ""
     volume_id: str = ""
     host: str = ""
-    #: when its last move was asked for, of `time.monotonic`
+    #: when its last move was asked for, by `time.monotonic`
     left_at: float = 0.0
     at_first: GuestReport = field(default_factory=GuestReport)
     on_target: GuestReport = field(default_factory=GuestReport)
     shown: dict[str, Any] = field(default_factory=dict)
     actions: list[str] = field(default_factory=list)
-    #: of each of its moves, as it was seen from outside
+    #: its moves as they were seen from outside
     journeys: list[Journey] = field(default_factory=list)
 
     @property
@@ -69,11 +69,14 @@ class Chapter:
         self._admin = connect(cloud.state.clouds, ADMIN)
         self._network_id = ""
         self._providers: dict[str, str] = {}
-        #: hears the guests tick, where there is somebody
+        #: hears the guests tick; None where nobody can
         self._observer: Observer | None = None
 
     def _watched(self, server: Traveller, until: set[str], words: tuple[str, ...], cloud: str = USER) -> Watch:
-        """``until`` empty: until it has the status again that it had before."""
+        """Runs a command, and follows the server's status until it is one of ``until`` (empty: the first one again).
+
+        Raises MoveFailed if it ends with another status.
+        """
         began = time.monotonic()
         with (
             self._screen.working(f"{server.name} moves") as status,
@@ -105,7 +108,7 @@ class Chapter:
         return shown
 
     def _events(self, server: Traveller) -> list[dict[str, Any]]:
-        """Newest first."""
+        """The server's events, newest first."""
         events: list[dict[str, Any]] = self._client.json("server", "event", "list", server.id)
         return events
 
@@ -129,7 +132,7 @@ class Chapter:
         self._screen.check(claim, answer.answered, f"{answer.received} of {answer.sent}, {answer.round_trip_ms} ms")
 
     def _arrived(self, server: Traveller, cell: str | None, again: str = "") -> dict[str, Any]:
-        """``cell`` None: any."""
+        """Checks that the server runs in a cell (None: any one); returns it as the API shows it."""
         shown = self._show(server)
         server.host = shown["OS-EXT-SRV-ATTR:host"]
         cell = cell or cell_of(server.host)
@@ -137,7 +140,7 @@ class Chapter:
         return shown
 
     def _heard(self, server: Traveller, began: float) -> float | None:
-        """For how long nobody outside heard it since then; returns when it is heard again."""
+        """Waits until the server is heard again. Returns how long it was silent since ``began``; None if nobody listens."""
         if self._observer is None:
             return None
         with self._screen.working(f"{server.name} is listened to"):
@@ -152,7 +155,7 @@ class Chapter:
         return Traces(self._cloud, self._admin, server.id, [one["uuid"] for one in migrations])
 
     def _nothing_at(self, server: Traveller, traces: Traces, left: str) -> None:
-        """Looks at the host that the server left; it is at ``server.host`` now."""
+        """Checks that nothing of the server is at the host that it left; it is at ``server.host`` now."""
         check, now = self._screen.check, server.host
         files = traces.files(left)
         check(f"no disks, no guest on {left}", not files, ", ".join(files))

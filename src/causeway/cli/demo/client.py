@@ -29,7 +29,7 @@ class Client:
     clouds: Path
 
     def run(self, *words: str, cloud: str = USER) -> str:
-        """Prints the command, runs it and gives what it wrote. Raises `CommandFailed`."""
+        """Prints the command, runs it and returns what it wrote. Raises `CommandFailed`."""
         chosen = [] if cloud == USER else ["--os-cloud", cloud]
         shown = ["openstack", *chosen, *words]
         self.screen.command(shown)

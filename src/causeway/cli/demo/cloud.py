@@ -32,7 +32,7 @@ class CloudFailed(Exception):
 class Cloud(Protocol):
     """What the story needs of a cloud of two cells.
 
-    ``state``: clouds.yaml is there, and the hosts' files. ``real``: guests can be pinged.
+    ``state`` has clouds.yaml and the hosts' files. ``real``: guests can be pinged.
     """
 
     state: StateDir
@@ -50,13 +50,13 @@ class Cloud(Protocol):
     def ping(self, network_id: str, address: str) -> PingResult: ...
 
     def bytes_received(self, host: str) -> int | None:
-        """What came to a host from others, until now; None if nobody counts."""
+        """The bytes that a host has received from others so far; None if nobody counts."""
 
     def observer(self, network_id: str) -> Observer | None:
-        """Somebody in a network who hears what guests send to its gateway; None if nobody can be there."""
+        """An observer in a network, who hears what guests send to its gateway; None if there can't be one."""
 
     def apart(self, host: str) -> AbstractContextManager[None] | None:
-        """Meanwhile a host's hypervisor does not reach others; None if nobody can see to that."""
+        """A context in which a host's hypervisor does not reach others; None if that can't be done."""
 
     def console(self) -> str | None:
         """The URL that opens the page for operators, once; None if there is none."""
@@ -132,7 +132,7 @@ class DemoCloud:
         return self.state.database(name)
 
     def ping(self, network_id: str, address: str) -> PingResult:
-        """From where the network's DHCP server is."""
+        """Pings from where the network's DHCP server is."""
         from causeway.virt.lab.hosts import Lab
 
         return Lab(self.state.lab).network.ping(network_id, address)
@@ -143,7 +143,7 @@ class DemoCloud:
         return Lab(self.state.lab).network.bytes_received(host) if self.real else None
 
     def observer(self, network_id: str) -> Observer | None:
-        """Where the network's DHCP server is, which has the gateway's address."""
+        """An observer beside the network's DHCP server, which has the gateway's address."""
         from causeway.virt.lab.hosts import Lab
 
         return Lab(self.state.lab).network.observer(network_id) if self.real else None
@@ -172,7 +172,7 @@ class DemoCloud:
         while (left := deadline - time.monotonic()) > 0 and not re.search(f"^{CONSOLE}.*\n", said, re.MULTILINE):
             if not select.select([process.stdout], [], [], left)[0]:
                 break
-            # Not by lines: what is in a buffer already can't be waited for.
+            # Not by lines: select does not see what is in a buffer already.
             part = os.read(process.stdout.fileno(), 4096).decode()
             if not part:
                 break
@@ -194,7 +194,7 @@ class DemoCloud:
             return "".join(deque(file, maxlen=15))
 
     def _stop_kept_one(self, screen: Screen) -> None:
-        """An earlier run with ``--keep`` may still have the directory."""
+        """Stops the cloud of an earlier run with ``--keep``, which may still use the directory. Raises `CloudFailed`."""
         pid = process_runs(self._pid_file, "causeway")
         if pid is None:
             return

@@ -70,7 +70,7 @@ def conclude(screen: Screen, seconds: float, where: str) -> NoReturn:
 
 
 def _clean_up(cloud: DemoCloud, screen: Screen) -> None:
-    """After a story that was cut short; what made it fail may be in the way here too."""
+    """Stops everything after a story that failed. The same failure may stop this, too."""
     cloud.stop()
     try:
         cloud.stop_hosts()

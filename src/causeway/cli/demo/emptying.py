@@ -22,7 +22,7 @@ from causeway.cli.demo.watch import TIMEOUT, Timeout
 
 HOLD = "causeway:hold"
 DRAIN, FLAVOR, NAME = "empty-cell1", "any.small", "story-leaves"
-# Seconds. Eight emulated guests on the cores of one machine keep one another waiting, those that do not move yet as well.
+# Seconds. Eight emulated guests wait for the cores of one machine, those that do not move yet as well.
 LONGEST_IN_A_CROWD = 30.0
 _ON_THE_WAY = ("pending", "asked", "confirming", "blocked")
 
@@ -92,7 +92,7 @@ class EmptyingChapter(RescuingChapter):
         self._roll_back(drain_id)
 
     def _end_drains(self) -> None:
-        """Deletes those of earlier runs."""
+        """Deletes the drains of earlier runs."""
         for one in self._client.json("drain", "list", cloud=ADMIN):
             if one["Name"] == DRAIN:
                 self._client.run("drain", "delete", one["ID"], cloud=ADMIN)
@@ -101,7 +101,7 @@ class EmptyingChapter(RescuingChapter):
         return "gen1.small" in str(server.shown["flavor"])
 
     def _boot_many(self, options: list[str], count: int) -> list[Traveller]:
-        """In cell1: meanwhile the other hosts take no new servers."""
+        """Boots servers in cell1; the hosts of other cells are disabled meanwhile."""
         others = sorted(host for host in self._providers if cell_of(host) != "cell1")
         try:
             for host in others:

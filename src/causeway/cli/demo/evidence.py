@@ -45,7 +45,7 @@ class Traces:
     def files(self, host: str) -> list[str]:
         """Files and directories of the host that have the server's id in their name, and definitions of guests with it.
 
-        Logs are no part of a server: they stay, as a hypervisor's do.
+        Logs don't count: they stay, as a hypervisor's do.
         """
         found, state = [], self.cloud.state
         for folder in (state.host(host), state.lab / "hosts" / host):
@@ -58,7 +58,7 @@ class Traces:
         return found
 
     def guests(self) -> list[str]:
-        """What runs as the server's guest, on whatever host: processes, or simulated hosts that have it."""
+        """What runs as the server's guest on any host: processes, or simulated hosts that have it."""
         if not self.cloud.real:
             return sorted(
                 path.parents[1].name for path in self.cloud.state.path.glob(f"hosts/*/guests/{self.server}.json")
@@ -106,7 +106,7 @@ class Traces:
 
 
 def _orphans(connection: sa.Connection) -> list[str]:
-    """SQLite shows it; the servers among the databases allow none."""
+    """Rows whose parent is missing. Only SQLite can have them; database servers do not allow it."""
     if connection.dialect.name != "sqlite":
         return []
     found = connection.execute(sa.text("pragma foreign_key_check")).fetchall()

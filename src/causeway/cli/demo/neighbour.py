@@ -12,9 +12,9 @@ from causeway.cli.demo.guest import GuestReport, last_report
 from causeway.cli.demo.ticks import Tick, last_tick
 from causeway.cli.demo.watch import MICROVERSION, TIMEOUT, Timeout
 
-# Seconds. No connection to a guest breaks for that; the table at the end has what it was. Guests are emulated, on
-# machines and disks that do much else, and one stands still while its disk is flushed; one whose hosts do not reach one another
-# stands still while its memory travels.
+# Seconds. No connection to a guest breaks in that time; the table at the end has what it really was. Guests are emulated, on
+# machines and disks that do much else, and stand still while their disks are flushed. If the hosts do not reach one another, a
+# guest stands still while its memory travels.
 LONGEST_SILENCE, LONGEST_STANDING_STILL = 20.0, 30.0
 
 
@@ -22,7 +22,7 @@ class NeighbourChapter(Chapter):
     """Its part of the story."""
 
     def _neighbour(self, server: Traveller) -> str | None:
-        """Another host of the server's cell."""
+        """Another host of the server's cell; None if there is none."""
         cell = cell_of(server.host)
         return next((host for host in sorted(self._providers) if cell_of(host) == cell and host != server.host), None)
 
@@ -63,7 +63,7 @@ class NeighbourChapter(Chapter):
         self._nothing_at(server, self._traces(server), left)
 
     def _check_continued(self, server: Traveller, before: Tick) -> None:
-        """The same boot, with all that it had in its memory and on its disk."""
+        """Checks that the guest did not boot, and has all that it had in its memory and on its disk."""
         check, now = self._screen.check, self._tick(server, before)
         assert now is not None
         check("its guest is the same boot, which continued", now.id == before.id and now.n > before.n, f"tick {now.n}")
@@ -86,7 +86,7 @@ class NeighbourChapter(Chapter):
             if tick is not None and (after is None or tick.id != after.id or tick.n > after.n + 1):
                 return tick
             pause.wait(0.25)
-        raise Timeout(f"The guest of server {server.id} said no tick on its console within {TIMEOUT:.0f} s.")
+        raise Timeout(f"The guest of server {server.id} wrote no tick to its console within {TIMEOUT:.0f} s.")
 
     def _ended(self, server: Traveller) -> dict[str, Any]:
         """Its last migration, once that is over: the source is cleaned up after the guest has arrived."""

@@ -12,12 +12,12 @@ from typing import Any
 from causeway.cli.demo.screen import Screen
 
 WIDTH, HEIGHT = 1280, 1000
-# Seconds until a guest is seen to write to its console.
+# Seconds that a guest may take to write to its console.
 WRITTEN = 120
 
 
 def pictures_of(way_in: str, pages: Mapping[str, Path], screen: Screen) -> list[str]:
-    """Pictures of pages of the console for operators: their headings; none if there is no browser, and it says so.
+    """Makes pictures of pages of the console for operators; returns the pages' headings, or none if there is no browser.
 
     ``way_in``: the URL that opens the console once.
     """

@@ -8,7 +8,7 @@ from causeway.cli.demo.picture import picture_of
 from causeway.cli.demo.serial_console import SerialConsole
 from causeway.console.cloud import serial_page
 
-# Where a boot loader of the demonstration's image reads what to boot.
+# Where the boot loader of the demonstration's image reads what to boot.
 _LOADER = "boot/extlinux/extlinux.conf"
 _BREAK = f"test -e /disk/loader || cp /disk/{_LOADER} /disk/loader; rm -f /disk/{_LOADER}; sync; test -s /disk/loader"
 _REPAIR = (

@@ -43,7 +43,7 @@ class Screen:
 
     @contextmanager
     def working(self, text: str) -> Iterator[Status]:
-        """A spinner while something takes long; away from a terminal a line."""
+        """Shows a spinner while something takes long, or prints a line if this is no terminal."""
         if not self.console.is_terminal:
             self.note(f"{text} ...")
         with self.console.status(escape(text)) as status:

@@ -27,7 +27,7 @@ class SerialConsole:
         self._silence: type[Exception] = websocket.WebSocketTimeoutException
         self._socket: Any = websocket.create_connection(url, timeout=READ)
         self._commands = 0
-        # Until a shell answers, what is typed is lost, or the beginning of it.
+        # Before a shell answers, some or all of what is typed is lost.
         self._type_until_answered("\r")
 
     def __enter__(self) -> Self:
@@ -44,7 +44,7 @@ class SerialConsole:
 
     def _type_until_answered(self, typed: str) -> bool:
         self._commands += 1
-        # The guest echoes what is typed: only the shell makes one word of these.
+        # The guest echoes what is typed: only an answer of the shell has the number without brackets.
         line = f"{typed}echo DONE-$(({self._commands}+0)) || echo FAILED-$(({self._commands}+0))\r"
         done, failed = f"DONE-{self._commands}".encode(), f"FAILED-{self._commands}".encode()
         deadline, heard = time.monotonic() + ANSWER, b""

@@ -103,7 +103,7 @@ class Story(EmptyingChapter):
         path, disk_format = self._image
         size = path.stat().st_size
         words = ["image", "create", "--file", str(path), "--disk-format", disk_format, "--container-format", "bare"]
-        # A guest that does not boot does not hear that it is to be powered off either: it is given less time for it.
+        # A guest that does not boot does not react to the power button either: it gets less time for it.
         image = self._client.json(*words, "--property", "os_shutdown_timeout=20", IMAGE)
         check(
             "the image is active, with all its bytes",
@@ -136,7 +136,7 @@ class Story(EmptyingChapter):
         check("Placement knows all hosts", hosts <= set(self._providers), ", ".join(sorted(hosts)))
 
     def _boot(self, server: Traveller, flavor: str = "gen1.small", cell: str | None = "cell1") -> None:
-        """Boots a server with a volume. ``cell``: where its flavor leads; None: anywhere."""
+        """Boots a server with a volume. ``cell``: the cell that its flavor is tied to; None: any."""
         check = self._screen.check
         server.volume_id = self._client.json("volume", "create", "--size", "1", server.volume)["id"]
         volumes = self._user.block_storage
@@ -175,7 +175,7 @@ class Story(EmptyingChapter):
             check("it got its name and its user data from the metadata service", knows)
 
     def _ticking(self) -> list[str]:
-        """Options of a server whose guest ticks, where somebody can hear that. It reads how from the metadata service."""
+        """The options of a server whose guest ticks, with a script from the metadata service; none where nobody can hear it."""
         if self._cloud.observer(self._network_id) is None:
             return []
         path = self._cloud.state.path / "story-ticks.sh"
@@ -201,7 +201,7 @@ class Story(EmptyingChapter):
         self._listed_once(watch)
 
     def _same_server(self, server: Traveller) -> None:
-        """In cell2 with another size, and the same in everything else."""
+        """Checks that the server is in cell2 with another size, and that nothing else has changed."""
         check, before = self._screen.check, server.at_first
         now = server.on_target = self._console(server, after_boot=before.boot)
         shown = self._arrived(server, "cell2")
@@ -271,7 +271,7 @@ class Story(EmptyingChapter):
         self._nothing_left(server, left)
 
     def _nothing_left(self, server: Traveller, left: str) -> None:
-        """Looks in the cell of the host that the server left."""
+        """Checks that nothing of the server is in the cell of the host that it left."""
         check, cell, traces = self._screen.check, cell_of(left), self._traces(server)
         records = traces.records(cell)
         check(f"no records in the database of {cell}", not records, ", ".join(records))

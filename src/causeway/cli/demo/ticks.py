@@ -1,7 +1,7 @@
-"""What the story's guests do all the time, so that it shows when they stop, start again or lose something.
+"""What the story's guests do all the time, so that it shows when they stop, boot or lose something.
 
-Ten times a second a guest sends a tick to an observer outside. Each second or two it looks whether the content of its memory and
-of its disk (read from the disk, not from its cache) is what it was, writes one more line to it, and says that on its console::
+Ten times a second a guest sends a tick to an observer outside. Every second or two it checks that the content of its memory and
+of its disk (not of the cache) has not changed, writes one more line to the disk, and writes the result to its console::
 
     TICK id=ID n=N memory=kept disk=kept lines=N
 
@@ -38,7 +38,7 @@ _LINE = re.compile(r"^TICK id=(\S+) n=(\d+) memory=(\S+) disk=(\S+) lines=(\d+)\
 
 @dataclass(frozen=True)
 class Tick:
-    """``id``: of the boot; ``lines``: that the guest finds on its disk, one for each tick."""
+    """``id``: that of the boot; ``lines``: how many the guest finds on its disk, one for each tick."""
 
     id: str
     n: int
@@ -53,7 +53,7 @@ def script(observer: str, port: int) -> str:
 
 
 def last_tick(console: str) -> Tick | None:
-    """The last one that a guest said to the end."""
+    """The last tick that a guest has written completely; None if there is none."""
     found = _LINE.findall(console[: console.rfind("\n") + 1])
     if not found:
         return None

@@ -51,7 +51,7 @@ def timeline(moves: dict[str, list[dict[str, Any]]]) -> Table:
 
 
 def seen_from_outside(moves: dict[str, list[dict[str, Any]]], travellers: list[Traveller]) -> Table:
-    """For how long nothing was heard of a guest in each move that it could notice, and what travelled before and meanwhile."""
+    """A table of the moves that guests could notice: how long each guest was silent, and the bytes copied before and then."""
     table = Table(title="Seen from outside", title_justify="left")
     table.add_column("Move", no_wrap=True)
     for column in ("Silent", "Bytes while it ran", "while it was off"):
@@ -61,7 +61,7 @@ def seen_from_outside(moves: dict[str, list[dict[str, Any]]], travellers: list[T
         for move, journey in zip(noticed, server.journeys, strict=False):
             counts: list[int | None] = [_bytes(move, BEFORE), _bytes(move, MEANWHILE)]
             if move["recipe"] in (LIVE_MIGRATION, LIVE_ACROSS_CELLS):
-                # It is never off. The journal has what was seen last, once a second: the target counts all of it.
+                # It is never off. The journal has a count of once a second; the target has counted everything.
                 counts = [journey.received, None]
             said = [f"{count:,}" if count is not None else "" for count in counts]
             table.add_row(f"{server.name}: {move['recipe']}", f"{journey.silent:.2f} s", *said)

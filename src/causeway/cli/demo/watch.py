@@ -1,4 +1,4 @@
-"""Looks at a server through the API many times a second: what no command line client could see in time."""
+"""Watches a server through the API many times a second, for states that a command line client would miss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMEOUT = 240.0
 
 
 class Timeout(Exception):
-    """Something did not come about in time."""
+    """Something did not happen in time."""
 
 
 def connect(clouds: Path, cloud: str) -> Any:
@@ -43,7 +43,7 @@ def guest_report(compute: Any, server: str, after_boot: int) -> GuestReport:
 
 
 class Watch:
-    """Follows a server's status in the list of servers, from a thread, until one of ``until`` shows or what was tried failed.
+    """Follows a server's status in the list of servers, in a thread, until it is one of ``until`` or the move has failed.
 
     ``statuses`` are those that were seen, in order; ``counts`` how often the server was in a list: it must always be once.
     """

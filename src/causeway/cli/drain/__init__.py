@@ -1,6 +1,6 @@
-"""``causeway drain``: many servers are moved away from a cell, from hosts, of a project.
+"""``causeway drain``: moves many servers out of a cell, from hosts or of a project.
 
-A file for what one does with a drain.
+Each file has the commands for one purpose.
 """
 
 from __future__ import annotations

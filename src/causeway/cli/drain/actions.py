@@ -1,4 +1,4 @@
-"""``causeway drain create``, and what is done with a drain from then on: each asks the API, and returns at once."""
+"""``causeway drain create``, and the commands that change a drain: each asks the API, and returns at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from causeway.model.drains import Limits
 @of_a_cloud
 @json_option
 def create(name: str, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool, **given: Any) -> None:
-    """Plan a drain and keep it with its plan. Nothing moves before it is started."""
+    """Plan a drain and store it with its plan. Nothing moves before it is started."""
     connection = ask.connect(state_dir, os_cloud)
     body = request_of(connection, name, timeout, given)
     answer = ask.ask(connection, PATH, method="POST", body=body, timeout=max(timeout, PLAN_TIMEOUT))
@@ -55,7 +55,7 @@ def start(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as
 @of_one_drain
 @json_option
 def pause(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
-    """Let nothing new begin; what is under way comes to its end."""
+    """Begin no more moves; those under way are completed."""
     _act(wanted, {"pause": None}, state_dir, os_cloud, timeout, as_json)
 
 
@@ -69,10 +69,10 @@ def resume(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, a
 
 @drain.command()
 @of_one_drain
-@click.option("--undo", is_flag=True, help="Undo what is under way, where that is still possible.")
+@click.option("--undo", is_flag=True, help="Undo moves under way, where that is still possible.")
 @json_option
 def cancel(wanted: str, undo: bool, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
-    """End a drain, and open the hosts again that it closed. What is under way comes to its end, or is undone."""
+    """End a drain, and open the hosts that it had closed. Moves under way are completed, or undone."""
     _act(wanted, {"cancel": {"undo": undo}}, state_dir, os_cloud, timeout, as_json)
 
 
@@ -80,7 +80,7 @@ def cancel(wanted: str, undo: bool, state_dir: Path, os_cloud: str | None, timeo
 @of_one_drain
 @json_option
 def rollback(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
-    """End a drain, undo what is under way, and revert every server that waits for its confirm."""
+    """End a drain, undo moves under way, and revert those that wait to be confirmed."""
     _act(wanted, {"rollback": None}, state_dir, os_cloud, timeout, as_json)
 
 
@@ -91,7 +91,7 @@ def rollback(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float,
 def limits(
     wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool, **given: int | None
 ) -> None:
-    """Show a drain's limits, or change them, also while it runs; those that are not named stay as they are."""
+    """Show a drain's limits, or change them, also while it runs. Limits that are not named stay as they are."""
     connection = ask.connect(state_dir, os_cloud)
     path, changes = path_of(connection, wanted, timeout), limits_of(given)
     if changes:
@@ -111,7 +111,7 @@ def limits(
 @drain.command()
 @of_one_drain
 def delete(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float) -> None:
-    """Delete the record of a drain that nobody works on. What it moved stays where it is."""
+    """Delete the record of a drain that has ended, or never began. What it moved stays where it is."""
     connection = ask.connect(state_dir, os_cloud)
     ask.ask(connection, path_of(connection, wanted, timeout), method="DELETE", timeout=timeout)
     click.echo(f"Drain {wanted} is deleted.")

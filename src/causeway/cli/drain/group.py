@@ -1,4 +1,4 @@
-"""The group of commands, and what those of one drain share."""
+"""The group of commands, and what its commands share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def drain() -> None:
 
 
 def of_a_cloud(command: Command) -> Command:
-    """The options that say which cloud is asked."""
+    """Adds the options that say which cloud is asked."""
     for option in (ask.timeout_option, ask.os_cloud_option, ask.state_dir_option):
         command = option(command)
     return command
@@ -35,7 +35,7 @@ def of_one_drain(command: Command) -> Command:
 
 
 def path_of(connection: Any, wanted: str, timeout: float) -> str:
-    """Of the drain with this id or name."""
+    """The path of the drain with this id or name."""
     return f"{PATH}/{ask.id_of(connection, PATH, 'drains', wanted, timeout)}"
 
 
@@ -49,7 +49,7 @@ def counts(progress: DrainProgress) -> tuple[int, int]:
 
 
 def sentence(shown: Mapping[str, Any]) -> str:
-    """How it stands, and why it waits."""
+    """A drain's state and progress in words, and why it waits."""
     arrived, total = counts(progress_of(shown))
     said = (
         f'Drain {shown["id"]} "{shown["name"]}" is {shown["state"].replace("_", " ")}:'

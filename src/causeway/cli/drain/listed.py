@@ -21,7 +21,7 @@ from causeway.model.drains import DrainServerState
 @of_a_cloud
 @json_option
 def list_drains(state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
-    """All drains, newest first."""
+    """List all drains, newest first."""
     found = ask.pages(ask.connect(state_dir, os_cloud), PATH, "drains", timeout=timeout)
     if as_json:
         click.echo(json.dumps(found, indent=2))
@@ -40,7 +40,7 @@ def list_drains(state_dir: Path, os_cloud: str | None, timeout: float, as_json: 
 @of_one_drain
 @json_option
 def show(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
-    """How a drain stands, with each of its servers that is not through."""
+    """Show the state of a drain, and each of its servers that is not done."""
     connection = ask.connect(state_dir, os_cloud)
     path = path_of(connection, wanted, timeout)
     shown = ask.ask(connection, path, timeout=timeout)["drain"]

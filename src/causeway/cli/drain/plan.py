@@ -45,7 +45,7 @@ def plan(state_dir: Path, os_cloud: str | None, as_json: bool, timeout: float, *
 
 
 def show(found: Plan, console: Console) -> None:
-    """The plan for people: each server, those that can't go last; then the whole."""
+    """Prints the plan: each server, with those that can't go last; then the summary."""
     if found.servers:
         console.print(_table(found))
     for note in found.notes:

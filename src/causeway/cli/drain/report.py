@@ -1,4 +1,4 @@
-"""``causeway drain report``: what became of a drain, to be kept or sent round."""
+"""``causeway drain report``: a report of a drain, to be kept or sent to others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ _TEMPLATES = {"html": "drain.html.j2", "markdown": "drain.md.j2"}
 @drain.command()
 @of_one_drain
 @click.option(
-    "--format", "kind", default="markdown", show_default=True, type=click.Choice([*_TEMPLATES, "json"]), help="Of text."
+    "--format",
+    "kind",
+    default="markdown",
+    show_default=True,
+    type=click.Choice([*_TEMPLATES, "json"]),
+    help="The format.",
 )
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="A file instead of the terminal.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
@@ -30,7 +35,7 @@ def report(
     os_cloud: str | None,
     timeout: float,
 ) -> None:
-    """Who moved when and how, how long it took, what failed and why, what was left."""
+    """Report which servers moved when and how, how long it took, what failed and why, and what was left."""
     connection = ask.connect(state_dir, os_cloud)
     path = path_of(connection, wanted, timeout)
     shown = ask.ask(connection, path, timeout=timeout)["drain"]

@@ -1,4 +1,4 @@
-"""The report of a drain: who moved when and how, what failed and why, what was left; made of what the API answers."""
+"""The report of a drain: which servers moved when and how, what failed and why, what was left. Made from the API's answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 from causeway.client import words
 from causeway.model.drains import ARRIVED, Drain, DrainServer, DrainServerState
 
-# Of the plots, in pixels of the page.
+# The size of the plots, in pixels.
 WIDTH, HEIGHT = 640, 200
 _BARS = 20
 
@@ -39,10 +39,10 @@ class Bars:
 
 
 @dataclass
-class HowMany:
-    """Of the servers that went one way: their number and bytes, and seconds that their moves took.
+class Way:
+    """The servers that went one way: their number and bytes, and the seconds that their moves took.
 
-    ``still``: the median of how long guests stood still or were off, ``still_longest``: the worst; None: nobody counted.
+    ``still``: the median of the seconds for which guests stood still or were off; ``still_longest``: the longest. None: unknown.
     """
 
     how: str
@@ -65,7 +65,7 @@ class DrainReport:
     arrived: int = 0
     bytes_moved: int = 0
     seconds: float | None = None
-    ways: list[HowMany] = field(default_factory=list)
+    ways: list[Way] = field(default_factory=list)
     left: list[DrainServer] = field(default_factory=list)
     retried: int = 0
     curve: Curve | None = None
@@ -95,7 +95,7 @@ def report_of(shown: dict[str, Any], servers: list[dict[str, Any]]) -> DrainRepo
 
 
 def taken(server: DrainServer) -> float | None:
-    """Seconds that its move took, by the journal; else until the drain saw its end; None: it did not begin, or not end."""
+    """Seconds that its move took, by the journal, else as the drain saw it. None if it has not begun, or not ended."""
     if server.took is not None:
         return server.took
     if server.began_at is None or server.ended_at is None:
@@ -118,17 +118,17 @@ def as_text(report: DrainReport, template: str) -> str:
 
 
 def as_json(report: DrainReport) -> dict[str, Any]:
-    """All but what is only drawn."""
+    """The report without its plots."""
     built: dict[str, Any] = msgspec.to_builtins(report)
     return {name: value for name, value in built.items() if name not in ("curve", "bars")}
 
 
 def _cell(text: object) -> str:
-    """What may stand in a table of Markdown."""
+    """Text that can be part of a Markdown table."""
     return str(text or "").replace("|", "\\|").replace("\n", " ")
 
 
-def _ways(arrived: list[DrainServer]) -> list[HowMany]:
+def _ways(arrived: list[DrainServer]) -> list[Way]:
     found: dict[str, list[DrainServer]] = {}
     for row in arrived:
         found.setdefault(row.how.value if row.how is not None else "unknown", []).append(row)
@@ -137,7 +137,7 @@ def _ways(arrived: list[DrainServer]) -> list[HowMany]:
         times = [seconds for row in rows if (seconds := taken(row)) is not None] or [0.0]
         still = [row.stood_still for row in rows if row.stood_still is not None]
         ways.append(
-            HowMany(
+            Way(
                 how,
                 len(rows),
                 sum(row.bytes for row in rows),

@@ -97,7 +97,7 @@ def request_options(command: Command) -> Command:
 
 
 def limit_options(command: Command) -> Command:
-    """The same of limits only, for `limits_of`."""
+    """Adds the options of limits only, for `limits_of`."""
     return _with(_LIMITS, command)
 
 
@@ -141,7 +141,7 @@ def request_of(connection: Any, name: str, timeout: float, given: dict[str, Any]
 
 
 def limits_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Those that were given."""
+    """The limits that were given."""
     names = [field.name for field in dataclasses.fields(Limits)]
     return {name: given[name] for name in names if given.get(name) is not None}
 

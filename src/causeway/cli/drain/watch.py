@@ -1,4 +1,4 @@
-"""``causeway drain watch``: live bars for servers and bytes, until nobody works on the drain any more."""
+"""``causeway drain watch``: live bars for servers and bytes, until the drain ends."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from causeway.client import words
 from causeway.model.drains import AT_REST
 
 Shown = dict[str, Any]
-# Seconds of the past from which the bars take rate and end.
+# The bars compute rate and end from so many past seconds.
 _RATE_OVER = 600.0
 
 
 @drain.command()
 @of_one_drain
 @click.option(
-    "--interval", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between two looks."
+    "--interval", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between two requests."
 )
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON whenever something has changed.")
 def watch(wanted: str, interval: float, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
-    """Follow a drain until nobody works on it any more: servers, bytes, rate, and when it ends. Ctrl-C ends the watching only.
+    """Follow a drain until it ends: servers, bytes, rate, and when it ends. Ctrl-C ends only the watching.
 
     Exit status: 0 if every server arrived, 1 if some did not, 2 if the cloud could not be asked.
     """

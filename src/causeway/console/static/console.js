@@ -1,4 +1,4 @@
-// Puts the parts of a page in place that changed. A page without this script is as of when it was loaded.
+// Replaces the parts of a page that have changed. Without this script a page stays as it was loaded.
 "use strict";
 
 const live = document.getElementById("live");
@@ -28,6 +28,6 @@ if (address) {
     live.textContent = "Live: changed at " + new Date().toLocaleTimeString();
   };
   source.onerror = () => {
-    if (source.readyState === EventSource.CLOSED) live.textContent = "Not live any more: load the page again";
+    if (source.readyState === EventSource.CLOSED) live.textContent = "Updates have stopped: load the page again";
   };
 }

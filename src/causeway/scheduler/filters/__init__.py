@@ -42,7 +42,7 @@ AVAILABLE: dict[str, type[HostFilter]] = {
 
 
 def enabled_filters(conf: ConfigOpts) -> list[HostFilter]:
-    """The filters of ``[filter_scheduler]enabled_filters`` in their order. Raises ValueError for one there is not."""
+    """The filters of ``[filter_scheduler]enabled_filters`` in their order. Raises ValueError for an unknown one."""
     unknown = [name for name in conf.filter_scheduler.enabled_filters if name not in AVAILABLE]
     if unknown:
         raise ValueError(
@@ -52,7 +52,7 @@ def enabled_filters(conf: ConfigOpts) -> list[HostFilter]:
 
 
 def first_refusal(filters: list[HostFilter], host: HostState, request: Request) -> Refusal | None:
-    """What the first filter that refuses the host says; None if all let it pass."""
+    """The refusal of the first filter that refuses the host; None if none does."""
     for host_filter in filters:
         refusal = host_filter.check(host, request)
         if refusal is not None:

@@ -35,7 +35,7 @@ class AggregateInstanceExtraSpecsFilter(HostFilter):
 
 
 class AggregateMultiTenancyIsolation(HostFilter):
-    """Hosts of an aggregate with filter_tenant_id metadata serve only the projects named there."""
+    """Hosts of an aggregate with filter_tenant_id metadata only serve the projects named there."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:
         tenants = {tenant for aggregate in host.aggregates for tenant in tenants_of(aggregate)}

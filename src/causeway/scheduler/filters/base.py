@@ -1,4 +1,4 @@
-"""What a filter is."""
+"""The base of filters, and what they are given."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Request:
 
 
 class HostFilter(ABC):
-    """Says of one host at a time whether it may serve a request. Holds nothing but its options."""
+    """Says whether a host may serve a request. Has no state but its options."""
 
     def __init__(self, conf: ConfigOpts) -> None:
         self.options = conf.filter_scheduler
 
     @property
     def name(self) -> str:
-        """As in ``[filter_scheduler]enabled_filters``."""
+        """Its name in ``[filter_scheduler]enabled_filters``."""
         return type(self).__name__
 
     @abstractmethod

@@ -26,7 +26,7 @@ _NODE_FACTS = (
 class ComputeCapabilitiesFilter(HostFilter):
     """Extra specs ``capabilities:a:b`` must match what the host's driver reports.
 
-    Those without any scope must match if the host reports such a thing; if not, they are for somebody else.
+    Those without any scope must match if the host reports such a thing; if not, they are not for this filter.
     """
 
     def check(self, host: HostState, request: Request) -> Refusal | None:

@@ -1,7 +1,7 @@
 """NUMATopologyFilter and PciPassthroughFilter.
 
-What counts as held is what the host itself reported: its servers, the targets of moves in progress, and the sources of
-those that wait for confirm or revert. The host decides when it claims; these filters spare the way there.
+What is in use is what the host itself reported: its servers, the targets of moves in progress, and the sources of those that
+wait for confirm or revert. The host decides when it claims; these filters avoid attempts that would fail.
 """
 
 from __future__ import annotations

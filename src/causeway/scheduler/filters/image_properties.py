@@ -46,8 +46,8 @@ class ImagePropertiesFilter(HostFilter):
             own = versionutils.convert_version_to_str(node.hypervisor_version)
             if not _satisfies(own, version):
                 return Refusal(
-                    f"has not the hypervisor version that the image wants ({version})",
-                    f"have not the hypervisor version that the image wants ({version})",
+                    f"lacks the hypervisor version that the image wants ({version})",
+                    f"lack the hypervisor version that the image wants ({version})",
                     {"wants": version, "has": own},
                 )
         return None

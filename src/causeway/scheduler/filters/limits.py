@@ -8,7 +8,7 @@ from causeway.scheduler.host_state import HostState
 
 
 class NumInstancesFilter(HostFilter):
-    """Fewer than ``max_instances_per_host`` servers."""
+    """The host must have fewer than ``max_instances_per_host`` servers."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:  # noqa: ARG002
         most = self.options.max_instances_per_host
@@ -22,7 +22,7 @@ class NumInstancesFilter(HostFilter):
 
 
 class IoOpsFilter(HostFilter):
-    """Fewer than ``max_io_ops_per_host`` builds, moves and snapshots at the same time."""
+    """The host must have fewer than ``max_io_ops_per_host`` builds, moves and snapshots at the same time."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:  # noqa: ARG002
         most = self.options.max_io_ops_per_host

@@ -8,7 +8,7 @@ from causeway.scheduler.host_state import HostState
 
 
 class SameHostFilter(HostFilter):
-    """On a host of one of the servers in the hint ``same_host``."""
+    """The host must have one of the servers in the hint ``same_host``."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:
         named = request.spec.scheduler_hints.get("same_host", [])
@@ -18,7 +18,7 @@ class SameHostFilter(HostFilter):
 
 
 class DifferentHostFilter(HostFilter):
-    """On no host of any of the servers in the hint ``different_host``."""
+    """The host must have none of the servers in the hint ``different_host``."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:
         named = request.spec.scheduler_hints.get("different_host", [])

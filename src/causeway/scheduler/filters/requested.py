@@ -1,4 +1,4 @@
-"""Where the request itself allows to go; always on, always first."""
+"""The conditions of the request itself; always on, always first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from causeway.scheduler.host_state import HostState
 
 
 class RequestedDestination(HostFilter):
-    """The requested or forced host, the hosts to be left out, the cell to be kept in, cells closed to scheduling."""
+    """The requested or forced host, hosts that are left out, the cell to stay in or to leave, and disabled cells."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:
         spec, node = request.spec, host.record.node

@@ -1,8 +1,8 @@
 """Filters for server groups with the policies affinity and anti-affinity.
 
-Members in every cell count, and a member that is being moved counts on both hosts. The server at hand never counts: it
-may stay where it is, and an only member may go anywhere. Two requests of one group that race are kept apart here within
-one scheduler; between schedulers the conductor checks again when the host is taken (`causeway.parts.groups`).
+Members in every cell count, and a member that is being moved counts on both hosts. The server itself never counts: it may stay
+where it is, and an only member may go anywhere. Within one scheduler, requests of one group take turns; for those of different
+schedulers, the conductor checks again when it claims the host (`causeway.parts.groups`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ServerGroupAntiAffinityFilter(HostFilter):
 
 
 class ServerGroupAffinityFilter(HostFilter):
-    """Where the other members are."""
+    """The host must have other members, if there are any."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:
         group = request.spec.server_group

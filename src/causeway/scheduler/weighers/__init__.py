@@ -45,7 +45,7 @@ class Weighed:
 
 
 def enabled_weighers(conf: ConfigOpts) -> list[HostWeigher]:
-    """The weighers of ``[filter_scheduler]weight_classes``. Raises ValueError for one there is not."""
+    """The weighers of ``[filter_scheduler]weight_classes``. Raises ValueError for an unknown one."""
     names = conf.filter_scheduler.weight_classes
     names = list(AVAILABLE) if ALL in names else names
     unknown = [name for name in names if name not in AVAILABLE]

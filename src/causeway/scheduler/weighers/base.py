@@ -1,4 +1,4 @@
-"""What a weigher is, and how weights become comparable."""
+"""The base of weighers, and how weights become comparable."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class HostWeigher(ABC):
         """The raw weight."""
 
     def concerns(self, request: Request) -> bool:  # noqa: ARG002
-        """False: all hosts weigh the same for this request."""
+        """Whether hosts may weigh differently for this request."""
         return True
 
     def multiplier(self, host: HostState) -> float:
-        """The smallest one that an aggregate of the host names, else the option. What is no number does not count."""
+        """The smallest one that an aggregate of the host names, else the option. Values that are not numbers are ignored."""
         named = [number for text in host.aggregate_values(self.option) if (number := _number(text)) is not None]
         return min(named, default=self._default)
 
 
 def normalise(raw: list[float]) -> list[float]:
-    """To 0..1 over all candidates; if all are equal, to 0."""
+    """Scales weights to 0..1 over all candidates; if all are equal, to 0."""
     if not raw:
         return []
     least, span = min(raw), max(raw) - min(raw)
     if span <= 0:
         return [0.0] * len(raw)
-    # The bounds hold whatever is lost in rounding.
+    # Rounding must not exceed the bounds.
     return [min(1.0, max(0.0, (value - least) / span)) for value in raw]
 
 

@@ -10,7 +10,7 @@ from causeway.scheduler.weighers.base import HostWeigher
 class CrossCellWeigher(HostWeigher):
     """A move stays in the server's cell if it can; with a negative multiplier it leaves it if it can (draining).
 
-    No opinion unless the request is a move that may cross cells.
+    Concerns only moves that may cross cells.
     """
 
     option = "cross_cell_move_weight_multiplier"

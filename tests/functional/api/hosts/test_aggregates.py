@@ -115,6 +115,8 @@ def test_names_are_taken_once(admin: Any) -> None:
     assert admin.put(f"/os-aggregates/{other}", {"aggregate": {"name": "a"}}).status == 409
     assert admin.put("/os-aggregates/99", {"aggregate": {"name": "z"}}).status == 404
     assert admin.get("/os-aggregates/ninety").status == 400
+    # More digits than Python reads.
+    assert admin.get(f"/os-aggregates/{'9' * 5000}").status == 400
 
 
 def test_images_are_cached_by_a_conductor(admin: Any, conductor: Any) -> None:

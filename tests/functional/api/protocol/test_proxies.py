@@ -228,4 +228,6 @@ def test_usage_audits_have_not_run(admin: Any, api: Any, cloud: Any) -> None:
     assert (log["period_beginning"], log["period_ending"]) == ("2025-12-01 00:00:00", "2026-01-01 00:00:00")
     assert log["hosts_not_run"] == ["host1"]
     assert admin.get("/os-instance_usage_audit_log/nonsense").status == 400
+    # There is no month before.
+    assert admin.get("/os-instance_usage_audit_log/0001-01-15%2010:00:00").status == 400
     assert api.get("/os-instance_usage_audit_log").status == 403

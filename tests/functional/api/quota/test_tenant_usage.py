@@ -36,3 +36,5 @@ def test_members_see_the_usage_of_their_project_only(api: Any) -> None:
     assert api.get("/os-simple-tenant-usage/project").json == {"tenant_usage": {}}
     assert api.get("/os-simple-tenant-usage/project?start=sometime").status == 400
     assert api.get("/os-simple-tenant-usage/project?start=2026-08-02&end=2026-08-01").status == 400
+    # There is no time four weeks before.
+    assert api.get("/os-simple-tenant-usage/project?end=0001-01-01").status == 400

@@ -84,7 +84,7 @@ def test_services_call_each_other_without_sockets(cloud: Cloud, monkeypatch: pyt
     "rest", [b"Content-Length: -1\r\n\r\n", CHUNKED, b"Range: bytes=" + b"1" * 5000 + b"-\r\n\r\n"]
 )
 def test_malformed_requests_are_refused(cloud: Cloud, path: str, rest: bytes) -> None:
-    """Also by whom a token is needed; what is no range matters to nobody but those who serve ranges."""
+    """Also by whom a token is needed; what is not a range matters to nobody but those who serve ranges."""
     token = cloud.admin.session.get_token().encode()
     head = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-Auth-Token: %s\r\n" % (
         path.encode(),

@@ -1,4 +1,4 @@
-"""The filters by what their verdicts depend on: whoever keeps verdicts has to know for how long they hold."""
+"""The filters by what their verdicts depend on, which decides how long a verdict can be kept."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from causeway.scheduler.filters.limits import IoOpsFilter, NumInstancesFilter
 from causeway.scheduler.filters.other_servers import DifferentHostFilter, SameHostFilter
 from causeway.scheduler.filters.server_groups import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
 
-# What a server that is put on a host changes for those of its kind, and for some servers only.
+# A server that is put on a host changes ROOM for all servers of its kind, and COMPANY for some servers.
 ROOM = (NumInstancesFilter, NUMATopologyFilter, PciPassthroughFilter)
 COMPANY = (ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter, SameHostFilter, DifferentHostFilter)
-# How busy a host is at this moment says nothing of later.
+# Verdicts on how busy a host is hold only for the moment.
 PASSING = (IoOpsFilter,)
 
 
 class Filters:
-    """The enabled filters by what they depend on. ``decisive``: what is asked first, as in `explain`."""
+    """The enabled filters by what they depend on. ``decisive``: those that are asked first, as in `explain`."""
 
     def __init__(self, decisive: Sequence[HostFilter], enabled: Sequence[HostFilter]) -> None:
         first = {each.name for each in decisive}
@@ -33,6 +33,6 @@ class Filters:
 
 
 def lasting(enabled: Sequence[HostFilter]) -> list[HostFilter]:
-    """Those whose verdict on a host holds for all requests of a kind until the host, or an aggregate, is changed."""
+    """The filters whose verdict on a host holds for all requests of a kind until the host, or an aggregate, changes."""
     changing = (*ROOM, *COMPANY, *PASSING, ComputeFilter)
     return [each for each in enabled if not isinstance(each, changing)]

@@ -1,6 +1,6 @@
-"""``causeway manage cell verify-instance``, ``cell map-instances`` and ``placement audit``: as nova-manage has them.
+"""``causeway manage cell verify-instance``, ``cell map-instances`` and ``placement audit``.
 
-Options and exit statuses are the field's.
+Options and exit statuses are nova-manage's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AUDIT_FAILED, ORPHANS_FOUND, ORPHANS_DELETED = 1, 3, 4
 
 @contextmanager
 def _failing_with(status: int) -> Iterator[ExitStack]:
-    """What goes wrong outside is said in one line, and ends the command with this status."""
+    """Reports a failure of other services in one line, and ends the command with ``status``."""
     try:
         with processes.failures_reported(), ExitStack() as cleanup:
             yield cleanup
@@ -40,8 +40,8 @@ def _failing_with(status: int) -> Iterator[ExitStack]:
 def verify_instance(config_files: tuple[Path, ...], uuid: str, quiet: bool) -> None:
     """Say in which cell a server is, and whether that cell has it.
 
-    Exit status: 0 it is in its cell, 1 it is not mapped, 2 its mapping names no cell, 3 it is deleted, 4 its cell has it no
-    more (it was archived), 255 that is unknown.
+    Exit status: 0 it is in its cell, 1 it is not mapped, 2 its mapping names no cell, 3 it is deleted, 4 its cell no longer
+    has it (it was archived), 255 that is unknown.
     """
     with _failing_with(UNEXPECTED) as cleanup:
         _api, cells = processes.databases(processes.configuration(config_files), cleanup)
@@ -55,7 +55,7 @@ def verify_instance(config_files: tuple[Path, ...], uuid: str, quiet: bool) -> N
 @processes.config_file_option
 @click.option("--cell_uuid", "--cell-uuid", "cell", required=True, help="The cell, by uuid or name.")
 @click.option("--max-count", type=int, help="Most servers to map; all without it.")
-@click.option("--reset", is_flag=True, help="Accepted for scripts' sake: every run looks at all servers of the cell.")
+@click.option("--reset", is_flag=True, help="Accepted for compatibility: every run looks at all servers of the cell.")
 def map_instances(
     config_files: tuple[Path, ...],
     cell: str,
@@ -64,8 +64,8 @@ def map_instances(
 ) -> None:
     """Map the servers of a cell that have no mapping, oldest first: after one was restored, or its mapping lost.
 
-    Left alone and reported are hidden copies, servers that are moved, and those that another cell has too: see `causeway audit`
-    and its --map-server, which looks at the hosts as well. Deleted servers stay without a mapping.
+    Hidden copies, servers that are being moved, and those that another cell also has are reported and not mapped: see
+    `causeway audit` and its --map-server, which looks at the hosts as well. Deleted servers stay without a mapping.
 
     Exit status: 0 all are mapped, 1 some are not, 127 bad --max-count, 255 it failed.
     """
@@ -93,11 +93,11 @@ def placement() -> None:
 @processes.config_file_option
 @click.option("--resource_provider", "--resource-provider", "provider", help="Only this provider, by uuid.")
 @click.option("--delete", is_flag=True, help="Delete the orphaned allocations.")
-@click.option("--verbose", is_flag=True, help="Say what each of them holds where.")
+@click.option("--verbose", is_flag=True, help="Print what each of them holds, and where.")
 def audit_placement(config_files: tuple[Path, ...], provider: str | None, delete: bool, verbose: bool) -> None:
-    """Find allocations on compute nodes whose consumer is no server and no migration that is under way.
+    """Find allocations on compute nodes whose consumer is neither a server nor a migration under way.
 
-    What an ended migration holds is kept, and reported, if its server holds nothing itself: `causeway audit --fix` returns it.
+    Allocations of an ended migration are reported and kept if its server has none: `causeway audit --fix` returns them to it.
 
     Exit status: 0 there are none, 1 it failed, 3 there are some, 4 all that were found are deleted, 127 no such provider.
     """
@@ -119,7 +119,7 @@ def audit_placement(config_files: tuple[Path, ...], provider: str | None, delete
 
 
 def _settle(client: PlacementClient, found: list[orphans.Orphan], delete: bool, verbose: bool) -> list[orphans.Orphan]:
-    """Reports each, deletes those that are to be deleted, and returns the others."""
+    """Reports each orphan, deletes those that may be deleted if ``delete``, and returns the others."""
     kept = []
     for orphan in found:
         if delete and not orphan.keep:

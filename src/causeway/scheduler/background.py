@@ -1,4 +1,4 @@
-"""Work that is done beside the requests, so that none of them waits for it."""
+"""Work in the background, for which no request waits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from causeway import errors
 LOG = logging.getLogger(__name__)
 
 
-class Beside:
-    """One piece of work at a time, in a thread that lives as long as that takes. Who wants it meanwhile gets no second one."""
+class Background:
+    """Does one piece of work at a time, in a thread that ends with it. Starting it again meanwhile has no effect."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -26,7 +26,7 @@ class Beside:
                 self._thread.start()
 
     def wait(self) -> None:
-        """Returns when nothing is being done."""
+        """Waits for the end of the work, if any is being done."""
         thread = self._thread
         if thread is not None:
             thread.join()

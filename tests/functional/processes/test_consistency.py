@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from causeway import errors
-from causeway.cli import held_to_records
+from causeway.cli import consistency
 from causeway.cli.main import cli
 from causeway.clients.placement import Inventory, PlacementClient
 from causeway.clients.placement.local import local_placement
@@ -210,7 +210,7 @@ class TestMapInstances:
 def placement(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlacementClient]:
     """The real Placement in this process, with the providers of host1 and of one that is no compute node."""
     running = local_placement(tmp_path / "placement.sqlite")
-    monkeypatch.setattr(held_to_records, "remote_placement", lambda _conf: running.client())
+    monkeypatch.setattr(consistency, "remote_placement", lambda _conf: running.client())
     client = running.client()
     for uuid in (site.node, OTHERS_PROVIDER):
         client.ensure_provider(uuid, f"provider-{uuid}")

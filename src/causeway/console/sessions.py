@@ -1,4 +1,4 @@
-"""Who may come in: a token that opens once, a cookie from then on, and a secret in each form."""
+"""Access to the console: a token that opens it once, a cookie from then on, and a secret in each form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hashlib import sha256
 from http.cookies import SimpleCookie
 
 COOKIE = "causeway_console"
-# Names by which a browser may call us: one that was given our address by somebody else's name server uses another.
+# Names under which a browser may call us. A page that got our address from a hostile name server uses another one.
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
@@ -21,7 +21,7 @@ HEADERS = {
 }
 
 
-class Doors:
+class Sessions:
     """Sessions live as long as the process."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Doors:
         return self._token
 
     def enter(self, token: str) -> str | None:
-        """A session for the holder of the token; None: it is wrong, or was used."""
+        """A new session for the holder of the token; None if the token is wrong or was used."""
         with self._lock:
             if self._token is None or not hmac.compare_digest(token.encode(), self._token.encode()):
                 return None
@@ -48,12 +48,12 @@ class Doors:
         return session
 
     def session(self, cookies: str | None) -> str | None:
-        """The session of a request's cookies; None: it has none."""
+        """The session in a request's cookies; None if there is none."""
         morsel = SimpleCookie(cookies or "").get(COOKIE)
         return morsel.value if morsel is not None and morsel.value in self._sessions else None
 
     def secret(self, session: str) -> str:
-        """What a session's forms carry: other sites can't know it."""
+        """The secret in a session's forms, which other sites can't know."""
         return hmac.new(self._key, session.encode(), sha256).hexdigest()
 
     def is_own_form(self, session: str, given: str | None) -> bool:
