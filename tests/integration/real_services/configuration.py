@@ -156,6 +156,8 @@ def cinder(directory: Path, venv: Path, addresses: Addresses) -> Options:
             "my_ip": "127.0.0.1",
             "host": "cinder-host",
             "rootwrap_config": directory / "etc/cinder/rootwrap.conf",
+            # Seconds. The scheduler hears of storage that started before it only by the next report.
+            "backend_stats_polling_interval": 5,
             # Without it members' filters by name are ignored.
             "resource_query_filters_file": venv / "etc/cinder/resource_filters.json",
         },

@@ -266,8 +266,13 @@ class RealServices:
                 states = [service.state for service in cloud.block_storage.services()]
                 return len(states) >= 2 and set(states) == {"up"}
 
+            def pools() -> bool:
+                return bool(list(cloud.block_storage.backend_pools()))
+
             def ports() -> bool:
                 return {agent.host for agent in cloud.network.agents() if agent.is_alive} >= set(self._hosts)
 
             self.machine.await_that(volumes, "cinder-volume")
+            # The scheduler refuses every volume until it has heard of the storage.
+            self.machine.await_that(pools, "cinder-scheduler")
             self.machine.await_that(ports, self.agents)
