@@ -41,7 +41,8 @@ OPTS: dict[str, list[Opt]] = {
             default=netutils.get_my_ipv4(),
             sample_default="<this machine's address>",
             help="The address of this host in the network of its cell's hosts. Disks of servers that are resized or migrated"
-            " inside the cell go over it, from host to host. Nothing else should have access to that network.",
+            " inside the cell go over it, from host to host. Nothing else should have access to that network, unless"
+            " disk_transfer_tls is required.",
         ),
         cfg.PortOpt(
             "disk_transfer_port",

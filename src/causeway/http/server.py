@@ -149,6 +149,7 @@ class _Connection(_HttpConnection):  # type: ignore[misc]
     """
 
     RequestHandlerClass = _Request
+    socket: Any
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

@@ -314,7 +314,7 @@ def test_certificates_that_are_missing_or_damaged_are_named(
 def test_certificates_that_do_not_fit_the_host_are_named(pki: Pki) -> None:
     with pytest.raises(errors.Misconfigured, match=r"server-cert\.pem as that of a server at 127\.0\.0\.1 .*mismatch"):
         Certificates(pki.folder("other", address="127.0.0.2")).check(ADDRESS)
-    with pytest.raises(errors.Misconfigured, match=r"client-cert\.pem as that of a client"):
+    with pytest.raises(errors.Misconfigured, match=r"client-cert\.pem as a client's"):
         Certificates(as_client(pki, pki.folder("stranger", "other"))).check(ADDRESS)
 
 

@@ -36,16 +36,18 @@ class Certificates:
         for name in NAMES:
             try:
                 (self._folder / name).read_bytes()
-            except OSError as failure:
-                raise self._unusable(f"{name} can't be read: {failure.strerror}") from failure
+            except OSError as unreadable:
+                raise self._unusable(f"{name} can't be read: {unreadable.strerror}") from unreadable
         try:
-            asked, failure = _shake_hands(self.client_context(), _server_context(self._folder), address)
-        except (OSError, ValueError) as unreadable:
-            raise self._unusable(str(unreadable)) from unreadable
-        if failure is not None:
-            why = getattr(failure, "verify_message", None) or str(failure)
-            name = f"{SERVER} as that of a server at {address} (my_ip)" if asked else f"{CLIENT} as that of a client"
-            raise self._unusable(f"{AUTHORITY} does not accept {name}: {why}") from failure
+            client_refused, refusal = _shake_hands(self.client_context(), _server_context(self._folder), address)
+        except (OSError, ValueError) as unusable:
+            raise self._unusable(str(unusable)) from unusable
+        if refusal is not None:
+            why = getattr(refusal, "verify_message", None) or str(refusal)
+            refused = (
+                f"{SERVER} as that of a server at {address} (my_ip)" if client_refused else f"{CLIENT} as a client's"
+            )
+            raise self._unusable(f"{AUTHORITY} does not accept {refused}: {why}") from refusal
 
     def server_context(self) -> ssl.SSLContext:
         """For the next connection of a client. Raises OSError if there is none, and none was read before."""
@@ -101,9 +103,7 @@ def _no_passphrase() -> NoReturn:
     raise ValueError("a key has a passphrase, which is not supported")
 
 
-def _shake_hands(
-    client: ssl.SSLContext, server: ssl.SSLContext, address: str
-) -> tuple[bool, ssl.SSLError | None]:
+def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, address: str) -> tuple[bool, ssl.SSLError | None]:
     """A handshake in memory: whether the client refused, and why one of them did (None: neither)."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking = client.wrap_bio(to_client, to_server, server_hostname=address)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,6 @@ from typing import Any
 import pytest
 import requests
 
-from causeway import errors
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.store.api import journal
 from causeway.virt.lab import certificates as lab
@@ -126,7 +127,7 @@ def test_a_stopped_server_is_rolled_back_when_hosts_refuse_each_other(cloud: Aud
     before = cloud.reality(server)
     cloud.option("disk_transfer_pki_dir", str(pki / "stranger"))
     cloud.member.compute.resize_server(server.id, "any.medium")
-    cloud.failed(server)
+    cloud.failed(server, "SHUTOFF")
     assert cloud.reality(server) == before
     assert "check the certificates of both" in cloud.faults(server, before["shown"][3][:5])[-1].message
     assert ("compute_finish_resize", "Error") in cloud.events(server, "resize")
@@ -154,7 +155,7 @@ def test_who_knows_the_secret_needs_a_certificate_too(cloud: Cloud, pki: Path) -
         assert arrived.wait(PATIENCE)
         offer = cloud.moves(server)[-1].data["offer"]
         url = f"{offer['url']}/{offer['disks'][0]['name']}"
-        asked = {"headers": {"Authorization": f"Bearer {offer['token']}"}, "timeout": 10}
+        asked: dict[str, Any] = {"headers": {"Authorization": f"Bearer {offer['token']}"}, "timeout": 10}
         authority = str(pki / "own" / "ca-cert.pem")
         with pytest.raises(requests.exceptions.SSLError):
             requests.get(url, verify=authority, **asked)
@@ -167,10 +168,22 @@ def test_who_knows_the_secret_needs_a_certificate_too(cloud: Cloud, pki: Path) -
 
 
 def test_a_host_whose_certificates_cannot_be_used_does_not_start(tmp_path: Path) -> None:
-    options = {"disk_transfer_tls": "required", "disk_transfer_pki_dir": str(tmp_path / "nothing")}
-    cloud = EmbeddedCloud(tmp_path / "cloud", port=0, cells=1, hosts_per_cell=1, overrides={"DEFAULT": options})
-    try:
-        with pytest.raises(errors.Misconfigured, match=r"nothing can't be used: ca-cert\.pem can't be read"):
-            cloud.start()
-    finally:
-        cloud.stop()
+    path = tmp_path / "compute.conf"
+    path.write_text(f"""
+[DEFAULT]
+transport_url = rabbit://nobody:nothing@127.0.0.1:9/
+compute_driver = simulated
+state_path = {tmp_path / "state"}
+disk_transfer_tls = optional
+disk_transfer_pki_dir = {tmp_path / "nothing"}
+[placement]
+auth_type = password
+auth_url = http://127.0.0.1:9/
+""")
+    program = [str(Path(sys.executable).with_name("causeway")), "compute", "--config-file", str(path)]
+    ended = subprocess.run(program, capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 1
+    (last,) = ended.stderr.strip().splitlines()[-1:]
+    assert last.startswith(
+        f"Error: The certificates in {tmp_path / 'nothing'} can't be used: ca-cert.pem can't be read"
+    )
