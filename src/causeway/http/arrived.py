@@ -92,4 +92,14 @@ def wake_at(sock: socket.socket, size: int) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
 
-__all__ = ["DEADLINE", "MAX_HEAD", "SHORT_BODY", "Arrived", "answer_at_once", "answer_too_long", "judge", "look", "wake_at"]
+__all__ = [
+    "DEADLINE",
+    "MAX_HEAD",
+    "SHORT_BODY",
+    "Arrived",
+    "answer_at_once",
+    "answer_too_long",
+    "judge",
+    "look",
+    "wake_at",
+]
