@@ -41,6 +41,8 @@
         ├── CopyNotUsable             500  copy_not_usable        (so the other copy was not destroyed)
         ├── DiskTransferFailed        500  disk_transfer_failed
         │   └── DiskTransferBroken    500  disk_transfer_broken   (it broke off, or what came was damaged)
+        ├── HostUnreachable           500  host_unreachable       (one host can't connect to another)
+        ├── HostNotTrusted            500  host_not_trusted       (hosts refuse each other's certificates)
         ├── VifPluggingFailed         500  vif_plugging_failed
         ├── OperationUnderWay         500  operation_under_way    (another one on the same server: its end is waited for)
         ├── HostDown                  500  host_down              (a host is needed that does not report; it is waited for)
@@ -392,6 +394,12 @@ class HostUnreachable(OperationFailed):
     """One host can't connect to another."""
 
     code = "host_unreachable"
+
+
+class HostNotTrusted(OperationFailed):
+    """Two hosts can't encrypt what goes from one to the other: one refuses the other's certificate, or speaks no TLS."""
+
+    code = "host_not_trusted"
 
 
 class VifPluggingFailed(OperationFailed):

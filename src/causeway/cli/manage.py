@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from causeway import errors
-from causeway.cli import archive, consistency, machine_types, processes, status, volume_attachment
+from causeway.cli import archive, consistency, machine_types, processes, queue_rights, status, volume_attachment
 from causeway.cli.field_names import FieldNames
 from causeway.clients.placement import PlacementClient, remote_placement
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
@@ -77,6 +77,7 @@ cell.add_command(consistency.map_instances)
 manage.add_command(consistency.placement)
 manage.add_command(volume_attachment.volume_attachment)
 manage.add_command(machine_types.libvirt)
+manage.add_command(queue_rights.queue)
 
 
 @contextmanager

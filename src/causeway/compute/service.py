@@ -14,6 +14,7 @@ from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.vendordata import Vendordata
 from causeway.clients.volume import VolumeClient
+from causeway.compute.disks.certificates import Certificates
 from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.disk_offers import DiskOffers
 from causeway.compute.disks.disk_server import DiskServer
@@ -49,6 +50,7 @@ from causeway.compute.upkeep.report import Reporter
 from causeway.context import admin_context
 from causeway.hardware import host as hardware_of
 from causeway.hardware.fit import Limits
+from causeway.http.secured import Tls
 from causeway.model import versions
 from causeway.model.outcomes import MoveToken
 from causeway.rpc.cell_conductor import CellConductorClient
@@ -88,6 +90,11 @@ class ComputeService:
             lambda: bool(conf.moves.compression == "auto"),
         )
         conductor = CellConductorClient(transport)
+        self._certificates: Certificates | None = None
+        tls = None
+        if conf.disk_transfer_tls != "off":
+            self._certificates = Certificates(Path(conf.disk_transfer_pki_dir))
+            tls = Tls(self._certificates.server_context, required=conf.disk_transfer_tls == "required")
 
         def is_late(token: MoveToken, forward: bool) -> None:
             conductor.check_order(admin_context(), token=token, forward=forward)
@@ -116,7 +123,9 @@ class ComputeService:
             copies=Copies(state_dir / "copies", driver),
             stopping=stopping,
             clock=clock,
-            disk_server=DiskServer(offers, rounds, conf.my_ip, conf.disk_transfer_port, state_dir / "disk-server-port"),
+            disk_server=DiskServer(
+                offers, rounds, conf.my_ip, conf.disk_transfer_port, state_dir / "disk-server-port", tls
+            ),
         )
         self._missed = MissedOrdersEndpoint(self.host)
         self._server = RpcServer(
@@ -154,7 +163,12 @@ class ComputeService:
         self._reporter = Reporter(self.host, placement, state_dir)
 
     def start(self) -> None:
-        """Starts everything. When this returns, Placement and the cell know the host, and it takes orders."""
+        """Starts everything; when it returns the host is known to Placement and to its cell, and takes orders.
+
+        Raises Misconfigured if the host's certificates can't be used, beside what its parts raise.
+        """
+        if self._certificates is not None:
+            self._certificates.check(self.host.conf.my_ip)
         self.host.driver.start()
         self._load_claims()
         catch_up(self.host, self._missed)

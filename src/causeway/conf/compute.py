@@ -41,7 +41,8 @@ OPTS: dict[str, list[Opt]] = {
             default=netutils.get_my_ipv4(),
             sample_default="<this machine's address>",
             help="The address of this host in the network of its cell's hosts. Disks of servers that are resized or migrated"
-            " inside the cell go over it, from host to host. Nothing else should have access to that network.",
+            " inside the cell go over it, from host to host. Nothing else should have access to that network, unless"
+            " disk_transfer_tls is required.",
         ),
         cfg.PortOpt(
             "disk_transfer_port",
@@ -53,6 +54,24 @@ OPTS: dict[str, list[Opt]] = {
             default=60.0,
             min=0.0,
             help="Seconds without a byte from the other host after which the transfer of a disk is abandoned.",
+        ),
+        cfg.StrOpt(
+            "disk_transfer_tls",
+            default="off",
+            choices=[
+                ("off", "disks travel unencrypted, over HTTP"),
+                ("optional", "while hosts are changed: disks travel unencrypted, hosts that require TLS get it"),
+                ("required", "only with TLS, between hosts that show each other a certificate"),
+            ],
+            help="Whether what goes from host to host when servers move (disks, and memory unless hypervisors hand it over) is"
+            " encrypted. Set it to optional on all hosts of all cells before the first one requires it.",
+        ),
+        cfg.StrOpt(
+            "disk_transfer_pki_dir",
+            default="/etc/pki/qemu",
+            help="The folder of this host's certificates for disk_transfer_tls, named as QEMU wants them for live migrations:"
+            " ca-cert.pem, server-cert.pem (for the address my_ip), server-key.pem, client-cert.pem, client-key.pem. Files that"
+            " are replaced are read again with the next connection.",
         ),
         cfg.StrOpt(
             "compute_driver",

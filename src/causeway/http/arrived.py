@@ -75,9 +75,14 @@ def _body_length(head: bytes) -> int | None:
 
 def answer_too_long(sock: socket.socket) -> None:
     """Answers that the head is too long, if that is possible without waiting. The caller closes the connection."""
+    answer_at_once(sock, _TOO_LONG)
+
+
+def answer_at_once(sock: socket.socket, answer: bytes) -> None:
+    """Answers if that is possible without waiting. The caller closes the connection."""
     with suppress(OSError):
         sock.setblocking(False)
-        sock.send(_TOO_LONG)
+        sock.send(answer)
         # Unread bytes would make the kernel reset the connection, and the answer might be lost.
         sock.recv(MAX_HEAD + SHORT_BODY)
 
@@ -87,4 +92,14 @@ def wake_at(sock: socket.socket, size: int) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
 
-__all__ = ["DEADLINE", "MAX_HEAD", "SHORT_BODY", "Arrived", "answer_too_long", "judge", "look", "wake_at"]
+__all__ = [
+    "DEADLINE",
+    "MAX_HEAD",
+    "SHORT_BODY",
+    "Arrived",
+    "answer_at_once",
+    "answer_too_long",
+    "judge",
+    "look",
+    "wake_at",
+]

@@ -7,6 +7,7 @@ import io
 import logging
 import selectors
 import socket
+import ssl
 import threading
 import time
 from collections import deque
@@ -16,9 +17,10 @@ from typing import Any
 from cheroot import connections, wsgi
 from cheroot import server as cheroot_server
 
-from causeway.http.arrived import DEADLINE, MAX_HEAD, Arrived, answer_too_long, judge, look, wake_at
+from causeway.http.arrived import DEADLINE, MAX_HEAD, Arrived, answer_at_once, answer_too_long, judge, look, wake_at
 from causeway.http.body import PATIENCE, Pace
 from causeway.http.head import body_length
+from causeway.http.secured import ENVIRON, NO_TLS, ONLY_TLS, Secured, Tls, begins
 from causeway.http.strict import WsgiApp, strict
 
 LOG = logging.getLogger(__name__)
@@ -40,9 +42,10 @@ _Manager: Any = connections.ConnectionManager
 _CherootSelector: Any = connections._ThreadsafeSelector
 
 
-def make_server(address: str, port: int, app: WsgiApp, *, threads: int, name: str) -> Any:
-    """A server that listens already; its ``serve()`` serves. Raises OSError."""
+def make_server(address: str, port: int, app: WsgiApp, *, threads: int, name: str, tls: Tls | None = None) -> Any:
+    """Listens when this returns; ``serve()`` serves. ``tls``: without it only plain HTTP is spoken. Raises OSError."""
     server = _Server((address, port), strict(app), numthreads=threads, server_name=name)
+    server.tls = tls
     server.ConnectionClass = _Connection
     server.timeout = PATIENCE
     server.nodelay = True
@@ -55,6 +58,8 @@ def make_server(address: str, port: int, app: WsgiApp, *, threads: int, name: st
 
 
 class _Server(_WsgiServer):  # type: ignore[misc]
+    tls: Tls | None = None
+
     def prepare(self) -> None:
         super().prepare()
         made: Any = self._connections
@@ -77,11 +82,14 @@ _LARGE = 1 << 16
 class _Raw(socket.SocketIO):
     """A socket whose bytes must keep coming."""
 
-    def __init__(self, sock: socket.socket, mode: str) -> None:
+    def __init__(self, sock: socket.socket, mode: str, secured: Secured | None = None) -> None:
         super().__init__(sock, mode)  # type: ignore[arg-type]
         self.pace = Pace()
+        self._secured = secured
 
     def readinto(self, buffer: Any) -> int | None:
+        if self._secured is not None and self._secured.ahead:
+            return self._secured.take(memoryview(buffer))
         self.pace.before()
         size = super().readinto(buffer)
         self.pace.after(size or 0)
@@ -135,9 +143,13 @@ class _Request(_HttpRequest):  # type: ignore[misc]
 
 
 class _Connection(_HttpConnection):  # type: ignore[misc]
-    """``since``: when the request that has not arrived began; None if there is none. ``needs``: see `Arrived`."""
+    """``since``: when the request that has not arrived began; None: there is none. ``needs``: see `Arrived`.
+
+    ``is_settled``: it is known whether this is TLS, and if so, the handshake is complete.
+    """
 
     RequestHandlerClass = _Request
+    socket: Any
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -145,6 +157,32 @@ class _Connection(_HttpConnection):  # type: ignore[misc]
         self.since: float | None = time.monotonic()
         self.needs = 0
         self.long_body = False
+        self.is_settled = False
+        self.secured: Secured | None = None
+
+    def secure(self, context: ssl.SSLContext) -> Secured:
+        """TLS from now on. Raises OSError."""
+        self.secured = made = Secured(self.socket, context)
+        self.socket = made.socket
+        self.rfile._raw = _Raw(made.socket, "rb", made)
+        self.wfile._raw = socket.SocketIO(made.socket, "wb")
+        self.ssl_env = ENVIRON
+        return made
+
+    def look(self) -> Arrived:
+        if self.secured is None:
+            return look(self.socket, self.needs)
+        found = self.secured.look()
+        if not found.needs:
+            self.socket.settimeout(self.server.timeout)
+        return found
+
+    def wait_for(self, size: int) -> None:
+        """The selector calls with so many bytes; 0: with any. (What is encrypted has another size.)"""
+        if size != self.needs:
+            self.needs = size
+            if self.secured is None:
+                wake_at(self.socket, size or 1)
 
     def communicate(self) -> bool:
         self.rfile.raw.pace = Pace()
@@ -222,24 +260,22 @@ class _Gate(_Manager):  # type: ignore[misc]
         super().stop()
 
     def admit(self, conn: _Connection) -> bool:
-        """Whether a thread can have the connection now. If not, it is kept here, or closed."""
+        """Whether a thread can have the connection now; if not, it is kept here, or closed."""
+        if not conn.is_settled and not self._settle(conn):
+            return False
         if not conn.rfile.has_data():
-            found = look(conn.socket, conn.needs)
+            found = conn.look()
             if found.too_long:
                 answer_too_long(conn.socket)
                 conn.close()
                 return False
             if found.needs:
                 conn.since = conn.since or time.monotonic()
-                if found.needs != conn.needs:
-                    conn.needs = found.needs
-                    wake_at(conn.socket, found.needs)
+                conn.wait_for(found.needs)
                 self._wait(conn)
                 return False
             conn.long_body = found.long_body
-        if conn.needs:
-            conn.needs = 0
-            wake_at(conn.socket, 1)
+        conn.wait_for(0)
         conn.since = None
         if not conn.long_body:
             return True
@@ -250,6 +286,47 @@ class _Gate(_Manager):  # type: ignore[misc]
                 return False
             self._room -= 1
             return True
+
+    def _settle(self, conn: _Connection) -> bool:
+        """Finds out whether the client speaks TLS, and shakes hands. False: it is waited for, or was refused."""
+        tls, secured = self.server.tls, conn.secured
+        if secured is None:
+            speaks_tls = begins(conn.socket)
+            if speaks_tls is None:
+                self._wait(conn)
+                return False
+            if not speaks_tls and (tls is None or not tls.required):
+                conn.is_settled = True
+                return True
+            if tls is None or not speaks_tls:
+                answer_at_once(conn.socket, NO_TLS if tls is None else ONLY_TLS)
+                conn.close()
+                return False
+        elif secured.was_refused:
+            if secured.is_over():
+                conn.close()
+            else:
+                self._wait(conn)
+            return False
+        try:
+            secured = secured or conn.secure(tls.context())
+            conn.is_settled = secured.shake()
+        except OSError as failure:
+            self._refuse(conn, failure)
+            return False
+        if not conn.is_settled:
+            self._wait(conn)
+        return conn.is_settled
+
+    def _refuse(self, conn: _Connection, failure: OSError) -> None:
+        """The client sees why in an alert, if it was one."""
+        if conn.secured is None or not isinstance(failure, ssl.SSLError) or isinstance(failure, ssl.SSLEOFError):
+            LOG.info("%s broke off a TLS handshake: %s", conn.remote_addr, failure)
+            conn.close()
+            return
+        LOG.warning("%s was refused: its TLS handshake failed: %s", conn.remote_addr, failure)
+        conn.secured.refuse()
+        self._wait(conn)
 
     def long_body_ended(self) -> None:
         with self._lock:
@@ -262,7 +339,7 @@ class _Gate(_Manager):  # type: ignore[misc]
     def put(self, conn: _Connection) -> None:
         """Accepts an answered connection. It is closed if a part, but not all, of its next request was read already."""
         ahead = conn.rfile.peek() if conn.rfile.has_data() else b""
-        if ahead and judge(ahead) != Arrived():
+        if (ahead and judge(ahead) != Arrived()) or (conn.secured is not None and conn.secured.has_more):
             conn.close()
             return
         super().put(conn)

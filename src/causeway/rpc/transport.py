@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import oslo_messaging
+from oslo_concurrency import lockutils
 from oslo_messaging._drivers import common as driver_common
 from oslo_utils import importutils
 
@@ -153,6 +156,7 @@ class Transports:
             transport = self._by_url.get(url)
             if transport is None:
                 transport = Transport(oslo_messaging.get_rpc_transport(self._conf, url=url), self)
+                _provide_locks(self._conf)
                 self._by_url[url] = transport
             return transport
 
@@ -173,3 +177,10 @@ class Transports:
 
         if not within(timeout, "close-transports", close):
             LOG.warning("The message queue is unreachable: its connections are abandoned")
+
+
+def _provide_locks(conf: Any) -> None:
+    """oslo.messaging's queue manager counts queues under a lock between processes, whose folder has no default."""
+    rabbit = conf.oslo_messaging_rabbit if "oslo_messaging_rabbit" in conf else None
+    if getattr(rabbit, "use_queue_manager", False) and "OSLO_LOCK_PATH" not in os.environ:
+        lockutils.set_defaults(str(Path(conf.state_path) / "locks"))

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,16 @@ class Broker:
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 2:2 +sbwt none",
         }
 
+    def add_account(self, name: str, password: str, rights: Mapping[str, list[dict[str, str]]]) -> str:
+        """Its URL. Before `start`; ``rights``: definitions of permissions of the account."""
+        path = self._directory / "definitions.json"
+        definitions = json.loads(path.read_text())
+        definitions["users"] += _definitions(name, password, ())["users"]
+        for kind, entries in rights.items():
+            definitions.setdefault(kind, []).extend(entries)
+        path.write_text(json.dumps(definitions))
+        return f"rabbit://{name}:{password}@{self._address}:{self._port}"
+
     def start(self) -> None:
         """Serves when this returns."""
         output, environment = self._directory / "output", self._environment
@@ -114,7 +124,7 @@ def own_broker(directory: Path, address: str = "127.0.0.1", hosts: Sequence[str]
         broker.stop()
 
 
-def _definitions(user: str, password: str, hosts: Sequence[str]) -> dict[str, object]:
+def _definitions(user: str, password: str, hosts: Sequence[str]) -> dict[str, Any]:
     salt = b"salt"
     digest = base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
     everything = {"configure": ".*", "write": ".*", "read": ".*"}

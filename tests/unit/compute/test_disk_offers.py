@@ -7,8 +7,6 @@ import os
 import threading
 import uuid as uuids
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,60 +16,9 @@ import requests
 from causeway import errors
 from causeway.compute.disks import disk_server
 from causeway.compute.disks.disk_offers import DiskOffers
-from causeway.compute.disks.disk_server import DiskServer
-from causeway.compute.disks.rounds import Rounds
 from causeway.compute.handover import disk_fetch
 from causeway.conf import new_config
-from causeway.model.outcomes import DiskOffer
-from causeway.virt.driver import DiskExport
-from causeway.virt.simulated import SimulatedDriver
-
-MOVE, SERVER = str(uuids.uuid4()), str(uuids.uuid4())
-MIB = 1 << 20
-
-
-@dataclass
-class Fetching:
-    """As much of a host as fetching needs."""
-
-    conf: Any
-    stopping: threading.Event = field(default_factory=threading.Event)
-
-
-@dataclass
-class Pair:
-    """A host that offers a disk, and one that fetches it."""
-
-    directory: Path
-    offers: DiskOffers
-    server: DiskServer
-    target: Any
-
-    def offer(self, content: bytes, name: str = "disk") -> DiskOffer:
-        @contextmanager
-        def export(name: str) -> Iterator[DiskExport]:
-            path = self.directory / f"export-{name}"
-            path.write_bytes(content)
-            yield DiskExport(name, path, "qcow2", len(content))
-
-        made = self.offers.make(MOVE, SERVER, [name], export)
-        return DiskOffer(f"{self.server.url}/{MOVE}", made.secret, made.disks)
-
-    def fetch(self, offer: DiskOffer, reported: list[int] | None = None) -> Path:
-        path = self.directory / "fetched"
-        disk_fetch.fetch(self.target, offer, offer.disks[0], path, (reported if reported is not None else []).append)
-        return path
-
-    def restart(self) -> None:
-        """The source's compute ends and begins again."""
-        self.server.stop()
-        self.server = new_server(self.directory)
-        self.server.start()
-
-
-def new_server(directory: Path) -> DiskServer:
-    rounds = Rounds(directory / "rounds", SimulatedDriver("host", directory / "hypervisor"), lambda _size: None)
-    return DiskServer(DiskOffers(directory / "offers"), rounds, "127.0.0.1", 0, directory / "port")
+from tests.unit.compute.transfers import MIB, MOVE, SERVER, Fetching, Pair, new_server
 
 
 @pytest.fixture
@@ -223,7 +170,7 @@ def test_nothing_but_offered_disks_is_served(pair: Pair, path: str) -> None:
 def test_an_offer_ends_when_the_disk_has_come(pair: Pair) -> None:
     offer = pair.offer(b"content")
     pair.fetch(offer)
-    disk_fetch.release(offer)
+    disk_fetch.release(pair.target, offer)
     assert pair.offers.servers() == set()
     with pytest.raises(errors.DiskTransferFailed, match="does not offer"):
         pair.fetch(offer)

@@ -1,4 +1,4 @@
-"""Serves offered disks to the other hosts, over HTTP on the host's own address (``my_ip``).
+"""Serves offered disks to the other hosts, over HTTP or HTTPS on the host's own address (``my_ip``).
 
 - ``GET /disks/MOVE/NAME``: a disk; ``Range: bytes=N-`` for what is missing of it.
 - ``DELETE /disks/MOVE``: it was fetched, and nobody needs it any more.
@@ -25,6 +25,7 @@ from typing import Any
 from causeway import durable, errors
 from causeway.compute.disks.disk_offers import DiskOffers
 from causeway.compute.disks.rounds import Rounds
+from causeway.http.secured import Tls
 from causeway.http.server import make_server
 
 LOG = logging.getLogger(__name__)
@@ -46,14 +47,21 @@ def _port(content: bytes) -> int:
 
 
 class DiskServer:
-    """One host's. ``port`` 0: any free one, and after a restart the same again if it is still free (``port_file``)."""
+    """One host's. ``port`` 0: any free one, and after a restart the same again if it is still free (``port_file``).
 
-    def __init__(self, offers: DiskOffers, rounds: Rounds, address: str, port: int, port_file: Path) -> None:
+    ``tls``: what it needs to serve over HTTPS, if it is to. Offers have an HTTPS URL only where nothing else is accepted: hosts
+    that require TLS use it all the same, the others may not know it.
+    """
+
+    def __init__(
+        self, offers: DiskOffers, rounds: Rounds, address: str, port: int, port_file: Path, tls: Tls | None = None
+    ) -> None:
         self._offers = offers
         self._rounds = rounds
         self._address = address
         self._port = port
         self._port_file = port_file
+        self._tls = tls
         self._server: Any = None
         self._thread: threading.Thread | None = None
         self.url = ""
@@ -65,7 +73,8 @@ class DiskServer:
         port = server.bind_addr[1]
         durable.write(self._port_file, str(port))
         shown = f"[{self._address}]" if ":" in self._address else self._address
-        self.url = f"http://{shown}:{port}/disks"
+        scheme = "https" if self._tls is not None and self._tls.required else "http"
+        self.url = f"{scheme}://{shown}:{port}/disks"
         self._thread = threading.Thread(target=server.serve, name=f"disk-server-{port}", daemon=True)
         self._thread.start()
 
@@ -77,7 +86,7 @@ class DiskServer:
             self._thread.join()
 
     def _listening(self, port: int) -> Any:
-        server = make_server(self._address, port, self._answer, threads=THREADS, name="causeway-compute")
+        server = make_server(self._address, port, self._answer, threads=THREADS, name="causeway-compute", tls=self._tls)
         server.shutdown_timeout = 1
         return server
 

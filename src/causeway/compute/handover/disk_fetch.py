@@ -18,6 +18,7 @@ from typing import BinaryIO, Protocol
 import requests
 
 from causeway import durable, errors
+from causeway.compute.handover import peers
 from causeway.compute.host import Host
 from causeway.faults import injector
 from causeway.model.outcomes import DiskOffer, OfferedDisk
@@ -66,7 +67,7 @@ def fetch(
     """Puts an offered disk into ``path``; ``progress`` gets how many bytes of it have come.
 
     Raises DiskTransferFailed if the source does not offer it (any more), DiskTransferBroken if it sends nothing, or something
-    else. What ``progress`` raises ends the transfer, too.
+    else, HostNotTrusted if the two hosts refuse each other's certificates. What ``progress`` raises ends the transfer, too.
     """
     injector.reach("disk.fetch.before")
     if injector.fails("disk.fetch.connect"):
@@ -75,10 +76,7 @@ def fetch(
         )
     partial = path.with_name(f".{path.name}.partial")
     try:
-        with partial.open("wb") as file, requests.Session() as session:
-            # Proxies of the environment are not for traffic between hosts.
-            session.trust_env = False
-            session.headers["Authorization"] = f"Bearer {offer.token}"
+        with partial.open("wb") as file, peers.session(host, offer.token) as session:
             got = _Partial(file, hashlib.sha256())
             wait = host.conf.disk_transfer_patience if patience is None else patience
             _receive_all(host, session, f"{offer.url}/{disk.name}", disk, got, progress, wait)
@@ -95,13 +93,12 @@ def fetch(
     injector.reach("disk.fetch.after")
 
 
-def release(offer: DiskOffer) -> None:
+def release(host: Host, offer: DiskOffer) -> None:
     """Notifies the source that its disks have come; this only frees its room early."""
     try:
         injector.reach("disk.release.before")
-        with requests.Session() as session:
-            session.trust_env = False
-            session.delete(offer.url, headers={"Authorization": f"Bearer {offer.token}"}, timeout=TIMEOUT)
+        with peers.session(host, offer.token) as session:
+            peers.ask(host, session, "DELETE", offer.url, timeout=TIMEOUT).close()
     except (requests.RequestException, errors.OperationFailed) as failure:
         LOG.info("The source could not be notified that its disks have come: %s", type(failure).__name__)
 
@@ -119,7 +116,7 @@ def _receive_all(
     while got.done < disk.size:
         before = got.done
         try:
-            _receive(session, url, disk, got, progress)
+            _receive(host, session, url, disk, got, progress)
             why = "the source ended early"
         except requests.RequestException as failure:
             why = f"{type(failure).__name__}: {failure}"
@@ -135,11 +132,17 @@ def _receive_all(
 
 
 def _receive(
-    session: requests.Session, url: str, disk: OfferedDisk, got: _Partial, progress: Callable[[int], None]
+    host: Host,
+    session: requests.Session,
+    url: str,
+    disk: OfferedDisk,
+    got: _Partial,
+    progress: Callable[[int], None],
 ) -> None:
     asked = {"Range": f"bytes={got.done}-"} if got.done else {}
     # As it is: a proxy that would compress it is not there either.
-    with session.get(url, headers={**asked, "Accept-Encoding": "identity"}, stream=True, timeout=TIMEOUT) as answer:
+    headers = {**asked, "Accept-Encoding": "identity"}
+    with peers.ask(host, session, "GET", url, headers=headers, timeout=TIMEOUT) as answer:
         if answer.status_code in (401, 404, 416):
             raise errors.DiskTransferFailed(
                 "The source does not offer the server's disk any more.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from causeway.compute.handover import disk_fetch, disk_transfer
 from causeway.compute.host import Host
@@ -48,7 +49,14 @@ class HandedOver:
         }
 
 
-def release_offer(_endpoint: object, *, offer: DiskOffer | None = None, **_others: object) -> None:
+class OfHost(Protocol):
+    """An endpoint of a host."""
+
+    @property
+    def host(self) -> Host: ...
+
+
+def release_offer(endpoint: OfHost, *, offer: DiskOffer | None = None, **_others: object) -> None:
     """What was offered has come, and that is written down: it will not be fetched again."""
     if offer is not None and offer.disks:
-        disk_fetch.release(offer)
+        disk_fetch.release(endpoint.host, offer)

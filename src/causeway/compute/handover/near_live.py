@@ -31,18 +31,18 @@ class NearLiveEndpoint:
     """RPC: the steps of near-live migrations. Each order takes effect once for a migration (`fence`)."""
 
     def __init__(self, host: Host) -> None:
-        self._host = host
+        self.host = host
         self.fence = host.fence
 
     def check_can_save_guest(self, context: RequestContext, *, instance: Instance) -> LiveSource:  # noqa: ARG002
         """Returns what a target must know of the guest. Raises GuestFailed if there is none whose memory can be saved."""
         self._require_saved_memory()
-        return self._host.driver.live_source(instance)
+        return self.host.driver.live_source(instance)
 
     def check_can_wake_guest(self, context: RequestContext, *, source: LiveSource) -> None:  # noqa: ARG002
         """Raises ClaimRefused if such a guest can't be woken here."""
         self._require_saved_memory()
-        self._host.driver.check_can_wake(source)
+        self.host.driver.check_can_wake(source)
 
     @fenced
     def save_guest_at_source(
@@ -61,7 +61,7 @@ class NearLiveEndpoint:
 
         ``memory_image_id`` None: memory and disks are offered, not sent.
         """
-        host, uuid = self._host, instance.uuid
+        host, uuid = self.host, instance.uuid
         outcome = SourceOutcome(_power_state_between(instance.vm_state is VmState.SUSPENDED))
         images = disk_image_ids | ({ROOT_DISK: image_id} if image_id is not None else {})
         with host.lock(uuid):
@@ -99,7 +99,7 @@ class NearLiveEndpoint:
         ``is_suspended``: it is off, and stays so until its user resumes it.
         ``offer``: nothing was sent, it is all offered by the source. Raises DiskTransferBroken if it can't be fetched.
         """
-        host, handed_over = self._host, HandedOver(snapshot, disks, offer)
+        host, handed_over = self.host, HandedOver(snapshot, disks, offer)
         sent = handed_over.sent
         if MEMORY not in sent or (ROOT_DISK not in sent and not is_volume_backed(block_devices)):
             raise errors.DiskTransferFailed(f"Not all of the guest of server {instance.uuid} was sent.")
@@ -145,10 +145,10 @@ class NearLiveEndpoint:
 
         Raises CopyNotUsable if a suspended guest has not all that it needs to be resumed.
         """
-        with self._host.lock(instance.uuid):
+        with self.host.lock(instance.uuid):
             if is_suspended:
-                return _look_at_suspended(self._host, instance, block_devices)
-            return _resume_guest(self._host, context, instance, block_devices, is_paused=is_paused)
+                return _look_at_suspended(self.host, instance, block_devices)
+            return _resume_guest(self.host, context, instance, block_devices, is_paused=is_paused)
 
     @fenced
     def wake_guest_at_source(
@@ -165,7 +165,7 @@ class NearLiveEndpoint:
 
         ``is_suspended``: it is off, and has its memory, as before.
         """
-        host, uuid = self._host, instance.uuid
+        host, uuid = self.host, instance.uuid
         with host.lock(uuid):
             host.offers.end_all(uuid)
             host.rounds.discard_all(uuid)
@@ -192,7 +192,7 @@ class NearLiveEndpoint:
         return actions.restore_from_stashed_disks(host, context, instance, block_devices, power_on=not is_suspended)
 
     def _require_saved_memory(self) -> None:
-        if not self._host.driver.supports_saved_memory:
+        if not self.host.driver.supports_saved_memory:
             raise errors.ClaimRefused("The hypervisor of the host can't save the memory of guests.")
 
 

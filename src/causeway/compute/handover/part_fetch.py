@@ -11,6 +11,7 @@ from urllib3.exceptions import HTTPError
 
 from causeway import errors
 from causeway.compute.disks import changes
+from causeway.compute.handover import peers
 from causeway.compute.host import Host
 from causeway.model.warm import CopiedDisk, CopyRound
 
@@ -25,7 +26,10 @@ _HEADERS = {"Accept-Encoding": "identity", "X-Accept-Codings": ", ".join(changes
 def open_part(
     host: Host, session: requests.Session, copied: CopyRound, disk: CopiedDisk, part: int
 ) -> Iterator[changes.Source]:
-    """Opens the stream of a part. Raises HostUnreachable, and DiskTransferBroken if it breaks, or is not there any more."""
+    """Opens the stream of a part.
+
+    Raises HostUnreachable, HostNotTrusted, and DiskTransferBroken if it breaks, or is not there any more.
+    """
     url = f"{copied.url}/{copied.number}/{disk.name}/{part}"
     answer = _ask(host, session, url)
     try:
@@ -47,7 +51,7 @@ def _ask(host: Host, session: requests.Session, url: str) -> requests.Response:
     end = time.monotonic() + CONNECT
     while True:
         try:
-            return session.get(url, headers=_HEADERS, stream=True, timeout=(CONNECT, READ))
+            return peers.ask(host, session, "GET", url, headers=_HEADERS, timeout=(CONNECT, READ))
         except requests.ReadTimeout as failure:
             raise errors.DiskTransferBroken("The source does not send the server's disk.", details=url) from failure
         except requests.ConnectionError as failure:

@@ -26,7 +26,7 @@ def _end_offer(
     if source_host == endpoint.host.name:
         endpoint.host.offers.end_all(instance.uuid)
     elif offer.disks:
-        disk_fetch.release(offer)
+        disk_fetch.release(endpoint.host, offer)
 
 
 class ResizeEndpoint:

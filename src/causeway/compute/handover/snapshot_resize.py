@@ -20,7 +20,7 @@ class SnapshotResizeEndpoint:
     """RPC: the steps of snapshot-based moves, under the field's names. Each takes effect once for a move (`fence`)."""
 
     def __init__(self, host: Host) -> None:
-        self._host = host
+        self.host = host
         self.fence = host.fence
 
     @fenced
@@ -32,7 +32,7 @@ class SnapshotResizeEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> MigrationContext:
-        host = self._host
+        host = self.host
         with host.lock(instance.uuid):
             facts = host.driver.inspect(instance.uuid)
             if facts.power_state is not None or facts.has_disks:
@@ -57,7 +57,7 @@ class SnapshotResizeEndpoint:
         is_direct: bool = False,
     ) -> SourceOutcome:
         """``since``: the target has that round, so what changed since will do. ``is_direct``: it is offered, not sent."""
-        host, disks = self._host, disk_image_ids or {}
+        host, disks = self.host, disk_image_ids or {}
         outcome = SourceOutcome(PowerState.SHUTDOWN)
 
         def send(image_id: str, name: str) -> Snapshot:
@@ -82,8 +82,8 @@ class SnapshotResizeEndpoint:
         self, context: RequestContext, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
     ) -> dict[str, Snapshot]:
         """Sends what is offered here into images, because the target can't fetch it. The offer stays."""
-        with self._host.lock(instance.uuid):
-            return disk_transfer.send_offered(self._host, context, token, image_ids)
+        with self.host.lock(instance.uuid):
+            return disk_transfer.send_offered(self.host, context, token, image_ids)
 
     @fenced_and_then(release_offer)
     def finish_snapshot_based_resize_at_dest(
@@ -99,7 +99,7 @@ class SnapshotResizeEndpoint:
         offer: DiskOffer | None = None,
     ) -> GuestOutcome:
         """``offer``: nothing was sent, it is all offered by the source. Raises DiskTransferBroken if it can't be fetched."""
-        host = self._host
+        host = self.host
         handed_over = HandedOver(snapshot, disks or {}, offer)
 
         def receive() -> disk_transfer.Received:
@@ -127,7 +127,7 @@ class SnapshotResizeEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        actions.destroy_and_release_claim(self._host, context, token, instance, block_devices)
+        actions.destroy_and_release_claim(self.host, context, token, instance, block_devices)
 
     @fenced
     def restore_at_source(
@@ -139,7 +139,7 @@ class SnapshotResizeEndpoint:
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> GuestOutcome:
-        return actions.restore_from_stashed_disks(self._host, context, instance, block_devices, power_on=power_on)
+        return actions.restore_from_stashed_disks(self.host, context, instance, block_devices, power_on=power_on)
 
     @fenced
     def confirm_snapshot_based_resize_at_source(
@@ -149,4 +149,4 @@ class SnapshotResizeEndpoint:
         token: MoveToken,
         instance: Instance,
     ) -> None:
-        actions.delete_stashed_disks(self._host, token, instance)
+        actions.delete_stashed_disks(self.host, token, instance)

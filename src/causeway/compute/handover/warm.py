@@ -12,11 +12,9 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
-import requests
-
 from causeway import errors, metrics
 from causeway.compute.disks import changes
-from causeway.compute.handover import disk_transfer
+from causeway.compute.handover import disk_transfer, peers
 from causeway.compute.handover.part_fetch import open_part
 from causeway.compute.handover.round_progress import RoundProgress
 from causeway.compute.host import Host
@@ -66,16 +64,14 @@ class WarmEndpoint:
     def receive_round(
         self, context: RequestContext, *, token: MoveToken, instance: Instance, copied: CopyRound
     ) -> RoundReceived:
-        """Fetches what is missing of a round. Raises HostUnreachable if the source can't be reached from here."""
+        """Fetches what is missing of a round. Raises HostUnreachable if the source can't be reached from here, and
+        HostNotTrusted if the two refuse each other's certificates."""
         host = self._host
         self._require_support()
         host.copies.begin(token, instance.uuid, copied)
         shown = RoundProgress(disk_transfer.progress(host, context, token, "received"), copied)
         sent = 0
-        with requests.Session() as session:
-            # Proxies of the environment are not for traffic between hosts.
-            session.trust_env = False
-            session.headers["Authorization"] = f"Bearer {copied.secret}"
+        with peers.session(host, copied.secret) as session:
 
             def opened(disk: CopiedDisk, part: int) -> AbstractContextManager[changes.Source]:
                 shown.begin(disk, part)

@@ -140,7 +140,7 @@ def test_a_source_that_is_gone_rolls_the_move_back(cloud: AuditedCloud) -> None:
 
 def test_what_is_offered_is_kept_no_longer_than_the_disks(cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source gets no word that they have come."""
-    monkeypatch.setattr("causeway.compute.handover.disk_fetch.release", lambda _offer: None)
+    monkeypatch.setattr("causeway.compute.handover.disk_fetch.release", lambda _host, _offer: None)
     server = cloud.boot(flavor="any.small")
     source = cloud.show(server).compute_host
     cloud.resized(server, "any.medium")
