@@ -82,7 +82,7 @@ BACKGROUND = ("rpc.cell_conductor.report_host",)
 
 # Networks and subnets are remembered for some seconds: whether they are asked for is not the operation's doing.
 NOW_AND_THEN = ("call.network GET /v2.0/networks", "call.network GET /v2.0/subnets")
-# Inside a cell only base images are downloaded, once for all servers of a host.
+# Hosts that reach one another download only base images, once for all servers of a host.
 BASE_IMAGES = ("call.image GET /v2/images/{image_id}/file",)
 
 
@@ -107,7 +107,7 @@ def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
     if flow.is_drain:
         # All else is reached in the same way by what users ask for.
         wanted = [point for point in wanted if point.startswith(("drain.", *(f"{recipe}." for recipe in flow.recipes)))]
-    left_out = NOW_AND_THEN if flow.reach == "cross" else NOW_AND_THEN + BASE_IMAGES
+    left_out = NOW_AND_THEN if flow.is_cut_off else NOW_AND_THEN + BASE_IMAGES
     return [point for point in wanted if not point.startswith(left_out)]
 
 
