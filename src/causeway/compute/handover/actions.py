@@ -30,7 +30,10 @@ def check_volumes(host: Host, block_devices: list[BlockDevice]) -> None:
 
 
 def switch_off(host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool) -> None:
-    """Powers the guest off, with its disks in their place. Raises CopyNotUsable if stashed ones may be better."""
+    """Powers the guest off, with its disks in their place.
+
+    Raises CopyNotUsable if those are not whole and there are stashed ones, which may be better.
+    """
     with _disks_in_place(host, instance, block_devices, needs_disks=needs_disks) as facts:
         if facts.power_state is PowerState.RUNNING:
             host.driver.power_off(instance.uuid, host.shutdown_timeout(instance))
@@ -39,7 +42,7 @@ def switch_off(host: Host, instance: Instance, block_devices: list[BlockDevice],
 def save_memory(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> Path:
     """Saves the guest's memory to a file, with its disks in their place; it is off then. Raises CopyNotUsable like `switch_off`.
 
-    Raises GuestFailed if the guest did not run any more.
+    Raises GuestFailed if the guest no longer ran.
     """
     with _disks_in_place(host, instance, block_devices, needs_disks=True):
         host.driver.save_memory(instance.uuid)
@@ -53,17 +56,17 @@ def save_memory(host: Host, instance: Instance, block_devices: list[BlockDevice]
 def _disks_in_place(
     host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool
 ) -> Iterator[GuestFacts]:
-    """Encloses switching the guest off: what an earlier move or attempt stashed is deleted first, or put back."""
+    """Encloses switching the guest off; then deletes what an earlier move stashed, or restores what an earlier attempt did."""
     facts = host.driver.inspect(instance.uuid)
     stashed_before = facts.power_state is not None and facts.has_disks and facts.has_stashed_disks
     if stashed_before:
         require_disks(host, instance, block_devices, stashed=False)
     yield facts
     if stashed_before:
-        # Bug 1960230: the guest is here with its disks; what an earlier move stashed and did not delete is in the way.
+        # The field's bug 1960230: the guest has its disks, and those that an earlier move did not delete are in the way.
         host.driver.delete_stashed_disks(instance.uuid)
     if needs_disks and facts.has_stashed_disks and not facts.has_disks:
-        # Handed over before: the disks are put back for the time of the export.
+        # An earlier attempt stashed them; they are restored for the export.
         host.driver.restore_stashed_disks(instance.uuid)
 
 
@@ -84,13 +87,13 @@ def make_guest(
     same_host: bool = False,
     move_id: str | None = None,
 ) -> GuestOutcome:
-    """Takes over ports and volumes and makes the guest from what ``receive`` gets.
+    """Takes over ports and volumes and makes the guest from what ``receive`` returns.
 
-    ``move_id``: of the move whose disks may have been copied beside the guest.
+    ``move_id``: the move; its disks may have been copied while the guest ran.
     """
     with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
         facts = host.driver.inspect(instance.uuid)
-        # The disks in their place were copied while the guest ran: they can't be made again.
+        # Disks that were copied while the guest ran, and taken, can't be made again.
         keeps_disks = move_id is not None and host.copies.is_taken(move_id)
         if same_host and not facts.has_stashed_disks:
             raise errors.GuestFailed(
@@ -138,7 +141,7 @@ def make_guest(
 
 
 def adopt_completed(host: Host, spec: GuestSpec, move_id: str) -> None:
-    """Has the driver take disks that were copied beside the guest, whatever fails afterwards: they can't be made again."""
+    """Lets the driver take disks that were copied while the guest ran. They stay after any failure: they can't be made again."""
     if host.copies.has_completed(move_id):
         host.driver.adopt_disks(spec)
         spec.root_disk = spec.kept_state = None
@@ -148,9 +151,9 @@ def adopt_completed(host: Host, spec: GuestSpec, move_id: str) -> None:
 def found_running(
     host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]
 ) -> GuestOutcome:
-    """Returns the guest that an earlier attempt started here, unrecorded, or that never left.
+    """Returns the guest that runs here: it never left, or an earlier attempt started it and did not record that.
 
-    A guest runs only if it is complete. What its ports and volumes still need is done again.
+    A guest that runs has all of its disks. Its ports and volumes are completed again.
     """
     vifs = guest.take_over_ports(host, context, instance)
     with guest.connected_volumes(host, context, block_devices) as volumes:
@@ -168,7 +171,7 @@ def restore_from_stashed_disks(
         facts = host.driver.inspect(instance.uuid)
         vifs = guest.take_over_ports(host, context, instance)
         if facts.power_state is PowerState.RUNNING:
-            # It never stopped, or it was restored before and its attachments are still to be completed.
+            # It never stopped, or an earlier attempt restored it and did not complete its attachments.
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 return GuestOutcome(PowerState.RUNNING, vifs, volumes)
         if facts.power_state is None or not facts.has_disks:
@@ -187,9 +190,9 @@ def destroy_with_disks(
     same_host: bool = False,
     keeps_disks: bool = False,
 ) -> None:
-    """Destroys the guest with its disks (unless ``keeps_disks``), and discards what came for it. Stashed disks stay.
+    """Destroys the guest with its disks (unless ``keeps_disks``), and discards what was received for it. Stashed disks stay.
 
-    ``same_host``: the move's source is this host, too. Then whatever is here while nothing is stashed is the old guest.
+    ``same_host``: this host is the move's source, too. As long as nothing is stashed, the guest here is the old one: it stays.
     """
     driver = host.driver
     host.image_cache.discard_received(instance.uuid)
@@ -197,7 +200,7 @@ def destroy_with_disks(
     if same_host and not facts.has_stashed_disks:
         return
     volumes = [device for device in guest.volumes_of(block_devices) if device.connection_info]
-    # Volumes may be connected although the guest was not made.
+    # Volumes may be connected before there is a guest.
     if facts.power_state is not None or facts.has_disks or volumes:
         driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=not keeps_disks)
 
@@ -213,7 +216,7 @@ def destroy_and_release_claim(
 ) -> None:
     """`destroy_with_disks`, and releases the move's claim."""
     with host.lock(instance.uuid):
-        # A conductor that lost an answer does not know what is connected here.
+        # If an answer was lost, the conductor does not know what is connected here.
         devices = guest.with_connections(host, context, block_devices)
         destroy_with_disks(host, instance, devices, same_host=same_host)
         host.copies.discard(token.move_id)
@@ -221,7 +224,7 @@ def destroy_and_release_claim(
 
 
 def delete_stashed_disks(host: Host, token: MoveToken, instance: Instance) -> None:
-    """Deletes the stashed disks, their offers and their claims: the server stays where it was moved to, for good."""
+    """Deletes the stashed disks, their offers and their claims: the server stays at its target for good."""
     with host.lock(instance.uuid):
         host.offers.end_all(instance.uuid)
         host.driver.delete_stashed_disks(instance.uuid)
@@ -229,7 +232,7 @@ def delete_stashed_disks(host: Host, token: MoveToken, instance: Instance) -> No
 
 
 def wanted_disks(host: Host, block_devices: list[BlockDevice]) -> list[LocalDisk]:
-    """The local disks of the new guest beside its root disk, still without content."""
+    """The local disks of the new guest, without its root disk; they have no content yet."""
     return local_disks(host.conf, block_devices)
 
 

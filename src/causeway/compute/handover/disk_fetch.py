@@ -1,7 +1,7 @@
-"""Fetches disks that another host offers (`disk_server`), and checks that they are what was offered.
+"""Fetches disks that another host offers (`disk_server`), and compares their digests with those of the offer.
 
-After a broken connection, or a restart of the source, only the rest is fetched. A source that sends nothing for
-``disk_transfer_patience`` seconds is abandoned.
+After a broken connection, or a restart of the source, only the rest is fetched. If the source sends nothing for
+``disk_transfer_patience`` seconds, the transfer fails.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from causeway.model.outcomes import DiskOffer, OfferedDisk
 
 LOG = logging.getLogger(__name__)
 
-# Also the grain in which runs of zeros become holes of the file.
+# A chunk of zeros becomes a hole in the file.
 CHUNK_BYTES = 256 << 10
 ZEROS = bytes(CHUNK_BYTES)
 # Seconds to connect, and between two pieces.
@@ -64,10 +64,10 @@ def fetch(
     progress: Callable[[int], None],
     patience: float | None = None,
 ) -> None:
-    """Puts an offered disk into ``path``; ``progress`` gets how many bytes of it have come.
+    """Fetches an offered disk into the file ``path``. ``progress`` gets the number of bytes that have arrived.
 
-    Raises DiskTransferFailed if the source does not offer it (any more), DiskTransferBroken if it sends nothing, or something
-    else, HostNotTrusted if the two hosts refuse each other's certificates. What ``progress`` raises ends the transfer, too.
+    Raises DiskTransferFailed if the source does not offer the disk (any more), DiskTransferBroken if it sends nothing or
+    something else, HostNotTrusted if one host refuses the other's certificate. What ``progress`` raises ends the transfer, too.
     """
     injector.reach("disk.fetch.before")
     if injector.fails("disk.fetch.connect"):
@@ -80,7 +80,7 @@ def fetch(
             got = _Partial(file, hashlib.sha256())
             wait = host.conf.disk_transfer_patience if patience is None else patience
             _receive_all(host, session, f"{offer.url}/{disk.name}", disk, got, progress, wait)
-            # A file that ends with a hole has its length all the same.
+            # Seeking over a hole at the end does not lengthen the file.
             file.truncate(got.done)
         if got.digest.hexdigest() != disk.sha256:
             raise errors.DiskTransferBroken(
@@ -94,7 +94,7 @@ def fetch(
 
 
 def release(host: Host, offer: DiskOffer) -> None:
-    """Notifies the source that its disks have come; this only frees its room early."""
+    """Notifies the source that its disks have arrived. This only frees its space early."""
     try:
         injector.reach("disk.release.before")
         with peers.session(host, offer.token) as session:
@@ -140,7 +140,7 @@ def _receive(
     progress: Callable[[int], None],
 ) -> None:
     asked = {"Range": f"bytes={got.done}-"} if got.done else {}
-    # As it is: a proxy that would compress it is not there either.
+    # A range counts bytes of the file, so nothing may compress the body.
     headers = {**asked, "Accept-Encoding": "identity"}
     with peers.ask(host, session, "GET", url, headers=headers, timeout=TIMEOUT) as answer:
         if answer.status_code in (401, 404, 416):

@@ -1,12 +1,12 @@
 """The data path of a move: transfers the local disks of a stopped guest from host to host.
 
-Between cells only the image service is sure to be shared, so a disk goes up as an image and comes down again (`send`,
-`download`). Where hosts reach one another, as those of one cell do, the source offers its disks over HTTP, and the target fetches
-them (`offer`, `fetch`); if it can't fetch them after all, they go as images, too (`send_offered`).
+Two cells may share nothing but the image service, so the source uploads a disk as an image and the target downloads it (`send`,
+`download`). Hosts of one cell reach one another, and those of two cells may: then the source offers its disks over HTTP, and the
+target fetches them (`offer`, `fetch`). If it can't fetch them, the source sends them as images (`send_offered`).
 
-A root disk goes as the layer over its base image when the target can get that base image too, else with everything in it.
-Ephemeral disks go along, each by itself; swap is made anew. What firmware and TPM of the guest keep goes as a file of its own,
-whole, when the guest is off: it is small. The receiver checks the digest.
+A root disk travels as the layer over its base image if the target can get that base image, else with everything in it.
+Each ephemeral disk travels by itself; swap is made anew. What the guest's firmware and TPM keep is small: it travels as one whole
+file when the guest is off. The receiver checks the digests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from causeway.virt.driver import KEPT_STATE, MEMORY, ROOT_DISK, DiskExport, Gues
 
 @dataclass
 class Received:
-    """What another host sent of a guest. ``root_disk`` None: it is a volume, or in its place."""
+    """What another host sent of a guest. ``root_disk`` None: it is a volume, or the driver has taken it already."""
 
     root_disk: RootDisk | None
     local_disks: list[LocalDisk]
@@ -59,22 +59,22 @@ def send(
 ) -> Snapshot:
     """Uploads a local disk of a stopped guest into an image that was made for it; ``since``: what changed since that round.
 
-    Sent before (the compute died after the upload): nothing is sent again. Raises DiskTransferBroken if the image takes no
-    data any more, because the image service died in the middle of an upload.
+    If it was sent before (the compute died after the upload), nothing is sent again. Raises DiskTransferBroken if the image takes
+    no more data because the image service died during an upload.
     """
     with _export(host, context, token, instance, name, since) as export:
         return _upload(host, context, token, image_id, export)
 
 
 def send_memory(host: Host, context: RequestContext, token: MoveToken, image_id: str, memory: Path) -> Snapshot:
-    """`send`, of the file with a guest's memory."""
+    """As `send`, for the file with a guest's memory."""
     return _upload(host, context, token, image_id, _of_memory(memory))
 
 
 def send_offered(
     host: Host, context: RequestContext, token: MoveToken, image_ids: dict[str, str]
 ) -> dict[str, Snapshot]:
-    """`send`, of all that is offered for a move; its names -> what was sent."""
+    """As `send`, for everything that is offered for a move. Returns name -> what was sent."""
     offered = host.offers.find(token.move_id)
     if offered is None:
         raise errors.DiskTransferFailed("The server's disks are not offered any more.", details=f"host {host.name}")
@@ -106,7 +106,7 @@ def _upload(host: Host, context: RequestContext, token: MoveToken, image_id: str
 
 
 def download(host: Host, context: RequestContext, token: MoveToken, instance: Instance, snapshot: Snapshot) -> Path:
-    """Downloads a snapshot, which must be what the sender sent; the file is `discard`ed if nobody takes it."""
+    """Downloads a snapshot and checks its digest. `ImageCache.discard_received` deletes the file if nobody takes it."""
     path = host.image_cache.received(snapshot.image_id, instance.uuid)
     sent = ImageMeta(snapshot.image_id, size=snapshot.size, os_hash_algo="sha256", os_hash_value=snapshot.sha256)
     known = sent if snapshot.sha256 is not None else None
@@ -126,10 +126,10 @@ def offer(
     since: int | None = None,
     memory: Path | None = None,
 ) -> DiskOffer:
-    """Makes the local disks of a stopped guest ready for another host to fetch; made before: nothing is copied.
+    """Offers the local disks of a stopped guest to another host. If they were offered before, nothing is copied again.
 
-    ``since``: the target has that round, so what changed since will do. ``memory``: of a guest that does not boot; it stays
-    where it is.
+    ``since``: the target has that round, so only what changed since is offered. ``memory``: the file with the memory of a guest
+    that will not boot; the file stays where it is.
     """
 
     def export(name: str) -> AbstractContextManager[DiskExport]:
@@ -174,11 +174,11 @@ def fetch(
     *,
     patience: float | None = None,
 ) -> dict[str, Path]:
-    """Fetches what another host offers; name -> file. The files are `discard`ed if nobody takes them.
+    """Fetches what another host offers; name -> file. `ImageCache.discard_received` deletes the files if nobody takes them.
 
-    ``patience``: in seconds, if it is another one than ``disk_transfer_patience``.
+    ``patience``: seconds without data after which it fails; None: ``disk_transfer_patience``.
     """
-    # Whole disks can wait; for what has changed last, and for memory, a guest waits.
+    # Whole disks can wait. While the last changes or memory travel, a guest waits.
     may_wait = any(disk.disk_format != CHANGES and disk.name not in (KEPT_STATE, MEMORY) for disk in offered.disks)
     report = progress(host, context, token, "received", heeds_rate=may_wait)
     paths: dict[str, Path] = {}
@@ -194,14 +194,14 @@ def fetch(
 
 
 def take(host: Host, token: MoveToken, instance: Instance, offered: DiskOffer) -> dict[str, Path]:
-    """Like `fetch`, of what this host itself offers."""
+    """As `fetch`, for what this host itself offers."""
     paths = {}
     for disk in offered.disks:
         path = host.offers.path(token.move_id, disk.name)
         if path is None:
             raise errors.DiskTransferFailed(f"A disk of server {instance.uuid} is not offered any more.")
-        # Offered until the guest is there: a making that was broken off begins again from it. So drivers take what they get
-        # and leave other names of it as they are.
+        # The offer stays until the guest is made, since an attempt that was interrupted begins again from it. So drivers
+        # may take the file that they get, but must not change its content, which the offer shares.
         paths[disk.name] = received = _received_path(host, token, instance, disk.name)
         received.unlink(missing_ok=True)
         link_or_copy(path, received)
@@ -221,9 +221,9 @@ def received(
     paths: dict[str, Path],
     wanted: list[LocalDisk],
 ) -> Received:
-    """What came, in ``paths``, as the driver is to make the guest from it.
+    """Turns what arrived in ``paths`` into what the driver makes the guest from.
 
-    ``wanted``: the other local disks that the guest is to have; those that the source had not are new.
+    ``wanted``: the local disks beside the root disk that the guest is to have. Those that the source did not send are new.
     """
     kept_state = paths.pop(KEPT_STATE, None)
     missing = paths.keys() - {disk.name for disk in wanted} - {ROOT_DISK}
@@ -254,14 +254,14 @@ def received(
 def _whole(
     host: Host, context: RequestContext, token: MoveToken, name: str, sent: Snapshot | OfferedDisk, path: Path
 ) -> Path | None:
-    """The disk, if what came is what changed of it since it was copied; None: the driver has taken it already."""
+    """The whole disk: if only its last changes arrived, they are applied to its copy. None: the driver has taken it already."""
     if sent.disk_format != CHANGES:
         return path
     return host.copies.complete(token, name, path, partial(host.image_cache.fetch, context))
 
 
 def _format_of(sent: Snapshot | OfferedDisk) -> str:
-    """Of the file that there is in the end: what changed went into a copy that the driver made."""
+    """The format of the whole disk: changes were applied to a copy, which the driver made."""
     return "qcow2" if sent.disk_format == CHANGES else sent.disk_format
 
 
@@ -275,7 +275,7 @@ def base_is_available(host: Host, context: RequestContext, instance: Instance) -
 
 
 def _reaching(point: str, report: Progress) -> Progress:
-    """``report`` with a fault point in the middle of the transfer: where part of it is through."""
+    """``report`` with a fault point in the middle of the transfer."""
 
     def reported(done: int, total: int) -> None:
         injector.reach(point)
@@ -295,7 +295,7 @@ def progress(
 ) -> Progress:
     """Counts what is sent or received, and reports it to the conductor now and then (`TransferProgress`).
 
-    A transfer that nobody wants any more (cancelled, its server deleted, its move taken over) is ended by what this raises.
+    What it raises ends a transfer that nobody wants any more: cancelled, its server deleted, its move taken over.
     """
     report = TransferProgress(host, context, token, is_joined=False, heeds_rate=heeds_rate)
     counted = 0

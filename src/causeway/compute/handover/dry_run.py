@@ -1,4 +1,4 @@
-"""Checks a move on a host before there is one. Claims, connects and writes nothing."""
+"""Checks on a host whether a move could succeed. Claims, connects and writes nothing."""
 
 from __future__ import annotations
 

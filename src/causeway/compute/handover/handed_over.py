@@ -14,7 +14,7 @@ from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
 from causeway.virt.driver import ROOT_DISK
 
-# Seconds for which a source that can't be reached is tried: what it offers can go through the image service, too.
+# Seconds for which an unreachable source is retried. It is short: what it offers can go through the image service, too.
 PATIENCE = 10.0
 
 
@@ -40,7 +40,7 @@ class HandedOver:
         return sum(each.shown for each in self.sent.values()) if self.sent else None
 
     def receive(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> dict[str, Path]:
-        """Name -> file, which is `discard`ed if nobody takes it. Raises DiskTransferBroken if an offer can't be fetched."""
+        """Name -> file, as `disk_transfer.fetch` returns them. Raises DiskTransferBroken if an offer can't be fetched."""
         if self.offer is not None:
             patience = min(PATIENCE, host.conf.disk_transfer_patience)
             return disk_transfer.fetch(host, context, token, instance, self.offer, patience=patience)
@@ -57,6 +57,6 @@ class OfHost(Protocol):
 
 
 def release_offer(endpoint: OfHost, *, offer: DiskOffer | None = None, **_others: object) -> None:
-    """What was offered has come, and that is written down: it will not be fetched again."""
+    """Ends the offer at its source: the disks have arrived, which is recorded, so they are not fetched again."""
     if offer is not None and offer.disks:
         disk_fetch.release(endpoint.host, offer)

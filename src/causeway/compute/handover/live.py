@@ -1,7 +1,7 @@
 """A host's part in a live migration. Driven by `operations.live_migration`, one RPC each.
 
-What takes effect is ordered under a token, once for a migration. Calls that only look, abort or hurry ask the hypervisor at once:
-they must not wait for the order that they are about.
+Orders that change something carry a token, and take effect once for a migration. Calls that only look, abort or force completion
+ask the hypervisor at once: they must not wait for the order that they concern.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget
 LOG = logging.getLogger(__name__)
 
 _MIB, _GIB = 1024**2, 1024**3
-# The least GiB of memory and of each disk that the time of a migration is reckoned with, as in the field.
+# The time that a migration may take grows with memory and disks; each counts as this many GiB at least, as in the field.
 _LEAST_GIB = 2
 
 
@@ -89,7 +89,7 @@ class LiveEndpoint:
         target: LiveTarget,
         options: LiveOptions,
     ) -> LiveOutcome:
-        """A failure is an outcome, too: the guest is not sent a second time to what the first time left there."""
+        """A failure is an outcome, too: a repeated order must not send the guest to what the first one left at the target."""
         host = self.host
         local = host.conf.libvirt
         options = dataclasses.replace(
@@ -116,7 +116,7 @@ class LiveEndpoint:
         token: MoveToken,
         instance_uuid: str,
     ) -> None:
-        """A late order must not end another migration of the guest."""
+        """Does nothing if this migration has ended: a late order must not abort another migration of the guest."""
         with suppress(errors.ClaimRefused):
             self._require_under_way(token)
             self.host.driver.abort_live_migration(instance_uuid)
@@ -133,7 +133,7 @@ class LiveEndpoint:
         self.host.driver.force_live_migration(instance_uuid, post_copy=post_copy)
 
     def _require_under_way(self, token: MoveToken) -> None:
-        """Raises ClaimRefused if this migration has come to its end here."""
+        """Raises ClaimRefused if this migration has ended here."""
         self.fence.refuse_after(token, "live_migration")
         self.fence.refuse_after(token, "rollback_live_migration_at_source")
 
@@ -166,7 +166,7 @@ class LiveEndpoint:
         token: MoveToken,  # noqa: ARG002
         instance_uuid: str,
     ) -> None:
-        """Nothing but recording the order: see `fence.UNDONE_BY`."""
+        """Aborts the migration. The record of this order makes the fence refuse a late `live_migration` (`fence.UNDONE_BY`)."""
         self.host.driver.abort_live_migration(instance_uuid)
 
     # at the target
@@ -274,14 +274,14 @@ class LiveEndpoint:
 
     def guest_presence(self, context: RequestContext, *, instance_uuid: str) -> GuestPresence:  # noqa: ARG002
         driver = self.host.driver
-        # The job first: one that ends in between has made the guest what it is then.
+        # The job first: if it ends before the second call, that call sees its result.
         has_job = driver.live_progress(instance_uuid) is not None
         presence = driver.presence(instance_uuid)
         return GuestPresence(presence, has_job, driver.live_arrival(instance_uuid) if presence.is_alive else None)
 
 
 def _check_room(host: Host, source: LiveSource) -> None:
-    """Before 2.25 users say whether disk space may be overcommitted. Raises ClaimRefused if there is not enough."""
+    """Raises ClaimRefused if disk space does not suffice. Before microversion 2.25 users say whether it may be overcommitted."""
     if source.disk_over_commit is None or not source.disks:
         return
     wanted = source.disk_bytes if source.disk_over_commit else sum(each.size for each in source.disks)
@@ -325,7 +325,7 @@ class _Progress:
         except (errors.Cancelled, errors.StateChanged):
             raise
         except errors.CausewayError:
-            # Nobody's migration fails because its progress can't be shown.
+            # A migration does not fail because its progress can't be shown.
             pause = max(pause, 60.0)
         self._next_report = self._host.clock.monotonic() + pause
 

@@ -1,8 +1,8 @@
 """A host's part in a near-live migration: the guest's memory is saved, sent with its disks, and woken at the other host.
 
-The guest stands still meanwhile, but it does not boot. It resumes at its target only behind the pivot of the migration, and
-until then it can be woken at its source from what was saved there: memory and disks of the same moment. One that its user has
-suspended was saved before, and is woken nowhere: it is off at both ends, its memory beside its disks.
+The guest stands still meanwhile, but it does not boot. It resumes at its target only behind the pivot of the migration. Until
+then it can be woken at its source, where memory and disks of the same moment are. A guest that its user suspended has been saved
+already, and is not woken: it is off at both hosts, its memory beside its disks.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NearLiveEndpoint:
         disk_image_ids: dict[str, str],
         since: int | None,
     ) -> SourceOutcome:
-        """``since``: the target has that round, so what changed since will do.
+        """``since``: the target has that round, so only what changed since is sent.
 
         ``memory_image_id`` None: memory and disks are offered, not sent.
         """
@@ -97,7 +97,7 @@ class NearLiveEndpoint:
         """Makes the guest, which stands still until `let_guest_go_on`. ``disks``: its memory among them.
 
         ``is_suspended``: it is off, and stays so until its user resumes it.
-        ``offer``: nothing was sent, it is all offered by the source. Raises DiskTransferBroken if it can't be fetched.
+        ``offer``: nothing was sent, the source offers everything. Raises DiskTransferBroken if it can't be fetched.
         """
         host, handed_over = self.host, HandedOver(snapshot, disks, offer)
         sent = handed_over.sent
@@ -141,9 +141,11 @@ class NearLiveEndpoint:
         is_paused: bool,
         is_suspended: bool = False,
     ) -> GuestFacts:
-        """Behind the pivot. ``is_paused``: by its user, who may unpause it. ``is_suspended``: it is only looked at.
+        """Resumes the guest, behind the pivot.
 
-        Raises CopyNotUsable if a suspended guest has not all that it needs to be resumed.
+        ``is_paused``: its user paused it, so it stays paused. ``is_suspended``: it is only checked.
+
+        Raises CopyNotUsable if a suspended guest lacks something that it needs to be resumed.
         """
         with self.host.lock(instance.uuid):
             if is_suspended:
@@ -161,9 +163,9 @@ class NearLiveEndpoint:
         is_paused: bool,
         is_suspended: bool = False,
     ) -> GuestOutcome:
-        """Resumes the guest where it was saved. If there is no memory (it was not saved, or crashed meanwhile), it boots.
+        """Resumes the guest where it was saved. Without saved memory (it was not saved, or crashed meanwhile), it boots.
 
-        ``is_suspended``: it is off, and has its memory, as before.
+        ``is_suspended``: it is off again, with its memory.
         """
         host, uuid = self.host, instance.uuid
         with host.lock(uuid):
@@ -173,7 +175,7 @@ class NearLiveEndpoint:
             memory = host.driver.saved_memory(uuid, stashed=not facts.has_disks)
             is_saved = facts.power_state is not PowerState.RUNNING and memory is not None
             if is_suspended and facts.power_state is not None and facts.has_disks:
-                # It never left, or an earlier attempt put it back.
+                # It never left, or an earlier attempt restored it.
                 outcome = actions.found_running(host, context, instance, block_devices)
                 outcome.power_state = _power_state_between(is_suspended)
                 return outcome
@@ -234,10 +236,10 @@ def _make(
 
 
 def _look_at_suspended(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> GuestFacts:
-    """Checks a suspended guest: then the source's copy may be deleted."""
+    """Checks a suspended guest, before the source's copy is deleted."""
     facts = host.driver.inspect(instance.uuid)
     if facts.power_state in _LIVING:
-        # An administrator has reset its state meanwhile, and it was resumed.
+        # An administrator reset its state meanwhile, and somebody resumed it.
         return facts
     if host.driver.saved_memory(instance.uuid) is None:
         raise errors.CopyNotUsable(
@@ -253,7 +255,7 @@ def _resume_guest(
     driver, uuid = host.driver, instance.uuid
     power_state = driver.inspect(uuid).power_state
     if power_state not in _LIVING and driver.saved_memory(uuid) is not None:
-        # The hypervisor was killed while the guest stood still: its disks are what they were.
+        # The hypervisor was killed while the guest stood still: its disks still match its memory.
         _make(host, context, instance, block_devices, None)
         power_state = PowerState.PAUSED
     if power_state in _LIVING:

@@ -15,10 +15,10 @@ from causeway.compute.handover import peers
 from causeway.compute.host import Host
 from causeway.model.warm import CopiedDisk, CopyRound
 
-# Seconds to connect: to a host that is there it takes none. And between two pieces.
+# Seconds to connect, which is quick with a host that can be reached; and seconds between two pieces.
 CONNECT, READ = 3.0, 30.0
 PAUSE = 0.5
-# The stream itself has what is compressed.
+# The stream itself may hold compressed pieces.
 _HEADERS = {"Accept-Encoding": "identity", "X-Accept-Codings": ", ".join(changes.CODINGS)}
 
 
@@ -28,7 +28,7 @@ def open_part(
 ) -> Iterator[changes.Source]:
     """Opens the stream of a part.
 
-    Raises HostUnreachable, HostNotTrusted, and DiskTransferBroken if it breaks, or is not there any more.
+    Raises HostUnreachable, HostNotTrusted, and DiskTransferBroken if the stream breaks or the source no longer has it.
     """
     url = f"{copied.url}/{copied.number}/{disk.name}/{part}"
     answer = _ask(host, session, url)
@@ -47,7 +47,7 @@ def open_part(
 
 
 def _ask(host: Host, session: requests.Session, url: str) -> requests.Response:
-    """A source that restarts is waited for, until it must be one that can't be reached at all."""
+    """Asks for ``CONNECT`` seconds: the source may be restarting. Then raises HostUnreachable."""
     end = time.monotonic() + CONNECT
     while True:
         try:

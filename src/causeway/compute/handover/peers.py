@@ -1,4 +1,4 @@
-"""How a host asks another one for what it offers: over HTTP or HTTPS, as ``disk_transfer_tls`` says."""
+"""Requests from host to host for offered disks: over HTTP or HTTPS, as ``disk_transfer_tls`` says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from causeway.compute.disks.certificates import AUTHORITY, CLIENT, CLIENT_KEY, C
 from causeway.compute.host import Host
 
 _UPGRADE_REQUIRED = 426
-# What OpenSSL says when one side refuses the other. Other errors of it are connections that broke off.
+# OpenSSL's reasons if one side refuses the other. Its other errors mean that a connection broke.
 _REFUSALS = re.compile(
     r"CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED|DECRYPT_ERROR|NO_SHARED_CIPHER"
     r"|WRONG_VERSION_NUMBER|PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL"
@@ -33,7 +33,7 @@ def session(host: Host, secret: str) -> requests.Session:
             Certificates(folder).client_context()
         except (OSError, ValueError) as failure:
             raise _not_trusted(host, f"its own certificates in {folder} can't be used: {failure}") from failure
-        # Each connection reads them.
+        # The files are read again for each connection.
         made.verify, made.cert = str(folder / AUTHORITY), (str(folder / CLIENT), str(folder / CLIENT_KEY))
     return made
 
@@ -47,16 +47,16 @@ def ask(
     headers: Mapping[str, str] | None = None,
     timeout: tuple[float, float],
 ) -> requests.Response:
-    """Sends a request; the body of the answer is a stream.
+    """Sends a request; the answer's body is not read yet.
 
-    Raises HostNotTrusted if the other host's certificate is refused, or it refuses this one's, and what requests raises.
+    Raises HostNotTrusted if one host refuses the other's certificate, and what `requests` raises.
     """
     if host.conf.disk_transfer_tls == "required":
         url = _encrypted(url)
     try:
         answer = session.request(method, _allowed(host, url), headers=headers, stream=True, timeout=timeout)
         if answer.status_code == _UPGRADE_REQUIRED:
-            # What it offered is older than its rule.
+            # The other host has required TLS only since it made its offer.
             answer.close()
             url = _encrypted(url)
             answer = session.request(method, _allowed(host, url), headers=headers, stream=True, timeout=timeout)
@@ -87,7 +87,7 @@ def _not_trusted(host: Host, why: str) -> errors.HostNotTrusted:
 
 
 def _within(failure: BaseException) -> Iterator[ssl.SSLError]:
-    """What OpenSSL said, below the exceptions of the libraries above it."""
+    """The errors of OpenSSL inside an exception of a library."""
     if isinstance(failure, ssl.SSLError):
         yield failure
     inner = [*failure.args, getattr(failure, "reason", None), failure.__cause__]

@@ -1,7 +1,7 @@
 """A host's part in a move inside its cell. Driven by `moves.steps.same_cell`, one RPC each.
 
-The disks go from host to host (`disk_server`, `disk_fetch`). Source and target may be the same host: then the old disks stay
-aside while the new guest runs from copies.
+The disks go from host to host (`disk_server`, `disk_fetch`). If source and target are the same host, the old disks stay stashed
+while the new guest runs from copies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from causeway.virt.driver import ROOT_DISK
 def _end_offer(
     endpoint: ResizeEndpoint, *, instance: Instance, offer: DiskOffer, source_host: str, **_others: object
 ) -> None:
-    """Ends the offer: the disks have come, which is recorded, so they are not fetched again."""
+    """Ends the offer: the disks have arrived, which is recorded, so they are not fetched again."""
     if source_host == endpoint.host.name:
         endpoint.host.offers.end_all(instance.uuid)
     elif offer.disks:

@@ -7,9 +7,9 @@ from causeway.virt.driver import Progress
 
 
 class RoundProgress:
-    """Reports bytes that travelled, of all that will: as much of what is left as of what came, as far as that is known by now.
+    """Reports how many bytes travelled, and an estimate of how many will: the rest is expected to travel as densely as what has.
 
-    What travels is less than what changed: zeros don't, what the base image has does not, and the rest may be compressed.
+    Less travels than what changed: zeros and what the base image has are left out, and the rest may be compressed.
     """
 
     def __init__(self, report: Progress, copied: CopyRound) -> None:
@@ -22,7 +22,7 @@ class RoundProgress:
         self._place = self._end = 0
 
     def begin(self, disk: CopiedDisk, part: int) -> None:
-        """Begins a part; those before it have come."""
+        """Begins a part; those before it have arrived."""
         before = 0
         for each in self._copied.disks:
             if each.name == disk.name:
@@ -33,7 +33,7 @@ class RoundProgress:
         self._scale = disk.scale
 
     def arrived(self, travelled: int, of_disk: int) -> None:
-        """Counts a piece that has come."""
+        """Counts a piece that arrived."""
         self._travelled += round(travelled * self._scale)
         self._place = min(self._place + round(of_disk * self._scale), self._end)
         come = self._place - (self._first or 0)
@@ -41,6 +41,6 @@ class RoundProgress:
         self._report(self._travelled, self._travelled + left)
 
     def downloaded(self, done: int, total: int) -> None:
-        """So much of the image that is the present part. In bytes of the disks: what others brought is not known here."""
+        """Reports progress within the present part's image. In bytes of the disks: what earlier images held is not known here."""
         share = (self._end - self._place) * done // total if total else 0
         self._report(self._place + share, self._copied.size)

@@ -1,4 +1,4 @@
-"""A host's part in a move between cells: prepare, hand over, take over, and back. Driven by `moves.steps`, one RPC each."""
+"""A host's part in a move between cells: prepare, hand over, take over, restore. Driven by `moves.steps`, one RPC each."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SnapshotResizeEndpoint:
         since: int | None = None,
         is_direct: bool = False,
     ) -> SourceOutcome:
-        """``since``: the target has that round, so what changed since will do. ``is_direct``: it is offered, not sent."""
+        """``since``: the target has that round, so only what changed since is sent. ``is_direct``: it is offered, not sent."""
         host, disks = self.host, disk_image_ids or {}
         outcome = SourceOutcome(PowerState.SHUTDOWN)
 
@@ -81,7 +81,7 @@ class SnapshotResizeEndpoint:
     def send_offered(
         self, context: RequestContext, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
     ) -> dict[str, Snapshot]:
-        """Sends what is offered here into images, because the target can't fetch it. The offer stays."""
+        """Uploads what is offered here into images, because the target can't fetch it. The offer stays."""
         with self.host.lock(instance.uuid):
             return disk_transfer.send_offered(self.host, context, token, image_ids)
 
@@ -98,7 +98,7 @@ class SnapshotResizeEndpoint:
         disks: dict[str, Snapshot] | None = None,
         offer: DiskOffer | None = None,
     ) -> GuestOutcome:
-        """``offer``: nothing was sent, it is all offered by the source. Raises DiskTransferBroken if it can't be fetched."""
+        """``offer``: nothing was sent, the source offers everything. Raises DiskTransferBroken if it can't be fetched."""
         host = self.host
         handed_over = HandedOver(snapshot, disks or {}, offer)
 

@@ -1,4 +1,4 @@
-"""Checks that this host has all of a server, before the other copy of it is destroyed."""
+"""Checks that this host's copy of a server is whole, before the other copy is destroyed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class VerifyEndpoint:
 
 
 def require_disks(host: Host, instance: Instance, block_devices: list[BlockDevice], *, stashed: bool) -> None:
-    """Raises CopyNotUsable unless every disk that the records name is here and usable, the stashed one if so asked."""
+    """Raises CopyNotUsable unless every disk that the records name is here and usable. ``stashed``: checks the stashed disks."""
     volumes = [device.volume_id for device in guest.volumes_of(block_devices) if device.volume_id is not None]
     faults = host.driver.copy_faults(
         instance.uuid, expected_disks(host, instance, block_devices), volumes, stashed=stashed

@@ -1,7 +1,7 @@
 """A host's part in copying the disks of a running guest before it moves. Driven by `moves.steps.warm`.
 
-The source makes its disks readable round by round (`rounds`), the target puts them together (`copies`). Hosts that reach one
-another do so directly: the target fetches the parts of a round. Others send and receive each part as an image.
+The source makes its disks readable round by round (`rounds`), the target puts copies together (`copies`). If the hosts reach one
+another, the target fetches the parts of a round directly. Otherwise each part travels as an image.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MEASURED_BYTES = 1 << 20
 
 
 class WarmEndpoint:
-    """RPC: what conductors order while a guest runs that is to move."""
+    """RPC: orders while the guest that is to move still runs."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -65,7 +65,7 @@ class WarmEndpoint:
         self, context: RequestContext, *, token: MoveToken, instance: Instance, copied: CopyRound
     ) -> RoundReceived:
         """Fetches what is missing of a round. Raises HostUnreachable if the source can't be reached from here, and
-        HostNotTrusted if the two refuse each other's certificates."""
+        HostNotTrusted if one host refuses the other's certificate."""
         host = self._host
         self._require_support()
         host.copies.begin(token, instance.uuid, copied)
@@ -95,9 +95,9 @@ class WarmEndpoint:
         image_id: str,
         codings: list[str] | None = None,
     ) -> Snapshot:
-        """Uploads a part of a disk into an image that was made for it; sent before: nothing is sent again.
+        """Uploads a part of a disk into an image that was made for it. If it was sent before, nothing is sent again.
 
-        ``codings``: what the target can read compressed. How fast uploads are is known when the first one is through.
+        ``codings``: what the target can decompress. The first upload is not compressed: it shows how fast uploads are.
         """
         host, later = self._host, self._seconds_per_byte
         accepts = codings if codings is not None and later is not None else []
@@ -129,7 +129,7 @@ class WarmEndpoint:
         part: int,
         sent: Snapshot,
     ) -> RoundReceived:
-        """Downloads a part of a disk and adds it to the copy; added already: nothing is downloaded."""
+        """Downloads a part of a disk and adds it to the copy. If it was added before, nothing is downloaded."""
         host = self._host
         self._require_support()
         host.copies.begin(token, instance.uuid, copied)
@@ -163,13 +163,13 @@ class WarmEndpoint:
 
     @fenced
     def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
-        """Deletes all of the rounds at the source: the guest stays, or moves while it is off."""
+        """Deletes the rounds at the source: the guest stays, or moves while it is off."""
         with self._host.lock(instance.uuid):
             self._host.rounds.discard(token.move_id)
 
     @fenced
     def discard_copies(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
-        """Deletes all that came to the target."""
+        """Deletes the copies at the target."""
         with self._host.lock(instance.uuid):
             self._host.copies.discard(token.move_id)
 
