@@ -1,6 +1,6 @@
 """The certificates by which hosts prove to each other who they are, before disks go from one to the other.
 
-They are in one folder, under the names that QEMU has for those of live migrations, so both may be the same files.
+They are in one folder, under the names that QEMU uses for live migration, so one set of files can serve both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Stamps = tuple[tuple[int, int, int], ...]
 
 
 class Certificates:
-    """Those of one host."""
+    """The certificates of one host."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -50,7 +50,7 @@ class Certificates:
             raise self._unusable(f"{AUTHORITY} does not accept {refused}: {why}") from refusal
 
     def server_context(self) -> ssl.SSLContext:
-        """For the next connection of a client. Raises OSError if there is none, and none was read before."""
+        """The context for a client's next connection. Raises OSError if no certificates can be read now, and none were before."""
         with self._lock:
             stamps = self._now()
             if self._loaded is None or stamps != self._stamps:
@@ -59,13 +59,13 @@ class Certificates:
                 except (OSError, ValueError) as failure:
                     if self._loaded is None:
                         raise
-                    # Perhaps only some of them have been replaced so far.
+                    # Perhaps somebody is replacing them, and only some are new so far.
                     LOG.warning("New certificates in %s can't be used, the former ones are: %s", self._folder, failure)
                 self._stamps = stamps
             return self._loaded
 
     def client_context(self) -> ssl.SSLContext:
-        """To fetch from another host. Raises OSError."""
+        """The context for fetching from another host. Raises OSError."""
         context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=self._folder / AUTHORITY)
         return _with_certificate(context, self._folder / CLIENT, self._folder / CLIENT_KEY)
 
@@ -86,7 +86,7 @@ class Certificates:
 def _server_context(folder: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=folder / AUTHORITY)
     context.verify_mode = ssl.CERT_REQUIRED
-    # Each connection is of a client whose certificate is looked at.
+    # Without session tickets, every connection shows the client's certificate.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     return _with_certificate(context, folder / SERVER, folder / SERVER_KEY)
@@ -99,7 +99,7 @@ def _with_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> 
 
 
 def _no_passphrase() -> NoReturn:
-    """Without it, OpenSSL asks for one at the terminal."""
+    """Without this function, OpenSSL asks for a passphrase at the terminal."""
     raise ValueError("a key has a passphrase, which is not supported")
 
 

@@ -1,17 +1,17 @@
-"""The stream in which (changes of) disks travel, and the list of digests by which both sides know that they have the same.
+"""The stream in which disks, or changes of them, travel, and the list of digests by which both sides compare what they have.
 
 ::
 
     header    magic "CWCHG1", size of the disk, size of a block
     piece     offset, length, kind (DATA, PACKED or ZEROS), digest of the bytes; DATA: the bytes; PACKED: their size, compressed,
               and the compressed bytes
-    end       how far on the disk this leads, bytes of data in all as they travelled, kind END; the digest of the sender's list
-              that far
+    end       the place on the disk where this ends, all bytes of data as they travelled, kind END; the digest of the sender's
+              list up to that place
 
-PACKED is for receivers that said that they know it (`CODINGS`).
+Only receivers that asked for it (`CODINGS`) get PACKED.
 
-Each piece is checked when it arrives. Sender and receiver note the digest of every block that travelled, each of what it had
-itself. If the lists are the same at the end, the receiver has each block that was sent, in its last state.
+Each piece is checked when it arrives. Sender and receiver each note the digests of the blocks that they sent or wrote. If the
+lists are the same at the end, the receiver has the last state of every block that was sent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEADER = struct.Struct(">6sQI")
 _PIECE = struct.Struct(">QQB16s")
 _PACKED_SIZE = struct.Struct(">I")
 _DATA, _ZEROS, _END, _PACKED = 1, 2, 3, 4
-# What a receiver of this version knows.
+# The codings that this release can decompress.
 CODINGS = [ZSTD]
 # Bytes that are read and sent at a time.
 PIECE_BYTES = 1 << 20
@@ -45,7 +45,7 @@ class Source(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-#: gets, of each piece of data, how many bytes travelled, and how many of the disk these are
+#: gets, for each piece of data, how many bytes travelled, and how many bytes of the disk they are
 Arrived = Callable[[int, int], None]
 
 
@@ -54,7 +54,7 @@ def _digest(data: bytes | memoryview) -> bytes:
 
 
 class Digests:
-    """The digest of every block of a disk that travelled."""
+    """The digests of the blocks of a disk that travelled."""
 
     def __init__(self, size: int, block: int, content: bytes | None = None) -> None:
         self.size, self.block = size, block
@@ -79,7 +79,7 @@ class Digests:
         return bytes(self._all)
 
     def digest(self, end: int | None = None) -> bytes:
-        """One for the list up to ``end`` (a place on the disk), or for all of it. What was sent ahead does not count."""
+        """One digest of the list up to ``end`` (a place on the disk), or of all of it. Blocks behind ``end`` do not count."""
         blocks = -(-(self.size if end is None else end) // self.block)
         return _digest(bytes(self._all[: blocks * _DIGEST_BYTES]))
 
@@ -94,11 +94,10 @@ def stream(
     slow_down: Callable[[int], None] = lambda _size: None,
     packer: Packer | None = None,
 ) -> Iterator[bytes]:
-    """Reads these extents of a disk. ``is_full``: the receiver has nothing yet but the base image.
+    """Yields the stream of these extents of a disk. ``is_full``: the receiver has only the base image so far.
 
-    ``leads_to``: the place on the disk where these extents end, if others follow.
-
-    ``slow_down`` gets how many bytes are sent next, and returns when they may be. ``packer``: compresses what is sent.
+    ``leads_to``: the place on the disk where these extents end, if others follow. ``slow_down`` gets the number of bytes that are
+    sent next, and returns when they may be sent. ``packer``: compresses them.
     """
     yield _HEADER.pack(_MAGIC, digests.size, digests.block)
     sent = 0
@@ -127,7 +126,7 @@ def stream(
 def _runs(
     reader: DiskReader, offset: int, data: bytes, block: int, *, is_full: bool
 ) -> Iterator[tuple[int, int, bool]]:
-    """(start, end, whether it is zeros) of what is to travel of a piece; neighbours of a kind are joined."""
+    """Yields (start, end, whether it is zeros) of what must travel of a piece; neighbours of a kind are joined."""
     zeros, view = bytes(block), memoryview(data)
     pending: tuple[int, int, bool] | None = None
     for start in range(0, len(data), block):
@@ -147,10 +146,10 @@ def _runs(
 
 
 def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Arrived) -> int:
-    """Writes what comes; returns how many bytes of data travelled.
+    """Writes what arrives; returns how many bytes of data travelled.
 
-    Raises DiskTransferBroken if something is missing or damaged, or if the lists of digests differ at the end; what was written
-    until then was right, and may be written again.
+    Raises DiskTransferBroken if something is missing or damaged, or if the lists of digests differ at the end. Each piece was
+    checked before it was written, so the stream may be applied again.
     """
     magic, size, block = _HEADER.unpack(_exactly(source, _HEADER.size))
     if magic != _MAGIC or (size, block) != (digests.size, digests.block):
@@ -162,7 +161,7 @@ def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Arrived
 
 
 def _apply(source: Source, writer: WriteBehind, digests: Digests, arrived: Arrived) -> int:
-    """The pieces, to their end."""
+    """Applies the pieces, to the end of the stream."""
     sent, size, block = 0, digests.size, digests.block
     while True:
         offset, length, kind, digest = _PIECE.unpack(_exactly(source, _PIECE.size))

@@ -2,11 +2,11 @@
 
 ::
 
-    COPIES/MOVE.SERVER/state.json      which rounds are in, and how many parts of the present one
+    COPIES/MOVE.SERVER/state.json      which rounds have arrived, and how many parts of the present one
     COPIES/MOVE.SERVER/NAME            the disk
-    COPIES/MOVE.SERVER/NAME.digests    the digests of all blocks that came
+    COPIES/MOVE.SERVER/NAME.digests    the digests of all blocks that arrived
 
-A part that is noted is on the medium; after a restart the next one is asked for.
+A part is noted when it is on the medium; after a restart the target asks for the next one.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class _Disk:
     size: int
     block: int
     base_image_id: str | None = None
-    #: of the present round, that are in
+    #: how many parts of the present round have arrived
     parts: int = 0
 
 
 @dataclass
 class _State:
-    """``round``: the present one; ``whole``: the last one of which all is in; ``completed``: disks with the last changes.
+    """``round``: the present one; ``whole``: the last one that arrived whole; ``completed``: disks with the last changes.
 
-    Of a round that was abandoned some parts may be in: what changed since the one before has all of them again.
+    Parts of a round that was abandoned may have arrived. The next round counts from an earlier one, so it has them again.
     """
 
     round: int = 0
@@ -68,9 +68,9 @@ class Copies:
         durable.sync(directory)
 
     def begin(self, token: MoveToken, instance_uuid: str, copied: CopyRound) -> None:
-        """The copies are ready for the parts of this round; those that are in stay.
+        """Prepares the copies for the parts of this round; parts that have arrived stay.
 
-        Raises DiskTransferFailed if a round that it needs is not in.
+        Raises DiskTransferFailed if a round that it needs has not arrived.
         """
         folder = self._directory / f"{token.move_id}.{instance_uuid}"
         state = self._read(folder)
@@ -102,9 +102,9 @@ class Copies:
         *,
         until: int | None = None,
     ) -> int:
-        """Puts the parts of a disk in that are not yet, up to the part ``until`` (all); returns how many bytes travelled.
+        """Adds the missing parts of a disk, those below ``until`` (None: all); returns how many bytes travelled.
 
-        Raises DiskTransferBroken if a part breaks off or is damaged; it can be asked for again.
+        Raises DiskTransferBroken if a part breaks off or is damaged; it can be requested again.
         """
         folder = self._folder(token.move_id)
         state = self._read(folder) if folder is not None else None
@@ -129,7 +129,7 @@ class Copies:
         return sent
 
     def complete(self, token: MoveToken, name: str, last: Path, base_of: BaseOf) -> Path | None:
-        """Puts the last changes in, which are in the file ``last``, and returns the disk, which is what the source has.
+        """Adds the last changes, which the file ``last`` has, and returns the disk: it is now the same as at the source.
 
         None: that was done before, and the driver has taken the disk. Raises DiskTransferFailed if there is no copy of it.
         """
@@ -151,11 +151,11 @@ class Copies:
         return folder / name
 
     def _is_lost(self, folder: Path, name: str) -> bool:
-        """Of a disk that has nothing but what its base image has, nothing came, and there is no file yet."""
+        """Whether a copy has vanished. Without digests, a missing file is no loss: nothing has arrived yet."""
         return not (folder / name).exists() and (folder / f"{name}.digests").exists()
 
     def is_taken(self, move_id: str) -> bool:
-        """Whether the driver has taken a disk of this move: what is in its place is the only whole copy on this host."""
+        """Whether the driver has taken a disk of this move. Then the guest's disk is the only whole copy on this host."""
         folder = self._folder(move_id)
         state = self._read(folder) if folder is not None else None
         return (

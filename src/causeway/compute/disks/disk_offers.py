@@ -5,8 +5,8 @@
     OFFERS/MOVE.SERVER/disk           a copy of a disk, as the driver exports it
     OFFERS/MOVE.SERVER/manifest.json  written last: names, sizes, digests, and the secret that opens them
 
-An offer is files only, so it outlives its process: a fetch that a restart broke off continues where it was. It is there until
-the other host has its guest, at the latest until the move is confirmed or rolled back; whoever has its secret may read it.
+An offer is only files, so it outlives its process: a fetch that a restart broke off continues where it was. The offer ends when
+the other host has its guest, at the latest when the move is confirmed or rolled back. Whoever has its secret may read it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DiskOffers:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         durable.make_folder(directory, mode=0o700)
-        # What an earlier process ended stays so.
+        # An offer that an earlier process ended does not return after a power cut.
         durable.sync(directory)
 
     def make(
@@ -59,11 +59,11 @@ class DiskOffers:
         names: list[str],
         export: Callable[[str], AbstractContextManager[DiskExport]],
     ) -> Manifest:
-        """Offers the named disks for a move; made before: nothing is copied again."""
+        """Offers the named disks for a move. If they were offered before, nothing is copied again."""
         found = self.find(move_id)
         folder = self._directory / f"{move_id}.{instance_uuid}"
         if found is not None:
-            # Perhaps by a process that was killed before it synced the manifest's name.
+            # The process that made it may have been killed before it synced the manifest's name.
             durable.sync(folder)
             return found
         shutil.rmtree(folder, ignore_errors=True)
@@ -92,7 +92,7 @@ class DiskOffers:
         try:
             return durable.read(folder / _MANIFEST, msgspec.json.Decoder(Manifest).decode)
         except durable.Torn:
-            # The disks are where they were; they are offered anew when the source is asked again.
+            # The guest's own disks are still there; the next order offers them anew.
             return None
 
     def path(self, move_id: str, name: str) -> Path | None:
@@ -125,7 +125,7 @@ class DiskOffers:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Gives a file another name, or copies it to another file system. Both must be left as they are."""
+    """Gives a file another name, or copies it to another file system. Nobody may change either."""
     try:
         target.hardlink_to(source)
     except OSError:
@@ -133,7 +133,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    # First of all nobody can read it any more.
+    # Without the manifest nobody can read it any more.
     durable.delete(folder / _MANIFEST)
     try:
         durable.delete_tree(folder)

@@ -1,7 +1,7 @@
 """Serves offered disks to the other hosts, over HTTP or HTTPS on the host's own address (``my_ip``).
 
 - ``GET /disks/MOVE/NAME``: a disk; ``Range: bytes=N-`` for what is missing of it.
-- ``DELETE /disks/MOVE``: it was fetched, and nobody needs it any more.
+- ``DELETE /disks/MOVE``: everything was fetched, so the offer may end.
 - ``GET /disks/MOVE/rounds/NUMBER/NAME/PART``: a part of a disk whose guest runs (`rounds`), as a stream.
 
   ``X-Accept-Codings: zstd``: pieces may come compressed.
@@ -47,10 +47,10 @@ def _port(content: bytes) -> int:
 
 
 class DiskServer:
-    """One host's. ``port`` 0: any free one, and after a restart the same again if it is still free (``port_file``).
+    """The server of one host. ``port`` 0: any free one; after a restart the same one if it is still free (``port_file``).
 
-    ``tls``: what it needs to serve over HTTPS, if it is to. Offers have an HTTPS URL only where nothing else is accepted: hosts
-    that require TLS use it all the same, the others may not know it.
+    ``tls``: what it needs to serve over HTTPS; None: HTTP only. Offers have an HTTPS URL only if this host requires TLS: other
+    hosts that require it use it anyway, and the rest may not know it.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class DiskServer:
         self.url = ""
 
     def start(self) -> None:
-        """Listens when this returns. Raises OSError if the address or the port can't be had."""
+        """Listens when this returns. Raises OSError if the address or the port is not available."""
         server = self._listening(self._port) if self._port else self._listening_somewhere()
         self._server = server
         port = server.bind_addr[1]
@@ -79,7 +79,7 @@ class DiskServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends what is being sent: the fetching host continues when this one is back."""
+        """Breaks off what is being sent; the fetching host continues when this one is up again."""
         if self._server is not None:
             self._server.stop()
         if self._thread is not None:
@@ -93,7 +93,7 @@ class DiskServer:
     def _listening_somewhere(self) -> Any:
         port = None
         with suppress(durable.Torn):
-            # Without it another port does: the fetching host gets the new one when the order comes again.
+            # Another port will do: the fetching host gets it when the order is repeated.
             port = durable.read(self._port_file, _port)
         if port is not None:
             try:
@@ -101,7 +101,7 @@ class DiskServer:
             except OSError:
                 LOG.info("Port %s, from which disks were fetched before, is taken", port)
         while True:
-            # Chosen before it is listened on: a port that the system chooses in listening can't be had again at once.
+            # A port that the system chooses for listening can't be bound again at once, so one is found first and closed.
             with socket.create_server((self._address, 0), family=self._family()) as free:
                 port = free.getsockname()[1]
             try:
@@ -147,7 +147,7 @@ class DiskServer:
             content = self._rounds.read_part(move_id, int(number), name, int(part), accepts)
         except errors.DiskTransferBroken:
             return _refuse(start_response, "404 Not Found")
-        # Its length is known when it is through; who reads it knows its end.
+        # Nobody knows its length yet; the stream marks its own end.
         start_response("200 OK", [("Content-Type", "application/octet-stream")])
         return content
 
@@ -161,7 +161,7 @@ def _send(path: Path, wanted: str | None, start_response: StartResponse) -> Iter
     try:
         size = path.stat().st_size
     except FileNotFoundError:
-        # The offer ended this very moment.
+        # The offer has just ended.
         return _refuse(start_response, "404 Not Found")
     match = _RANGE.fullmatch(wanted or "")
     first = int(match[1]) if match else 0

@@ -1,6 +1,6 @@
-"""Folders that are named ``{move}.{server}``: of what a move copies, offers or remembers of a server's disks.
+"""Folders named ``{move}.{server}``: what a move copies, offers or records of a server's disks.
 
-They are looked for with every order. A pattern would be compiled for each, which takes longer than the look.
+Every order searches for them, so names are compared as text: compiling a pattern for each would take longer than the search.
 """
 
 from __future__ import annotations

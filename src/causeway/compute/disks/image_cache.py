@@ -20,27 +20,27 @@ class ImageCache:
         self._images = images
         durable.make_folder(directory)
         for path in directory.glob(".*.partial"):
-            # Of a download that ended with an earlier process.
+            # A download that ended with an earlier process.
             path.unlink(missing_ok=True)
-        # That process may have been killed before it synced the name of an image, on which guests are made from now on.
+        # That process may have been killed before it synced the name of an image, and guests will depend on that image.
         durable.sync(directory)
 
     def path(self, image_id: str) -> Path:
         return self.directory / image_id
 
     def received(self, what: str, instance_uuid: str) -> Path:
-        """Where a disk of a server goes that comes to this host."""
+        """The file for a server's disk that arrives at this host."""
         return self.path(f"{what}.part-of-{instance_uuid}")
 
     def discard_received(self, instance_uuid: str) -> None:
-        """Deletes what came for a server, in an earlier life of this compute too."""
+        """Deletes what was received for a server, also by an earlier process."""
         for path in self.directory.glob(f"*.part-of-{instance_uuid}*"):
             path.unlink(missing_ok=True)
 
     def fetch(self, context: RequestContext, image_id: str, progress: Progress = no_progress) -> Path:
-        """The image's file; downloaded if it is not here yet.
+        """The image's file; downloads it if it is not here yet.
 
-        Raises ImageNotFound if the image service has it no more, ServiceFailed or DiskTransferFailed if the download failed.
+        Raises ImageNotFound if the image service no longer has it, ServiceFailed or DiskTransferFailed if the download failed.
         """
         path = self.path(image_id)
         if path.exists():

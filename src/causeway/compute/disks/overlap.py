@@ -1,5 +1,5 @@
-"""Reading and writing disks beside what is done with the bytes: the next piece is read while one is sent, and written while the
-next one is received. One piece at a time: nobody holds more of a disk in memory than two.
+"""Overlaps the disk with the network: the next piece is read while one is sent, and one is written while the next arrives. One
+piece at a time is ahead or behind, so no more than two are in memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from causeway.virt.warm import DiskReader, DiskWriter
 
 
 def read_ahead(reader: DiskReader, extents: Iterable[tuple[int, int]], piece: int) -> Iterator[tuple[int, bytes]]:
-    """(offset, bytes) of these extents, in pieces of that many bytes at most."""
+    """Yields (offset, bytes) of these extents, in pieces of up to ``piece`` bytes."""
     wanted = (
         (at, min(piece, offset + length - at))
         for offset, length in extents
@@ -30,7 +30,7 @@ def read_ahead(reader: DiskReader, extents: Iterable[tuple[int, int]], piece: in
 
 
 class WriteBehind:
-    """A disk that is written to meanwhile. What a write raises, the next call does, or the end of the context."""
+    """Writes to a disk on another thread. What a write raises, the next call raises, or the end of the context."""
 
     def __init__(self, writer: DiskWriter) -> None:
         self._writer = writer

@@ -1,7 +1,7 @@
-"""Whether the data of a disk travels compressed (zstd, level 1): where it pays, which a probe finds out.
+"""Compresses the data of disks (zstd, level 1) where a probe finds that it pays.
 
-Compressing takes time of its own. It pays while the sender would wait for the link anyway, and what is saved takes longer to send
-than to compress. Both are measured on the first `PROBE_BYTES`, which go as they are.
+It pays if the sender would wait for the link longer than compressing takes, and if sending the bytes that are saved would take
+longer, too. Both are measured on the first `PROBE_BYTES`, which are not compressed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from causeway.errors import DiskTransferBroken
 
 ZSTD = "zstd"
 PROBE_BYTES = 16 << 20
-# What a verdict holds for: links and contents change.
+# For so many bytes a verdict holds: links and contents change.
 VERDICT_BYTES = 1 << 30
 _LEVEL = 1
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What sending ``size`` bytes took: ``seconds``, of which ``waited`` for the link. Compressed they are ``packed`` bytes."""
+    """Sending ``size`` bytes took ``seconds``, ``waited`` of them for the link. Compressed they are ``packed`` bytes."""
 
     size: int
     packed: int
@@ -39,7 +39,7 @@ class Probe:
 
 @dataclass
 class Verdict:
-    """What was found last for a disk, and for how many bytes more that holds."""
+    """Whether compressing a disk pays, and for how many more bytes that holds."""
 
     packs: bool = False
     left: int = 0
@@ -47,9 +47,9 @@ class Verdict:
 
 @dataclass
 class Packer:
-    """Compresses the pieces of one part, if that pays. It finds that out, at most once, if ``verdict`` holds no more.
+    """Compresses the pieces of one part if that pays. If ``verdict`` has expired, it probes once.
 
-    ``later``: seconds per byte that sending takes beside what it takes while the part is read.
+    ``later``: seconds per byte for sending after the part was read, if it is not sent meanwhile.
     """
 
     verdict: Verdict
@@ -65,7 +65,7 @@ class Packer:
         self._probes = self.verdict.left <= 0
 
     def packed(self, data: bytes) -> bytes | None:
-        """What to send for ``data``; None: it goes as it is."""
+        """What to send for ``data``; None: ``data`` itself."""
         if self._probes:
             self._began = self._began if self._kept else self.clock()
             self._kept.append(data)
@@ -96,9 +96,9 @@ class Packer:
 
 
 def unpacked(data: bytes, size: int) -> bytes:
-    """``size`` bytes. Raises DiskTransferBroken if these are not them."""
+    """Decompresses ``data``. Raises DiskTransferBroken if it does not give ``size`` bytes."""
     try:
-        # Asked first: what is damaged may claim to be of any size.
+        # Before decompressing: damaged data may claim any size.
         if zstandard.frame_content_size(data) != size:
             raise DiskTransferBroken("A piece of a disk was damaged on its way.", details=f"not {size} bytes")
         found: bytes = zstandard.ZstdDecompressor().decompress(data)

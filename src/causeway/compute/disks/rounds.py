@@ -6,7 +6,7 @@
     ROUNDS/MOVE.SERVER/NAME.digests      the digests of all blocks of a disk that were sent so far
     ROUNDS/MOVE.SERVER/NAME.changes      what changed since the last round, read when the guest was off
 
-All are files, so a round outlives its process: who fetches a part continues with the next one after a restart.
+All are files, so a round outlives its process: after a restart, the target continues with the next part.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from causeway.virt.warm import RoundDisk
 
 LOG = logging.getLogger(__name__)
 
-# What is repeated at most when a transfer breaks.
+# A transfer that breaks repeats no more than this.
 PART_BYTES = 128 << 20
 _MOVE = re.compile(r"[0-9a-f-]{36}")
 _RECORD = "round.json"
@@ -46,7 +46,7 @@ class _Disk:
     base_image_id: str | None = None
     # (offset, length) of each part
     parts: list[list[tuple[int, int]]] = field(default_factory=list)
-    # Of what travels in the round, and of the file with the last changes.
+    # `DiskReader.scale` of the round, and of the file with the last changes.
     scale: float = 1.0
     last_scale: float = 1.0
 
@@ -57,7 +57,7 @@ class _Disk:
 
 @dataclass
 class _Record:
-    """``number``: of the last round that was begun; ``is_open``: it can still be read."""
+    """``number``: of the latest round; ``is_open``: it can still be read."""
 
     instance: Instance
     secret: str = field(repr=False)
@@ -71,7 +71,7 @@ _DECODER = msgspec.json.Decoder(_Record)
 
 
 class Rounds:
-    """The rounds of one host. ``slow_down`` gets how many bytes are sent next, and returns when they may be.
+    """The rounds of one host. ``slow_down`` gets the number of bytes that are sent next, and returns when they may be sent.
 
     ``may_pack``: whether this host may compress what it sends.
     """
@@ -87,7 +87,7 @@ class Rounds:
         self._driver = driver
         self._slow_down = slow_down
         self._may_pack = may_pack
-        # (move, disk) -> whether it pays to compress what its target gets of it
+        # (move, disk) -> whether it pays to compress that disk for its target
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         durable.make_folder(directory, mode=0o700)
         durable.sync(directory)
@@ -95,10 +95,10 @@ class Rounds:
     def begin(
         self, token: MoveToken, instance: Instance, names: list[str], *, since: int | None, flatten: bool, url: str
     ) -> CopyRound:
-        """The disks as they are now; ``since``: only what changed since that round, if the driver still knows that.
+        """Begins a round: the disks as they are now. ``since``: only what changed since that round, if the driver knows that.
 
-        The round that was begun before, if it is for the same and can still be read. Raises WarmCopyImpossible if the guest
-        does not run, or its disks can't be read so.
+        Returns the latest round instead if it has the same ``since`` and can still be read. Raises WarmCopyImpossible if the
+        guest does not run, or its disks can't be read while it runs.
         """
         folder = self._directory / f"{token.move_id}.{instance.uuid}"
         record = self._read(folder)
@@ -116,7 +116,7 @@ class Rounds:
         return CopyRound(record.number, record.since, url, record.secret, disks, codings, can_offer=True)
 
     def _begin(self, folder: Path, record: _Record, names: list[str], *, since: int | None, flatten: bool) -> None:
-        # Written first: a number is used once, whatever becomes of its round.
+        # Written first: no number is used twice, even if its round fails.
         record.number, record.is_open = record.number + 1, False
         self._write(folder, record)
         begun = self._driver.begin_round(record.instance, names, record.number, since=since, flatten=flatten)
@@ -145,7 +145,7 @@ class Rounds:
         return found
 
     def end(self, move_id: str) -> None:
-        """The round can't be read any more; what changes is counted on for the next one."""
+        """Ends the present round: nobody can read it any more. Changes are still tracked for the next one."""
         folder = self._folder(move_id)
         record = self._read(folder) if folder is not None else None
         if folder is not None and record is not None and record.is_open:
@@ -161,9 +161,9 @@ class Rounds:
     def read_part(
         self, move_id: str, number: int, name: str, part: int, accepts: Collection[str] = (), later: float = 0.0
     ) -> Iterator[bytes]:
-        """The stream of a part. Raises DiskTransferBroken if the round can't be read any more: another one may be begun.
+        """The stream of a part. Raises DiskTransferBroken if the round can't be read any more; a new round may be.
 
-        ``accepts``: the codings that the receiver knows. ``later``: as `Packer` has it.
+        ``accepts``: the codings that the receiver knows. ``later``: see `Packer`.
         """
         folder = self._folder(move_id)
         record = self._read(folder) if folder is not None else None
@@ -195,7 +195,7 @@ class Rounds:
                 slow_down=lambda size: self._slow_down(round(size * disk.scale)),
                 packer=packer,
             )
-            # One behind: the receiver has a part only when its digests are written down here.
+            # The last piece waits until the digests are written: the receiver never has a part that is not noted here.
             last = next(streamed)
             for piece in streamed:
                 injector.reach("warm.part.out")
@@ -205,7 +205,7 @@ class Rounds:
         yield last
 
     def changes_since(self, move_id: str, name: str, since: int) -> DiskExport:
-        """A file with what changed of a disk since a round until its guest was off.
+        """A file with what changed on a disk between a round and the end of the guest.
 
         Raises WarmCopyImpossible if nobody knows what changed.
         """
@@ -219,7 +219,7 @@ class Rounds:
             digests = self._digests(folder, disk)
             partial = path.with_suffix(".partial")
             verdict = self._verdicts.get((move_id, name))
-            # The target of these is the one that got the round.
+            # The same target gets these, so the verdict still holds.
             packs = verdict is not None and verdict.packs
             packer = Packer(Verdict(packs=True, left=disk.size + 1)) if packs else None
             with self._driver.open_changes(record.instance, name, since) as reader:
@@ -237,7 +237,7 @@ class Rounds:
         return DiskExport(name, path, CHANGES, path.stat().st_size, disk.base_image_id, disk.last_scale)
 
     def discard(self, move_id: str) -> None:
-        """Ends the rounds of a move: nothing counts changes any more, no file stays."""
+        """Ends the rounds of a move: changes are no longer tracked, and all files are deleted."""
         folder = self._folder(move_id)
         if folder is not None:
             self._discard(folder)
@@ -266,7 +266,7 @@ class Rounds:
         try:
             return durable.read(folder / _RECORD, _DECODER.decode)
         except durable.Torn:
-            # Begun anew, with all of the disks.
+            # The next round begins anew, with all of the disks.
             return None
 
     def _write(self, folder: Path, record: _Record) -> None:
