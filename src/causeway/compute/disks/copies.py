@@ -20,6 +20,7 @@ import msgspec
 
 from causeway import durable, errors
 from causeway.compute.disks import changes, folders
+from causeway.compute.disks.foreign_names import checked
 from causeway.faults import injector
 from causeway.model.outcomes import MoveToken
 from causeway.model.warm import CopiedDisk, CopyRound
@@ -70,8 +71,14 @@ class Copies:
     def begin(self, token: MoveToken, instance_uuid: str, copied: CopyRound) -> None:
         """Prepares the copies for the parts of this round; parts that have arrived stay.
 
-        Raises DiskTransferFailed if a round that it needs has not arrived.
+        Raises DiskTransferFailed if a round that it needs has not arrived, or a disk has an impossible name or block size.
         """
+        for disk in copied.disks:
+            checked(disk.name)
+            if disk.block < 1 or disk.size < 0:
+                raise errors.DiskTransferFailed(
+                    "The server's disk has an impossible size.", details=f"{disk.size} bytes in blocks of {disk.block}"
+                )
         folder = self._directory / f"{token.move_id}.{instance_uuid}"
         state = self._read(folder)
         if state is not None and state.round == copied.number:

@@ -8,6 +8,7 @@ from oslo_concurrency import lockutils
 
 from causeway import durable
 from causeway.clients.image import ImageClient
+from causeway.compute.disks.foreign_names import checked
 from causeway.context import RequestContext
 from causeway.virt.driver import Progress, no_progress
 
@@ -26,7 +27,8 @@ class ImageCache:
         durable.sync(directory)
 
     def path(self, image_id: str) -> Path:
-        return self.directory / image_id
+        """Where the file of that name is, or will be. Other hosts name base images: raises DiskTransferFailed for a path."""
+        return self.directory / checked(image_id)
 
     def received(self, what: str, instance_uuid: str) -> Path:
         """The file for a server's disk that arrives at this host."""

@@ -30,13 +30,15 @@ def check_volumes(host: Host, block_devices: list[BlockDevice]) -> None:
 
 
 def switch_off(host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool) -> None:
-    """Powers the guest off, with its disks in their place.
+    """Powers the guest off, with its disks in their place. One that is paused behind our back has them open, too.
 
     Raises CopyNotUsable if those are not whole and there are stashed ones, which may be better.
     """
     with _disks_in_place(host, instance, block_devices, needs_disks=needs_disks) as facts:
-        if facts.power_state is PowerState.RUNNING:
-            host.driver.power_off(instance.uuid, host.shutdown_timeout(instance))
+        if facts.power_state in (PowerState.RUNNING, PowerState.PAUSED):
+            # A paused guest can't shut itself down.
+            patience = host.shutdown_timeout(instance) if facts.power_state is PowerState.RUNNING else 0
+            host.driver.power_off(instance.uuid, patience)
 
 
 def save_memory(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> Path:

@@ -26,6 +26,8 @@ def session(host: Host, secret: str) -> requests.Session:
     made = requests.Session()
     # Proxies of the environment are not for traffic between hosts.
     made.trust_env = False
+    # Hosts send nobody elsewhere: a redirect could lead around TLS, or to what only this host can reach.
+    made.max_redirects = 0
     made.headers["Authorization"] = f"Bearer {secret}"
     if host.conf.disk_transfer_tls != "off":
         folder = Path(host.conf.disk_transfer_pki_dir)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from causeway.model.states import PowerState
 from causeway.store.cell import block_devices
 from tests.functional.servers.broken_hosts import disks_of, lose_disks, lose_guest, state_of, tear_disk
 from tests.functional.servers.moves_cloud import Cloud, until
@@ -167,3 +168,25 @@ def test_a_shelved_server_keeps_its_disks_while_its_image_is_not_complete(cloud:
     until(lambda: all_faults(cloud, server), bool, "a fault")
     cloud.wait(server, "SHELVED")
     assert cloud.hosts_of(server) == {host: "guest"}
+
+
+@REACHES
+def test_a_guest_that_was_paused_behind_our_back_is_off_before_its_disks_are_sent(
+    cloud: Cloud, reach: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record says ACTIVE. A paused guest still has its disks open, and whoever continues it writes to them."""
+    server = cloud.boot(flavor=FLAVORS[reach][0])
+    driver = cloud.driver(cloud.show(server).compute_host)
+    driver.guest_write(server.id, "precious")
+    driver.pause(server.id)
+    seen: list[PowerState | None] = []
+    export = driver.export_disk
+
+    def looked_at(*given: Any, **named: Any) -> Any:
+        seen.append(driver.inspect(server.id).power_state)
+        return export(*given, **named)
+
+    monkeypatch.setattr(driver, "export_disk", looked_at)
+    target = cloud.resized(server, FLAVORS[reach][1]).compute_host
+    assert set(seen) == {PowerState.SHUTDOWN}
+    assert "precious" in cloud.driver(target).guest_read(server.id)
