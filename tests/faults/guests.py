@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -79,10 +80,13 @@ class SimulatedGuests:
         self._folders = folders
 
     def _guests(self, uuid: str) -> dict[str, Guest]:
-        paths = {host: base / "guests" / f"{uuid}.json" for host, base in self._folders.items()}
-        return {
-            host: msgspec.json.decode(path.read_bytes(), type=Guest) for host, path in paths.items() if path.exists()
-        }
+        found = {}
+        for host, base in self._folders.items():
+            # It may go while others look at it.
+            with suppress(FileNotFoundError):
+                content = (base / "guests" / f"{uuid}.json").read_bytes()
+                found[host] = msgspec.json.decode(content, type=Guest)
+        return found
 
     def power_states(self, uuid: str) -> dict[str, PowerState]:
         return {host: guest.power_state for host, guest in self._guests(uuid).items()}
