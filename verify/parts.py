@@ -113,12 +113,12 @@ PARTS: tuple[Part, ...] = (
     Part(
         *("tempest", "simulated", "Tempest on simulated hosts: the Compute API"),
         (PYTHON, "-W", "ignore", "-m", "tests.integration.tempest", "--on", "simulated", "--json", RESULT),
-        *(16, reading.suites, ("servers", "services", "tempest")),
+        *(18, reading.suites, ("servers", "services", "tempest")),
     ),
     Part(
         *("tempest", "guests", "Tempest's scenarios, and what else logs in, on real guests behind routers"),
         (PYTHON, "-W", "ignore", "-m", "tests.integration.tempest", "--on", "guests", "--json", RESULT),
-        *(60, reading.suites, ("servers", "services", "tempest")),
+        *(32, reading.suites, ("servers", "services", "tempest")),
     ),
     Part(
         *("clients", "up", "functional tests of three clients on `causeway up`"),
