@@ -161,7 +161,7 @@ def main(
             place.mkdir()
             chosen = f"^(?=.*(?:{regex}))(?:{tests.tests})"
             if list_tests(place, chosen) is None:
-                click.echo(f"no such test on {name} hosts")
+                click.echo(f"{name}: no such test")
                 continue
             cloud: Cloud | GuestsBehindRouters
             with ExitStack() as deployed:
@@ -170,7 +170,7 @@ def main(
                 else:
                     cloud = deployed.enter_context(stack(place, database, ONE_CELL if one_cell else CELLS))
                 conf = settings.prepare(cloud, place)
-                click.echo(f"ready: {cloud.api_url}, {conf}; the tests on {name} hosts run now")
+                click.echo(f"{name}: ready at {cloud.api_url}, {conf}; the tests run now")
                 statuses.append(run(conf, place, chosen, concurrency or tests.at_once, tests.exclusions, counts))
         if not statuses:
             raise click.ClickException(f"no test matches {regex}")
