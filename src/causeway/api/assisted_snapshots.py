@@ -14,13 +14,12 @@ from causeway.api.schemas import common
 from causeway.api.servers import loading, volume_swap
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
+from causeway.model.file_names import is_file_name
 from causeway.model.server_actions import ServerAction
 from causeway.model.states import TaskState
 from causeway.operations.volume_snapshots import SnapshotMemory
 
 RULE = "os_compute_api:os-assisted-volume-snapshots:"
-# The length of a name, in bytes, that every file system takes.
-_LONGEST_NAME = 255
 _TEXT: JsonSchema = {"type": "string", "minLength": 1}
 _INFO = common.properties(
     ["snapshot_id", "type", "new_file"],
@@ -77,13 +76,7 @@ def delete(request: ApiRequest, snapshot_id: str) -> Response:
 
 def _check_name(name: Any) -> None:
     """Raises BadRequest if a name is not that of a file beside the volume's own: a path could lead anywhere on the host."""
-    if (
-        not isinstance(name, str)
-        or "/" in name
-        or "\0" in name
-        or name in ("", ".", "..")
-        or len(name.encode()) > _LONGEST_NAME
-    ):
+    if not isinstance(name, str) or not is_file_name(name):
         raise errors.BadRequest("The files of a volume are given by their names, without a folder.")
 
 

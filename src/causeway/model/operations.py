@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from causeway.model import server_actions
-from causeway.model.exclusion import Work
+from causeway.model.exclusion import Rule, Work, rule
 from causeway.model.sagas import Saga, SagaState, StepRecord
 from causeway.model.states import TaskState
 
@@ -88,9 +88,6 @@ MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_VOLUME_IMAGE, CREATE_BACKUP, SHELVE
 # from being done is refused.
 NOT_WAITED_FOR = OF_DEVICES | {DELETE}
 
-# Recipes that may begin during the image of a server on a volume, which waits for them.
-BESIDE_VOLUME_IMAGE = frozenset({SNAPSHOT_VOLUME, MERGE_VOLUME_FILES})
-
 # recipe -> the task of the server from the request's acceptance on; None for no task.
 TASKS: dict[str, TaskState | None] = {
     "resize": server_actions.RESIZE.begins,
@@ -166,6 +163,13 @@ WORK: dict[str, Work] = {
     ATTACH_INTERFACE: Work.DEVICE,
     DETACH_INTERFACE: Work.DEVICE,
 }
+
+# Recipes that may begin during the image of a server on a volume, which waits for them. (Nothing is under way at a build.)
+BESIDE_VOLUME_IMAGE = frozenset(
+    recipe
+    for recipe, work in WORK.items()
+    if work is not Work.BUILD and rule(work, WORK[CREATE_VOLUME_IMAGE]) is Rule.BESIDE
+)
 
 # The names of the actions that request them.
 ACTIONS = tuple(

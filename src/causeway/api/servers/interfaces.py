@@ -42,14 +42,10 @@ def _attached_view(request: ApiRequest, vif: Vif) -> dict[str, Any]:
     return _view(request, port, vif.tag)
 
 
-def _load(request: ApiRequest, server_id: str, rule: str) -> dict[str, Vif]:
-    """The ports in the server's record, by their ids."""
+def _load_tags(request: ApiRequest, server_id: str, rule: str) -> dict[str, str | None]:
+    """The tags of the ports in the server's record, by their ids, in the order of the guest's devices."""
     instance = loading.load(request, server_id, RULE + rule, columns=_COLUMNS, tags=False).instance
-    return {vif.id: vif for vif in instance.network_info}
-
-
-def _tag(known: dict[str, Vif], port_id: str) -> str | None:
-    return known[port_id].tag if port_id in known else None
+    return {vif.id: vif.tag for vif in instance.network_info}
 
 
 def _not_there(server_id: str, port_id: str) -> errors.PortNotFound:
@@ -58,18 +54,18 @@ def _not_there(server_id: str, port_id: str) -> errors.PortNotFound:
 
 @handler(answer=server_parts.PORTS)
 def index(request: ApiRequest, server_id: str) -> Response:
-    known = _load(request, server_id, "list")
-    ports = order_ports(request.services.network.ports_of_server(request.context, server_id), list(known))
-    return Response(200, {"interfaceAttachments": [_view(request, port, _tag(known, port["id"])) for port in ports]})
+    tags = _load_tags(request, server_id, "list")
+    ports = order_ports(request.services.network.ports_of_server(request.context, server_id), list(tags))
+    return Response(200, {"interfaceAttachments": [_view(request, port, tags.get(port["id"])) for port in ports]})
 
 
 @handler(answer=server_parts.PORT)
 def show(request: ApiRequest, server_id: str, port_id: str) -> Response:
-    known = _load(request, server_id, "show")
+    tags = _load_tags(request, server_id, "show")
     port = request.services.network.show_port(request.context, port_id)
     if port.get("device_id") != server_id:
         raise _not_there(server_id, port_id)
-    return Response(200, {"interfaceAttachment": _view(request, port, _tag(known, port_id))})
+    return Response(200, {"interfaceAttachment": _view(request, port, tags.get(port_id))})
 
 
 @handler(body=schemas.ATTACH_INTERFACE, answer=server_parts.PORT)

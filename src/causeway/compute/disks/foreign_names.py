@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from causeway import errors
-
-# Bytes of a name on any file system.
-_LONGEST = 255
+from causeway.model.file_names import is_file_name
 
 
 def checked(name: str) -> str:
     """Returns ``name``. Raises DiskTransferFailed unless it names a file in the folder to which it is appended."""
-    if "/" in name or "\0" in name or name in ("", ".", "..") or len(name.encode(errors="replace")) > _LONGEST:
+    if not is_file_name(name):
         raise errors.DiskTransferFailed(
             "The host of the server's disks named a file that can't be one of them. Nothing was read or written.",
-            details=f"name {name[:_LONGEST]!r}",
+            details=f"name {name[:300]!r}",
         )
     return name
