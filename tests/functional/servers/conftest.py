@@ -37,9 +37,14 @@ def _patient(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, deployed: Any) -> Iterator[Any]:
-    """A module's ``CLOUD`` gives arguments of its own."""
-    wanted = getattr(request.module, "CLOUD", {})
+def cloud_options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The arguments of a module's cloud: its ``CLOUD``. A module whose arguments depend on fixtures overrides this one."""
+    return dict(getattr(request.module, "CLOUD", {}))
+
+
+@pytest.fixture(scope="module")
+def embedded(cloud_options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, deployed: Any) -> Iterator[Any]:
+    wanted = cloud_options
     if deployed is not None:
         deployed.check(wanted)
         with sweep(deployed):
@@ -59,8 +64,10 @@ def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="module")
-def module_cloud(embedded: Any) -> Cloud:
-    return Cloud(embedded)
+def module_cloud(request: pytest.FixtureRequest, embedded: Any) -> Cloud:
+    """What tests do with the cloud: a module's ``KIND``, or `Cloud`."""
+    kind: type[Cloud] = getattr(request.module, "KIND", Cloud)
+    return kind(embedded)
 
 
 @pytest.fixture

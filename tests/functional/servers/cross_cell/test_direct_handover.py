@@ -11,7 +11,6 @@ from causeway import errors
 from causeway.compute.disks import rounds
 from causeway.compute.handover import disk_fetch, disk_transfer, handed_over, warm
 from causeway.context import admin_context
-from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.outcomes import MoveToken
 from causeway.model.warm import CopyRound, RoundReceived
 from causeway.moves.steps import direct
@@ -27,15 +26,11 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
+KIND = AuditedCloud
 pytestmark = [
     pytest.mark.embedded("looks into hosts, and breaks them"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def module_cloud(embedded: EmbeddedCloud) -> AuditedCloud:
-    return AuditedCloud(embedded)
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from openstack import exceptions
 
-from causeway.embedded.cloud import EmbeddedCloud
 from causeway.store.api import journal
 from tests.functional.servers.moves_cloud import Cloud
 
@@ -16,16 +14,11 @@ pytestmark = pytest.mark.embedded("needs a cloud with another policy")
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A cloud with the default policy."""
-    policy = Path(tmp_path_factory.mktemp("policy") / "policy.yaml")
+def cloud_options(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The default policy."""
+    policy = tmp_path_factory.mktemp("policy") / "policy.yaml"
     policy.write_text("{}\n")
-    cloud = EmbeddedCloud(
-        Path(tmp_path_factory.mktemp("cloud")), port=0, cells=2, hosts_per_cell=2, policy_file=str(policy)
-    )
-    cloud.start()
-    yield cloud
-    cloud.stop()
+    return {"policy_file": str(policy)}
 
 
 def other_host(host: str) -> str:

@@ -6,20 +6,19 @@ import datetime
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
-from causeway.embedded.cloud import EmbeddedCloud
 from causeway.store.api import journal
 from causeway.virt.lab import certificates as lab
 from causeway.virt.lab.certificates import Authority
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.moves_cloud import PATIENCE, Cloud
 
+KIND = AuditedCloud
 pytestmark = pytest.mark.embedded("looks into hosts, and changes their certificates")
 
 
@@ -39,19 +38,8 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory, pki: Path) -> Iterator[EmbeddedCloud]:
-    options = {"disk_transfer_tls": "required", "disk_transfer_pki_dir": str(pki / "own")}
-    cloud = EmbeddedCloud(
-        tmp_path_factory.mktemp("cloud"), port=0, cells=2, hosts_per_cell=2, overrides={"DEFAULT": options}
-    )
-    cloud.start()
-    yield cloud
-    cloud.stop()
-
-
-@pytest.fixture(scope="module")
-def module_cloud(embedded: EmbeddedCloud) -> AuditedCloud:
-    return AuditedCloud(embedded)
+def cloud_options(pki: Path) -> dict[str, Any]:
+    return {"overrides": {"DEFAULT": {"disk_transfer_tls": "required", "disk_transfer_pki_dir": str(pki / "own")}}}
 
 
 @pytest.fixture

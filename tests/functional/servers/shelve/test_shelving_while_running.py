@@ -10,7 +10,6 @@ import pytest
 
 from causeway.compute.guests import running_disk
 from causeway.devcloud.image import files
-from causeway.embedded.cloud import EmbeddedCloud
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.rpc.transport import Verdict
@@ -27,15 +26,11 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
+KIND = AuditedCloud
 pytestmark = [
     pytest.mark.embedded("looks into hosts, and breaks them"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def module_cloud(embedded: EmbeddedCloud) -> AuditedCloud:
-    return AuditedCloud(embedded)
 
 
 @pytest.fixture
