@@ -17,6 +17,7 @@ from causeway import errors
 from causeway.clients import volume_migrations as volumes
 from causeway.clients.volume import VolumeClient
 from tests.functional.servers.moves_cloud import Cloud, until
+from tests.functional.servers.volumes.copies import delete_all, snapshots
 
 
 @pytest.fixture
@@ -256,17 +257,12 @@ def storage(cloud: Cloud) -> Iterator[StorageOfFiles]:
         patched.setattr(VolumeClient, "create_snapshot", lambda *given, **named: found.create(*given, **named))
         patched.setattr(VolumeClient, "delete_snapshot", lambda *given: found.delete(*given))
         yield found
-    cloud.clean()
-    for image in cloud.admin.image.images(name="copy"):
-        cloud.admin.image.delete_image(image)
-    for snapshot in copies(cloud):
-        cloud.admin.block_storage.delete_snapshot(snapshot)
-    until(lambda: copies(cloud), lambda left: not left, "the snapshots to go")
+    delete_all(cloud, copies)
 
 
 def copies(cloud: Cloud) -> list[Any]:
-    snapshots = cloud.admin.block_storage.snapshots(all_projects=True)
-    return [each for each in snapshots if each.name == "snapshot for copy"]
+    """The snapshots of images. Other tests leave some that can't be deleted."""
+    return [each for each in snapshots(cloud) if each.name == "snapshot for copy"]
 
 
 def image_of_both_volumes(cloud: Cloud, storage: StorageOfFiles, *, is_whole: bool) -> tuple[Any, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.functional.servers.moves_cloud import Cloud, until
+from tests.functional.servers.volumes.copies import delete_all, snapshots
 
 CLOUD = {"overrides": {"DEFAULT": {"rpc_response_timeout": 3}}}
 
@@ -25,10 +26,6 @@ def image_of(cloud: Cloud, server: Any) -> Any:
     return until(lambda: cloud.admin.image.get_image(image_id), lambda found: found.status == "active", "the image")
 
 
-def snapshots(cloud: Cloud) -> list[Any]:
-    return list(cloud.admin.block_storage.snapshots(all_projects=True))
-
-
 def mapping_of(image: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(image.properties["block_device_mapping"])
     return found
@@ -42,12 +39,7 @@ def read(cloud: Cloud, server: Any) -> list[str]:
 @pytest.fixture(autouse=True)
 def nothing_left(cloud: Cloud) -> Iterator[None]:
     yield
-    cloud.clean()
-    for image in cloud.admin.image.images(name="copy"):
-        cloud.admin.image.delete_image(image)
-    for snapshot in snapshots(cloud):
-        cloud.admin.block_storage.delete_snapshot(snapshot)
-    until(lambda: snapshots(cloud), lambda left: not left, "all snapshots to go")
+    delete_all(cloud, snapshots)
 
 
 def test_a_server_made_from_one_has_all_that_was_on_the_volumes(cloud: Cloud) -> None:
