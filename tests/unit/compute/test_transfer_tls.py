@@ -22,7 +22,8 @@ from causeway import errors
 from causeway.compute.disks import disk_server
 from causeway.compute.disks.certificates import NAMES, Certificates
 from causeway.compute.disks.disk_offers import DiskOffers
-from causeway.compute.handover import disk_fetch, part_fetch, peers
+from causeway.compute.handover import disk_fetch, part_fetch
+from causeway.compute.handover.peers import Peer
 from causeway.conf import new_config
 from causeway.http.secured import Tls
 from causeway.model.outcomes import DiskOffer
@@ -174,8 +175,8 @@ def test_who_shows_no_certificate_is_refused_and_sees_why(
 
 def test_who_has_a_certificate_still_needs_the_secret(pair: Pair) -> None:
     offer = pair.offer(b"content")
-    with peers.session(pair.target, "wrong") as session:
-        answer = peers.ask(pair.target, session, "GET", f"{offer.url}/disk", timeout=(10, 10))
+    with Peer(pair.target, "wrong") as peer:
+        answer = peer.ask("GET", f"{offer.url}/disk", timeout=(10, 10))
     assert answer.status_code == 401
 
 
@@ -246,8 +247,8 @@ def part(pair: Pair) -> bytes:
     offer = pair.offer(b"content")
     copied = CopyRound(1, None, f"{offer.url}/rounds", offer.token, [disk])
     with (
-        peers.session(pair.target, offer.token) as session,
-        part_fetch.open_part(pair.target, session, copied, disk, 0) as source,
+        Peer(pair.target, offer.token) as peer,
+        part_fetch.open_part(pair.target, peer, copied, disk, 0) as source,
     ):
         return source.read(100)
 

@@ -18,7 +18,7 @@ from typing import BinaryIO, Protocol
 import requests
 
 from causeway import durable, errors
-from causeway.compute.handover import peers
+from causeway.compute.handover.peers import Peer
 from causeway.compute.host import Host
 from causeway.faults import injector
 from causeway.model.outcomes import DiskOffer, OfferedDisk
@@ -76,10 +76,10 @@ def fetch(
         )
     partial = path.with_name(f".{path.name}.partial")
     try:
-        with partial.open("wb") as file, peers.session(host, offer.token) as session:
+        with partial.open("wb") as file, Peer(host, offer.token) as peer:
             got = _Partial(file, hashlib.sha256())
             wait = host.conf.disk_transfer_patience if patience is None else patience
-            _receive_all(host, session, f"{offer.url}/{disk.name}", disk, got, progress, wait)
+            _receive_all(host, peer, f"{offer.url}/{disk.name}", disk, got, progress, wait)
             # Seeking over a hole at the end does not lengthen the file.
             file.truncate(got.done)
         if got.digest.hexdigest() != disk.sha256:
@@ -97,15 +97,15 @@ def release(host: Host, offer: DiskOffer) -> None:
     """Notifies the source that its disks have arrived. This only frees its space early."""
     try:
         injector.reach("disk.release.before")
-        with peers.session(host, offer.token) as session:
-            peers.ask(host, session, "DELETE", offer.url, timeout=TIMEOUT).close()
+        with Peer(host, offer.token) as peer:
+            peer.ask("DELETE", offer.url, timeout=TIMEOUT).close()
     except (requests.RequestException, errors.OperationFailed) as failure:
         LOG.info("The source could not be notified that its disks have come: %s", type(failure).__name__)
 
 
 def _receive_all(
     host: Host,
-    session: requests.Session,
+    peer: Peer,
     url: str,
     disk: OfferedDisk,
     got: _Partial,
@@ -116,7 +116,7 @@ def _receive_all(
     while got.done < disk.size:
         before = got.done
         try:
-            _receive(host, session, url, disk, got, progress)
+            _receive(peer, url, disk, got, progress)
             why = "the source ended early"
         except requests.RequestException as failure:
             why = f"{type(failure).__name__}: {failure}"
@@ -131,18 +131,11 @@ def _receive_all(
             )
 
 
-def _receive(
-    host: Host,
-    session: requests.Session,
-    url: str,
-    disk: OfferedDisk,
-    got: _Partial,
-    progress: Callable[[int], None],
-) -> None:
+def _receive(peer: Peer, url: str, disk: OfferedDisk, got: _Partial, progress: Callable[[int], None]) -> None:
     asked = {"Range": f"bytes={got.done}-"} if got.done else {}
     # A range counts bytes of the file, so nothing may compress the body.
     headers = {**asked, "Accept-Encoding": "identity"}
-    with peers.ask(host, session, "GET", url, headers=headers, timeout=TIMEOUT) as answer:
+    with peer.ask("GET", url, headers=headers, timeout=TIMEOUT) as answer:
         if answer.status_code in (401, 404, 416):
             raise errors.DiskTransferFailed(
                 "The source does not offer the server's disk any more.",

@@ -11,7 +11,7 @@ from urllib3.exceptions import HTTPError
 
 from causeway import errors
 from causeway.compute.disks import changes
-from causeway.compute.handover import peers
+from causeway.compute.handover.peers import Peer
 from causeway.compute.host import Host
 from causeway.model.warm import CopiedDisk, CopyRound
 
@@ -23,15 +23,13 @@ _HEADERS = {"Accept-Encoding": "identity", "X-Accept-Codings": ", ".join(changes
 
 
 @contextmanager
-def open_part(
-    host: Host, session: requests.Session, copied: CopyRound, disk: CopiedDisk, part: int
-) -> Iterator[changes.Source]:
+def open_part(host: Host, peer: Peer, copied: CopyRound, disk: CopiedDisk, part: int) -> Iterator[changes.Source]:
     """Opens the stream of a part.
 
     Raises HostUnreachable, HostNotTrusted, and DiskTransferBroken if the stream breaks or the source no longer has it.
     """
     url = f"{copied.url}/{copied.number}/{disk.name}/{part}"
-    answer = _ask(host, session, url)
+    answer = _ask(host, peer, url)
     try:
         if answer.status_code in (401, 404):
             # The source's next round may be usable.
@@ -46,12 +44,12 @@ def open_part(
         answer.close()
 
 
-def _ask(host: Host, session: requests.Session, url: str) -> requests.Response:
+def _ask(host: Host, peer: Peer, url: str) -> requests.Response:
     """Asks for ``CONNECT`` seconds: the source may be restarting. Then raises HostUnreachable."""
     end = time.monotonic() + CONNECT
     while True:
         try:
-            return peers.ask(host, session, "GET", url, headers=_HEADERS, timeout=(CONNECT, READ))
+            return peer.ask("GET", url, headers=_HEADERS, timeout=(CONNECT, READ))
         except requests.ReadTimeout as failure:
             raise errors.DiskTransferBroken("The source does not send the server's disk.", details=url) from failure
         except requests.ConnectionError as failure:

@@ -6,6 +6,7 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Self
 
 import requests
 
@@ -21,71 +22,73 @@ _REFUSALS = re.compile(
 )
 
 
-def session(host: Host, secret: str) -> requests.Session:
-    """For requests with ``secret`` to one other host. Raises HostNotTrusted if this host's certificates can't be used."""
-    made = requests.Session()
-    # Proxies of the environment are not for traffic between hosts.
-    made.trust_env = False
-    # Hosts send nobody elsewhere: a redirect could lead around TLS, or to what only this host can reach.
-    made.max_redirects = 0
-    made.headers["Authorization"] = f"Bearer {secret}"
-    if host.conf.disk_transfer_tls != "off":
-        folder = Path(host.conf.disk_transfer_pki_dir)
-        try:
-            Certificates(folder).client_context()
-        except (OSError, ValueError) as failure:
-            raise _not_trusted(host, f"its own certificates in {folder} can't be used: {failure}") from failure
-        # The files are read again for each connection.
-        made.verify, made.cert = str(folder / AUTHORITY), (str(folder / CLIENT), str(folder / CLIENT_KEY))
-    return made
+class Peer:
+    """Another host, to which this one sends requests with the ``secret`` of an offer."""
 
+    def __init__(self, host: Host, secret: str) -> None:
+        """Raises HostNotTrusted if this host's certificates can't be used."""
+        self._host = host
+        self._session = session = requests.Session()
+        # Proxies of the environment are not for traffic between hosts.
+        session.trust_env = False
+        # Hosts send nobody elsewhere: a redirect could lead around TLS, or to what only this host can reach.
+        session.max_redirects = 0
+        session.headers["Authorization"] = f"Bearer {secret}"
+        if host.conf.disk_transfer_tls != "off":
+            folder = Path(host.conf.disk_transfer_pki_dir)
+            try:
+                Certificates(folder).client_context()
+            except (OSError, ValueError) as failure:
+                raise self._not_trusted(f"its own certificates in {folder} can't be used: {failure}") from failure
+            # The files are read again for each connection.
+            session.verify, session.cert = str(folder / AUTHORITY), (str(folder / CLIENT), str(folder / CLIENT_KEY))
 
-def ask(
-    host: Host,
-    session: requests.Session,
-    method: str,
-    url: str,
-    *,
-    headers: Mapping[str, str] | None = None,
-    timeout: tuple[float, float],
-) -> requests.Response:
-    """Sends a request; the answer's body is not read yet.
+    def __enter__(self) -> Self:
+        return self
 
-    Raises HostNotTrusted if one host refuses the other's certificate, and what `requests` raises.
-    """
-    if host.conf.disk_transfer_tls == "required":
-        url = _encrypted(url)
-    try:
-        answer = session.request(method, _allowed(host, url), headers=headers, stream=True, timeout=timeout)
-        if answer.status_code == _UPGRADE_REQUIRED:
-            # The other host has required TLS only since it made its offer.
-            answer.close()
+    def __exit__(self, *_why: object) -> None:
+        self._session.close()
+
+    def ask(
+        self, method: str, url: str, *, headers: Mapping[str, str] | None = None, timeout: tuple[float, float]
+    ) -> requests.Response:
+        """Sends a request; the answer's body is not read yet.
+
+        Raises HostNotTrusted if one host refuses the other's certificate, and what `requests` raises.
+        """
+        if self._host.conf.disk_transfer_tls == "required":
             url = _encrypted(url)
-            answer = session.request(method, _allowed(host, url), headers=headers, stream=True, timeout=timeout)
-    except requests.ConnectionError as failure:
-        refusal = next((each for each in _within(failure) if _REFUSALS.search(each.reason or "")), None)
-        if refusal is None:
-            raise
-        raise _not_trusted(host, f"{url}: {refusal}") from failure
-    return answer
+        try:
+            answer = self._send(method, url, headers, timeout)
+            if answer.status_code == _UPGRADE_REQUIRED:
+                # The other host has required TLS only since it made its offer.
+                answer.close()
+                url = _encrypted(url)
+                answer = self._send(method, url, headers, timeout)
+        except requests.ConnectionError as failure:
+            refusal = next((each for each in _within(failure) if _REFUSALS.search(each.reason or "")), None)
+            if refusal is None:
+                raise
+            raise self._not_trusted(f"{url}: {refusal}") from failure
+        return answer
+
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str] | None, timeout: tuple[float, float]
+    ) -> requests.Response:
+        if url.startswith("https:") and self._host.conf.disk_transfer_tls == "off":
+            raise self._not_trusted(f"{url} is encrypted, and [DEFAULT] disk_transfer_tls is off here")
+        return self._session.request(method, url, headers=headers, stream=True, timeout=timeout)
+
+    def _not_trusted(self, why: str) -> errors.HostNotTrusted:
+        return errors.HostNotTrusted(
+            "The server's disks were not sent, because its host and the chosen one could not agree on an encrypted connection."
+            " An administrator has to check the certificates of both.",
+            details=f"host {self._host.name}: {why}",
+        )
 
 
 def _encrypted(url: str) -> str:
     return "https:" + url.removeprefix("http:") if url.startswith("http:") else url
-
-
-def _allowed(host: Host, url: str) -> str:
-    if url.startswith("https:") and host.conf.disk_transfer_tls == "off":
-        raise _not_trusted(host, f"{url} is encrypted, and [DEFAULT] disk_transfer_tls is off here")
-    return url
-
-
-def _not_trusted(host: Host, why: str) -> errors.HostNotTrusted:
-    return errors.HostNotTrusted(
-        "The server's disks were not sent, because its host and the chosen one could not agree on an encrypted connection. An"
-        " administrator has to check the certificates of both.",
-        details=f"host {host.name}: {why}",
-    )
 
 
 def _within(failure: BaseException) -> Iterator[ssl.SSLError]:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from causeway import errors, metrics
 from causeway.compute.disks import changes
-from causeway.compute.handover import disk_transfer, peers
+from causeway.compute.handover import disk_transfer
 from causeway.compute.handover.part_fetch import open_part
+from causeway.compute.handover.peers import Peer
 from causeway.compute.handover.round_progress import RoundProgress
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced, fenced_each_time
@@ -71,11 +72,11 @@ class WarmEndpoint:
         host.copies.begin(token, instance.uuid, copied)
         shown = RoundProgress(disk_transfer.progress(host, context, token, "received"), copied)
         sent = 0
-        with peers.session(host, copied.secret) as session:
+        with Peer(host, copied.secret) as peer:
 
             def opened(disk: CopiedDisk, part: int) -> AbstractContextManager[changes.Source]:
                 shown.begin(disk, part)
-                return open_part(host, session, copied, disk, part)
+                return open_part(host, peer, copied, disk, part)
 
             for disk in copied.disks:
                 came = host.copies.receive(token, copied, disk, opened, self._base_of(context), shown.arrived)
