@@ -15,9 +15,18 @@ from causeway.console.app import Console
 from causeway.console.cloud import Cloud
 from causeway.console.sessions import Sessions
 from causeway.http.server import make_server
-from tests.functional.servers.conftest import at_point, cloud, declared, deployed, dies_at, embedded, module_cloud
+from tests.functional.servers.conftest import (
+    at_point,
+    cloud,
+    cloud_options,
+    declared,
+    deployed,
+    dies_at,
+    embedded,
+    module_cloud,
+)
 
-__all__ = ["at_point", "cloud", "declared", "deployed", "dies_at", "embedded", "module_cloud"]
+__all__ = ["at_point", "cloud", "cloud_options", "declared", "deployed", "dies_at", "embedded", "module_cloud"]
 
 _SECRET = re.compile(r'name="secret" value="([0-9a-f]+)"')
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.functional.servers.conftest import at_point, dead, declared, deployed, dies_at, embedded
+from tests.functional.servers.conftest import at_point, cloud_options, dead, declared, deployed, dies_at, embedded
 
 from .drains_cloud import DrainsCloud
 
-__all__ = ["at_point", "dead", "declared", "deployed", "dies_at", "embedded"]
+__all__ = ["at_point", "cloud_options", "dead", "declared", "deployed", "dies_at", "embedded"]
 
 
 @pytest.fixture(scope="module")
