@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/architecture/dependencies.md").read_text()
@@ -39,3 +44,33 @@ def test_what_is_written_by_hand_is_there() -> None:
         r"^\| [^|]+ \| `([^`]+)` \|", section("Written by hand although there are libraries"), re.MULTILINE
     ):
         assert (ROOT / "src/causeway" / path).exists() or (ROOT / path).exists(), path
+
+
+def imported(folder: str) -> set[str]:
+    """The top-level packages that Python files below ``folder`` import."""
+    found: set[str] = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "scripts", "verify"])
+def test_every_package_that_is_imported_is_a_dependency(folder: str) -> None:
+    """Not only by way of another one, which may give it up."""
+    wanted = {normal(name) for extra in PROJECT["optional-dependencies"].values() for name in names(extra)}
+    wanted |= {normal(name) for name in names(PROJECT["dependencies"])}
+    installed = metadata.packages_distributions()
+    missing = {
+        package
+        for package in imported(folder) - sys.stdlib_module_names
+        if package in installed and not {normal(each) for each in installed[package]} & (wanted | {"causeway"})
+    }
+    assert missing == set()
