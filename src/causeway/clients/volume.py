@@ -15,6 +15,7 @@ from causeway import errors
 from causeway.clients.answers import message_of
 from causeway.clients.session import Address, ServiceApi, ServiceSessions
 from causeway.clients.volume_migrations import VolumeMigrations
+from causeway.clients.volume_snapshots import S, VolumeSnapshots, volume_missing
 from causeway.context import RequestContext
 
 # 3.44 completes attachments; 3.60 shows more of volumes (shared_targets). The older one is used if the newer is refused.
@@ -76,20 +77,7 @@ class Attachment:
 Listed = TypeVar("Listed", Attachment, Volume)
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A snapshot of a volume. ``size`` in GiB."""
-
-    id: str
-    volume_id: str
-    size: int
-    status: str = "available"
-
-
-S = TypeVar("S", Volume, Snapshot)
-
-
-class VolumeClient(VolumeMigrations):
+class VolumeClient(VolumeMigrations, VolumeSnapshots):
     """Volumes belong to users, so calls are made with the user's token while it is valid.
 
     A service token is added where the service needs one (to delete a connected attachment). A server may have volumes of other
@@ -286,65 +274,6 @@ class VolumeClient(VolumeMigrations):
         route, what = "/v3/volumes/{volume_id}", f"show volume {volume_id}"
         return _volume(self._call(context, "GET", route, what, ours=True, volume_id=volume_id).json()["volume"])
 
-    def create_snapshot(self, context: RequestContext, volume_id: str, *, name: str = "", description: str = "") -> str:
-        """Requests a snapshot of a volume, in use or not, which belongs to the user. Returns its id. It is not ready yet."""
-        wanted = {"volume_id": volume_id, "name": name, "description": description, "force": True}
-        answer = self._call(
-            context,
-            "POST",
-            "/v3/snapshots",
-            f"make a snapshot of volume {volume_id}",
-            body={"snapshot": wanted},
-            only_as_user=True,
-            missing=_volume_missing(volume_id),
-        )
-        snapshot_id: str = answer.json()["snapshot"]["id"]
-        return snapshot_id
-
-    def show_snapshot(self, context: RequestContext, snapshot_id: str) -> Snapshot:
-        """Raises NotFound."""
-        answer = self._call(
-            context,
-            "GET",
-            "/v3/snapshots/{snapshot_id}",
-            f"show snapshot {snapshot_id}",
-            snapshot_id=snapshot_id,
-            missing=errors.NotFound(f"Snapshot {snapshot_id} could not be found."),
-        )
-        return _snapshot(answer.json()["snapshot"])
-
-    def wait_for_snapshot(self, context: RequestContext, snapshot_id: str, *, timeout: float = 180.0) -> None:
-        """Waits until the snapshot is available. Raises InvalidVolume if it fails, ServiceFailed after ``timeout`` seconds."""
-        snapshot = self._settled(lambda: self.show_snapshot(context, snapshot_id), f"Snapshot {snapshot_id}", timeout)
-        if snapshot.status != "available":
-            raise errors.InvalidVolume(
-                f"Snapshot {snapshot_id} of volume {snapshot.volume_id} did not become available: it is {snapshot.status}."
-            )
-
-    def snapshots_named(self, context: RequestContext, name: str, description: str) -> list[Snapshot]:
-        """The snapshots with this name and description in all projects, read with our own credentials."""
-        query = {"all_tenants": "1", "name": name}
-        what = f"list the snapshots named {name!r}"
-        answer = self._call(context, "GET", "/v3/snapshots/detail", what, query=query, as_service=True)
-        # A service may be configured to ignore filters.
-        return [_snapshot(each) for each in answer.json()["snapshots"] if each.get("description") == description]
-
-    def delete_snapshot(self, context: RequestContext, snapshot_id: str) -> None:
-        """Deletes a snapshot that we made, if it exists."""
-        what = f"delete snapshot {snapshot_id}"
-        with suppress(errors.NotFound):
-            self._settled(lambda: self.show_snapshot(context, snapshot_id), f"Snapshot {snapshot_id}", 180.0)
-            self._call(context, "DELETE", "/v3/snapshots/{snapshot_id}", what, ours=True, snapshot_id=snapshot_id)
-
-    def check_snapshots_left(self, context: RequestContext, count: int) -> None:
-        """Raises OverQuota if the requester's project may not make ``count`` more snapshots."""
-        absolute = self._call(context, "GET", "/v3/limits", "show limits").json()["limits"]["absolute"]
-        limit, used = absolute["maxTotalSnapshots"], absolute["totalSnapshotsUsed"]
-        if 0 <= limit < used + count:
-            raise errors.OverQuota(
-                f"Quota exceeded for snapshots: requested {count}, but already used {used} of {limit} snapshots."
-            )
-
     # Attachments
 
     def create_attachment(
@@ -374,7 +303,7 @@ class VolumeClient(VolumeMigrations):
             "/v3/attachments",
             f"reserve volume {volume_id} for instance {instance_uuid}",
             body={"attachment": wanted},
-            missing=_volume_missing(volume_id),
+            missing=volume_missing(volume_id),
             ours=ours,
         )
         return _attachment(answer.json()["attachment"])
@@ -473,7 +402,7 @@ class VolumeClient(VolumeMigrations):
         )
 
     def _call(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> requests.Response:
-        more.setdefault("missing", _volume_missing(more["volume_id"]) if "volume_id" in more else None)
+        more.setdefault("missing", volume_missing(more["volume_id"]) if "volume_id" in more else None)
         version = self._version
         given = {"headers": {"OpenStack-API-Version": f"volume {version}"}, "accept": (400, 406), **more}
         answer = self._api.call(context, method, route, what, **given)
@@ -495,10 +424,6 @@ class VolumeClient(VolumeMigrations):
 
 def _with_mountpoint(connector: Mapping[str, Any], mountpoint: str | None) -> dict[str, Any]:
     return {**connector, "mountpoint": mountpoint} if mountpoint else dict(connector)
-
-
-def _volume_missing(volume_id: str) -> errors.VolumeNotFound:
-    return errors.VolumeNotFound(f"Volume {volume_id} could not be found.")
 
 
 def _attachment_missing(attachment_id: str) -> errors.VolumeNotFound:
@@ -524,10 +449,6 @@ def _volume(document: Mapping[str, Any]) -> Volume:
         service_uuid=document.get("service_uuid"),
         migration_status=document.get("migration_status") or document.get("os-vol-mig-status-attr:migstat"),
     )
-
-
-def _snapshot(document: Mapping[str, Any]) -> Snapshot:
-    return Snapshot(document["id"], document["volume_id"], document["size"], document["status"])
 
 
 def _attachment(document: Mapping[str, Any]) -> Attachment:

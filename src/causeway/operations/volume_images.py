@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from causeway import errors
-from causeway.clients.volume import Snapshot
+from causeway.clients.volume_snapshots import Snapshot
 from causeway.context import admin_context
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice

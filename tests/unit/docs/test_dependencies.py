@@ -64,7 +64,7 @@ def normal(name: str) -> str:
 
 @pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "scripts", "verify"])
 def test_every_package_that_is_imported_is_a_dependency(folder: str) -> None:
-    """Not only by way of another one, which may give it up."""
+    """It must not come only with another package, which may stop requiring it."""
     wanted = {normal(name) for extra in PROJECT["optional-dependencies"].values() for name in names(extra)}
     wanted |= {normal(name) for name in names(PROJECT["dependencies"])}
     installed = metadata.packages_distributions()

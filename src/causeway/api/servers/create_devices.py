@@ -16,7 +16,8 @@ from causeway.api.servers import image_devices, legacy_devices, local_disks, req
 from causeway.api.servers.flavors_and_images import check_fits
 from causeway.api.servers.requested_devices import invalid
 from causeway.api.validation import is_uuid
-from causeway.clients.volume import Snapshot, Volume
+from causeway.clients.volume import Volume
+from causeway.clients.volume_snapshots import Snapshot
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta

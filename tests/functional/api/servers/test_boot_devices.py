@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.clients.volume import Snapshot, Volume
+from causeway.clients.volume import Volume
+from causeway.clients.volume_snapshots import Snapshot
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.network import RequestedNetwork
