@@ -10,6 +10,7 @@ from pathlib import Path
 
 from causeway import durable
 from causeway.errors import GuestFailed
+from causeway.model.file_names import is_file_name
 from causeway.virt.driver import RootDisk
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.live import LiveSource, Presence
@@ -34,7 +35,7 @@ def make_disks(disks: InstanceDisks, uuid: str, source: LiveSource, root: RootDi
     disks.make_folder(uuid)
     durable.write(marker, b"")
     for disk in source.disks:
-        if Path(disk.name).name != disk.name or not disk.name.startswith("disk"):
+        if not is_file_name(disk.name) or not disk.name.startswith("disk"):
             raise GuestFailed(f"The source names a disk '{disk.name}' of server {uuid}, which is no name of a disk.")
         base = root if disk.base_image_id else None
         if disk.base_image_id and (base is None or base.base is None or base.base_image_id != disk.base_image_id):
