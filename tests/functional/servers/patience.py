@@ -1,22 +1,64 @@
-"""How long tests of whole clouds wait."""
+"""How long tests of whole clouds wait, and for what."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+import sqlalchemy as sa
+from sqlalchemy import event
+
 from tests.functional.servers.deployed_cloud import DeployedCloud
 
 PATIENCE, PATIENCE_BY_URL = 30.0, 120.0
+# Seconds between two looks: at least, because a look costs what a step of an operation costs; and at most, because what is
+# looked at may change without a transaction.
+SHORTEST, LONGEST, BY_URL = 0.02, 0.1, 0.1
+_WRITTEN = "written"
+
+
+class Commits:
+    """Counts the transactions that this process committed: on an embedded cloud, little changes without one."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.count = 0
+
+    def listen(self) -> None:
+        event.listen(sa.Engine, "commit", self._note_write)
+        event.listen(sa.Pool, "checkin", self._note_return)
+
+    def _note_write(self, connection: sa.Connection) -> None:
+        connection.info[_WRITTEN] = True
+
+    def _note_return(self, _connection: Any, record: Any) -> None:
+        # Not at the event "commit", which comes before the commit.
+        if record.info.pop(_WRITTEN, False):
+            with self._changed:
+                self.count += 1
+                self._changed.notify_all()
+
+    def wait_beyond(self, count: int, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self.count > count, seconds)
+
+
+COMMITS = Commits()
+COMMITS.listen()
 
 
 def until(look: Callable[[], Any], good: Callable[[Any], bool], what: str) -> Any:
-    """What ``look`` sees when it is good. The API has nothing to wait on, so this asks again and again."""
-    end = time.monotonic() + (PATIENCE_BY_URL if DeployedCloud.in_use else PATIENCE)
+    """What ``look`` sees when it is good. It looks again when something was committed; by URL, again and again."""
+    by_url = DeployedCloud.in_use
+    end = time.monotonic() + (PATIENCE_BY_URL if by_url else PATIENCE)
     while True:
+        before = COMMITS.count
         seen = look()
         if good(seen):
             return seen
         assert time.monotonic() < end, f"waited in vain for {what}; last seen: {seen}"
-        time.sleep(0.1 if DeployedCloud.in_use else 0.01)
+        time.sleep(BY_URL if by_url else SHORTEST)
+        if not by_url:
+            COMMITS.wait_beyond(before, LONGEST)
