@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from openstack import exceptions
+
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.instance import Instance
 from causeway.store.cell import copies, instances
@@ -25,6 +27,13 @@ class Reality:
 
     def show(self, server: Any) -> Any:
         return self.admin.compute.get_server(server.id)
+
+    def glance(self, server: Any) -> dict[str, Any]:
+        """The server as JSON: the SDK needs longer to make its resource of it than the cloud to answer."""
+        answer = self.admin.compute.get(f"/servers/{server.id}")
+        exceptions.raise_from_response(answer)
+        found: dict[str, Any] = answer.json()["server"]
+        return found
 
     def record(self, server: Any, cell: str) -> Instance:
         """The server's record in a cell, whether it is shown or hidden."""
