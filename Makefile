@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
+.PHONY: help packages install lint format test test-rest integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -29,8 +29,11 @@ format: install ## lets ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: install ## all tests but make integration's; make test TESTS=tests/unit for some
-	@scripts/run-tests.sh -v $(PYTEST_OPTIONS) $(or $(TESTS),--ignore=tests/integration/real_services)
+test: install ## every statement proved once, in six minutes on two cores; make test TESTS=tests/unit for all cases of some
+	@scripts/run-tests.sh $(PYTEST_OPTIONS) $(or $(TESTS),--part quick --ignore=tests/integration)
+
+test-rest: install ## what make test leaves: further cases of the same tests, real guests, databases, browsers, packages (half an hour)
+	@scripts/run-tests.sh -v $(PYTEST_OPTIONS) --part rest --ignore=tests/integration/real_services
 
 integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Placement, which it installs (as root); continues where it stopped (PART=faults for a part; VERIFY=--list shows them; VERIFY=--again)
 	@$(BIN)/python -m verify $(VERIFY) integration$(if $(PART),/$(PART))

@@ -8,6 +8,8 @@ cd "$(dirname "$0")/.."
 
 readonly AT_MOST=5 FAILED=.pytest_cache/v/cache/lastfailed
 
+# Hundreds of processes would each compile all of it anew.
+unset PYTHONDONTWRITEBYTECODE
 rm -f "$FAILED"
 .venv/bin/pytest "$@"
 status=$?

@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
+from tests import quick
+
 # Every answer of every API in the tests, those of processes that they start included, is held against its schema.
 os.environ.setdefault("OS_API__RESPONSE_VALIDATION", "error")
 # No test asserts a time, nor does a property.
@@ -31,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("postgresql", "mariadb"),
         help="run tests/functional/api on databases of this kind, not on SQLite files (see `server_databases`)",
     )
+    parser.addoption("--part", choices=("quick", "rest"), help="what `make test` runs, or all else: see tests/quick.py")
 
 
 # They change or watch the process of the tests; the cloud is in others.
@@ -79,7 +82,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> EachFileO
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With ``--cloud``, what can only be done to a cloud in this process is skipped, and says so."""
+    """With ``--part``, tests of the other part are deselected. With ``--cloud``, what can only be done to a cloud in this process
+    is skipped, and says so."""
+    part = config.getoption("--part")
+    if part is not None:
+        quick.keep(part, config, items)
     if config.getoption("--cloud") is None:
         return
     for item in items:

@@ -230,4 +230,4 @@ Users.TestCase.settings = settings(
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
-TestUsers = pytest.mark.timeout(300)(Users.TestCase)
+TestUsers = pytest.mark.long(pytest.mark.timeout(300)(Users.TestCase))

@@ -99,6 +99,7 @@ def hang_outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     return _run(request, tmp_path_factory.mktemp("hangs"), "hang")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("operation", "point"), CRASHES)
 def test_a_crash_leaves_nothing_behind(crash_outcomes: Cases, operation: str, point: str) -> None:
@@ -106,6 +107,7 @@ def test_a_crash_leaves_nothing_behind(crash_outcomes: Cases, operation: str, po
     assert case.is_well, str(case)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("operation", "point"), HANGS)
 def test_a_takeover_leaves_nothing_behind(hang_outcomes: Cases, operation: str, point: str) -> None:

@@ -15,6 +15,7 @@ from .storm.run import Storm
 CHANCE = {"cancel", "delete", "throw away", "evacuate", "start", "reboot"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_what_users_were_answered_while_the_cloud_crashed_is_what_is_there(tmp_path: Path) -> None:
     with new_site(tmp_path / "state") as site:

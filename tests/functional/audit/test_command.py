@@ -54,6 +54,7 @@ def test_fix_fixes_and_then_all_agree(cloud: AuditedCloud) -> None:
     assert run(cloud).exit_code == 0
 
 
+@pytest.mark.long
 def test_the_openstack_client_audits_and_fixes(cloud: AuditedCloud, orphan: str) -> None:
     (found,) = listed(cloud, "cloud", "audit", status=1)
     (known,) = cloud.admin.compute.get("/os-causeway/audit").json()["audit"]["disagreements"]

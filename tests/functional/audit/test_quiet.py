@@ -121,6 +121,7 @@ def test_every_call_of_a_move_finds_a_clean_cloud(cloud: AuditedCloud, boot: str
     assert cloud.audit().is_clean
 
 
+@pytest.mark.long
 def test_every_call_of_a_failing_move_finds_a_clean_cloud(cloud: AuditedCloud) -> None:
     server = _with_volume(cloud)
     cloud.option("vif_plugging_timeout", 1)
@@ -143,6 +144,7 @@ def test_a_server_that_is_deleted_while_it_waits_leaves_a_clean_cloud(cloud: Aud
     assert cloud.audit().is_clean
 
 
+@pytest.mark.long
 def test_audits_while_many_servers_come_move_and_go_find_a_clean_cloud(cloud: AuditedCloud) -> None:
     def live(number: int) -> None:
         server = _with_volume(cloud) if number % 2 else cloud.boot(f"server-{number}")

@@ -12,6 +12,7 @@ from tests.as_written import PATIENCE, cloud_at, typed
 README = Path(__file__).parents[3] / "README.md"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(PATIENCE)
 def test_the_five_minutes_of_the_readme_work_as_typed(tmp_path: Path) -> None:
     section = README.read_text().partition("## Five minutes with it")[2].partition("\n## ")[0]

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import requests
 
 
+@pytest.mark.long
 def test_a_cloud_that_runs_has_it(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("causeway")), "up", "--state-dir", str(tmp_path), "--port", "0"]
     progress = tmp_path / "progress"

@@ -84,6 +84,7 @@ def test_volumes_and_snapshots_work_with_the_sdk(demo: Any) -> None:
     assert storage.find_volume("v") is None
 
 
+@pytest.mark.long
 def test_main_commands_of_the_openstack_client_work(shared: Any, tmp_path: Path) -> None:
     content = os.urandom(100_000)
     (tmp_path / "in.img").write_bytes(content)

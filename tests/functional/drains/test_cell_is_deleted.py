@@ -63,6 +63,7 @@ def refuse(*_args: Any, **_more: Any) -> None:
     raise errors.DatabaseFailed("The database does not answer.")
 
 
+@pytest.mark.long
 def test_a_cell_is_drained_and_deleted(cloud: DrainsCloud, manage: Manage, monkeypatch: pytest.MonkeyPatch) -> None:
     cloud.option("reclaim_instance_interval", 36000)
     cloud.option("shelved_offload_time", -1)

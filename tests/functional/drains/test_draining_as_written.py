@@ -12,6 +12,7 @@ from tests.as_written import PATIENCE, cloud_at, typed
 DOCUMENT = Path(__file__).parents[3] / "docs" / "draining.md"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(PATIENCE)
 def test_a_cell_is_emptied_as_it_is_written(tmp_path: Path) -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)

@@ -188,6 +188,7 @@ def test_the_sdk_finds_its_way(served: Served, cloud: Any) -> None:
         admin.compute.get_flavor("nothing")
 
 
+@pytest.mark.long
 def test_the_openstack_client_does_too(served: Served, cloud: Any) -> None:
     cloud.host("host1")
     served.openstack("admin", "flavor", "create", "--ram", "128", "--disk", "1", "--vcpus", "1", "gen1.small")

@@ -1,0 +1,55 @@
+"""What `make test` runs, and what it leaves to `make test-rest`: together they run every test, none of them twice.
+
+``--part quick`` proves each statement once: every test function of a whole cloud with its first case, and everything that
+takes milliseconds. ``--part rest`` has the further cases, and what takes long: real guests, processes, databases, browsers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+Part = Literal["quick", "rest"]
+
+# Their tests take milliseconds: all cases are quick.
+EVERY_CASE = (
+    "tests/unit",
+    "tests/functional/api",
+    "tests/functional/clients",
+    "tests/functional/metadata",
+    "tests/functional/placement",
+)
+# Real guests, database servers, browsers, packages, and deployments of many processes.
+REST = ("tests/integration", "tests/functional/processes", "tests/functional/demo")
+REST_MARKERS = ("long", "libvirt")
+
+
+def parts_of(tests: Iterable[tuple[str, frozenset[str]]]) -> dict[str, Part]:
+    """Which part runs each test, by its node ID. ``tests``: node IDs with the names of their markers, in order."""
+    found: dict[str, Part] = {}
+    seen: set[str] = set()
+    for node_id, markers in tests:
+        path = Path(node_id.partition("::")[0])
+        function = node_id.partition("[")[0]
+        if _is_in(path, REST) or markers.intersection(REST_MARKERS):
+            found[node_id] = "rest"
+        elif _is_in(path, EVERY_CASE) or function not in seen:
+            found[node_id] = "quick"
+            seen.add(function)
+        else:
+            found[node_id] = "rest"
+    return found
+
+
+def _is_in(path: Path, folders: Iterable[str]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def keep(part: Part, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects the tests of the other part."""
+    parts = parts_of((item.nodeid, frozenset(marker.name for marker in item.iter_markers())) for item in items)
+    config.hook.pytest_deselected(items=[item for item in items if parts[item.nodeid] != part])
+    items[:] = [item for item in items if parts[item.nodeid] == part]

@@ -1,0 +1,43 @@
+"""What `make test` runs and what `make test-rest` runs is every test, and none twice (tests/quick.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.quick import EVERY_CASE, REST, parts_of
+
+ROOT = Path(__file__).parents[2]
+NONE: frozenset[str] = frozenset()
+
+
+def test_of_a_whole_cloud_each_test_runs_with_its_first_case() -> None:
+    file = "tests/functional/servers/resize/test_it.py"
+    cases = [f"{file}::test_a[confirm]", f"{file}::test_a[revert]", f"{file}::test_b", f"{file}::test_a[both]"]
+    parts = parts_of([(case, NONE) for case in cases])
+    assert list(parts.values()) == ["quick", "rest", "quick", "rest"]
+
+
+def test_two_files_may_have_a_test_of_the_same_name() -> None:
+    files = ("tests/faults/test_it.py", "tests/faults/test_it_too.py")
+    assert set(parts_of([(f"{file}::test_a[1]", NONE) for file in files]).values()) == {"quick"}
+
+
+def test_what_takes_milliseconds_runs_with_all_its_cases() -> None:
+    tests = [(f"tests/unit/model/test_it.py::test_a[{case}]", NONE) for case in range(3)]
+    assert set(parts_of(tests).values()) == {"quick"}
+
+
+@pytest.mark.parametrize("marker", ["long", "libvirt"])
+def test_what_takes_long_is_left_to_the_rest_and_its_next_case_is_too(marker: str) -> None:
+    tests = [(f"tests/unit/test_it.py::test_a[{case}]", frozenset({marker, "timeout"})) for case in range(2)]
+    assert set(parts_of(tests).values()) == {"rest"}
+
+
+def test_real_guests_and_processes_are_left_to_the_rest() -> None:
+    assert {part for folder in REST for part in parts_of([(f"{folder}/test_it.py::test_a", NONE)]).values()} == {"rest"}
+
+
+def test_the_folders_are_there() -> None:
+    assert [folder for folder in (*EVERY_CASE, *REST) if not (ROOT / folder).is_dir()] == []
