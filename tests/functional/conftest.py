@@ -14,8 +14,9 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from oslo_policy import opts as policy_opts
 
 from causeway.api.app import build_app
 from causeway.api.services import ApiServices
+from causeway.clients.placement.local import local_placement
 from causeway.conf import new_config
 from causeway.model.flavor import Flavor
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
@@ -230,6 +232,27 @@ def empty_databases(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # Closing the last connection writes everything into the one file.
         database.close()
     return directory
+
+
+@pytest.fixture(scope="session")
+def empty_placement(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a Placement that knows of nothing yet. Made while no cloud runs in this process."""
+    path = tmp_path_factory.mktemp("placement") / "placement.sqlite"
+    local_placement(path).close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def put_schemas(empty_databases: Path, empty_placement: Path) -> Callable[[Path, int], None]:
+    """Puts databases with their schemas into the state directory of a new embedded cloud, with so many cells: to make schemas
+    takes half the time of its start."""
+
+    def put(folder: Path, cells: int) -> None:
+        for name in ("api", "placement", *(f"cell{number}" for number in range(cells + 1))):
+            source = empty_databases / f"{'api' if name == 'api' else 'cell'}.sqlite"
+            shutil.copyfile(empty_placement if name == "placement" else source, folder / f"{name}.sqlite")
+
+    return put
 
 
 @pytest.fixture(scope="session")

@@ -43,7 +43,9 @@ def cloud_options(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def embedded(cloud_options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, deployed: Any) -> Iterator[Any]:
+def embedded(
+    request: pytest.FixtureRequest, cloud_options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, deployed: Any
+) -> Iterator[Any]:
     wanted = cloud_options
     if deployed is not None:
         deployed.check(wanted)
@@ -51,7 +53,11 @@ def embedded(cloud_options: dict[str, Any], tmp_path_factory: pytest.TempPathFac
             yield deployed
         return
     options = {"cells": 2, "hosts_per_cell": 2, **wanted}
-    cloud = EmbeddedCloud(Path(tmp_path_factory.mktemp("cloud")), port=0, **_patient(options))
+    folder = tmp_path_factory.mktemp("cloud")
+    if "database_url" not in options:
+        # Asked for here, because a cloud elsewhere needs none of it.
+        request.getfixturevalue("put_schemas")(folder, options["cells"])
+    cloud = EmbeddedCloud(folder, port=0, **_patient(options))
     cloud.start()
     # Short for hosts that are dead, not for a cloud that starts.
     for name, seconds in _timeouts(options).items():
