@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,7 +43,10 @@ def cloud_options(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def embedded(
-    request: pytest.FixtureRequest, cloud_options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, deployed: Any
+    request: pytest.FixtureRequest,
+    cloud_options: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+    deployed: Any,
 ) -> Iterator[Any]:
     wanted = cloud_options
     if deployed is not None:
