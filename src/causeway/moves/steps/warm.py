@@ -85,8 +85,7 @@ class CopyWhileRunning(Step):
 
     def _copy_what_can_be(self, run: Run) -> None:
         memory = run.memory
-        may_copy = why_while_off(run.services.conf, runs=memory.was_running) is None
-        if not may_copy or not _has_local_disks(run):
+        if not _may_copy(run):
             run.in_round(None)
             return
         warm = memory.warm = memory.warm or WarmCopy()
@@ -215,9 +214,11 @@ class CopyWhileRunning(Step):
 
     def undo(self, run: Run) -> None:
         memory, warm = run.memory, run.memory.warm
-        if warm is None:
+        # A conductor that dies in the first round has noted nothing yet, but the hosts may have a round and copies.
+        if warm is None and not _may_copy(run):
             return
-        _delete_images(run, warm)
+        if warm is not None:
+            _delete_images(run, warm)
         if at_source(run).is_fenced:
             # The target may have the last copy of the disks. It stays, and the audit reports it.
             LOG.warning("Host %s keeps what it has of the disks of server %s", memory.dest_host, run.uuid)
@@ -253,6 +254,10 @@ def why_while_off(conf: cfg.ConfigOpts, *, runs: bool, host_can: bool = True) ->
     if not host_can:
         return "its host can't copy the disks of a guest that runs"
     return None
+
+
+def _may_copy(run: Run) -> bool:
+    return why_while_off(run.services.conf, runs=run.memory.was_running) is None and _has_local_disks(run)
 
 
 def _has_local_disks(run: Run) -> bool:
