@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from causeway.store.api import journal
+from causeway.store.api import journal, wanted_moves
 
 from . import look, paused
 from .cases import FORWARD, REFUSED, ROLLED_BACK, UNDONE, Case
@@ -24,6 +24,7 @@ LATE = 10.0
 RULES: dict[str, dict[str, Any]] = {
     "error": {"error": True},
     "crash": {"delay": LONG},
+    "cancel": {"delay": LONG},
     "power-cut": {"delay": LONG},
     "hang": {"hang": 2 * OPTIONS["moves"]["lease"]},
     "pause": {"delay": LONG, "host": paused.PAUSED},
@@ -41,12 +42,14 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     site.arm((paused.COUNTED if action in paused.ACTIONS else {}) | rules)
     with ThreadPoolExecutor(len(servers), thread_name_prefix="users") as users:
         asked = [users.submit(ask, site, flow, flow.operation, uuid) for uuid in servers]
-        if action in ("crash", "power-cut"):
+        if action in ("crash", "cancel", "power-cut"):
             assert isinstance(site, ChildSite)
             wait_at_points(site, set(points))
             hits = site.hits()
             site.kill()
             site.disarm()
+            if action == "cancel":
+                _cancel(site, servers)
             site.restart()
         answers = {uuid: each.result() for uuid, each in zip(servers, asked, strict=True)}
         if action in paused.ACTIONS:
@@ -75,7 +78,7 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
         done = look.is_done(site, flow.operation, uuid)
         if done and answers[uuid].is_refused:
             found[uuid].append(f"answered with {answers[uuid].status}, and done: {answers[uuid].text}")
-        ends[uuid] = end_of(flow, done, answers[uuid].is_refused)
+        ends[uuid] = end_of(flow, done, answers[uuid].is_refused, is_cancelled=action == "cancel")
     audit(site, found)
     finish(site, flow, servers, found)
     audit(site, found)
@@ -104,12 +107,20 @@ def _complaints(site: Site, uuid: str) -> list[str]:
     return found
 
 
-def end_of(flow: Flow, done: bool, refused: bool) -> str:
+def _cancel(site: Site, servers: list[str]) -> None:
+    """Cancels the moves that have not passed their pivots, while nobody works on them."""
+    for uuid in servers:
+        move = journal.active_of_server(site.api, uuid)
+        if move is not None:
+            wanted_moves.request_cancel(site.api, move.migration_uuid)
+
+
+def end_of(flow: Flow, done: bool, refused: bool, *, is_cancelled: bool = False) -> str:
     if done:
         return FORWARD
     if refused:
         return REFUSED
-    return UNDONE if flow.spoiled_by else ROLLED_BACK
+    return UNDONE if flow.spoiled_by or is_cancelled else ROLLED_BACK
 
 
 def _worst(ends: dict[str, str]) -> str:

@@ -17,6 +17,7 @@ Actions:
 
 - ``error``: the step fails there, once.
 - ``crash``: a cloud in a child process gets SIGKILL while a move of each server stands at its point; it is started again.
+- ``cancel``: as ``crash``, and moves are cancelled before it is started again: what a step did, but had not noted yet, is undone.
 - ``power-cut``: as ``crash``, and everything is lost that the process had not synced, as strace saw it. See `unsynced`.
 - ``hang``: the move stops there for longer than its lease, another conductor takes it over, then the first wakes.
 - ``dead-source``, ``dead-target``: while moves stand before or behind a step (or before they are asked for), that host's compute
@@ -66,12 +67,21 @@ from .roles_site import RolesSite, why_not
 from .site import ChildSite, LocalSite, Site, chunks, until
 from .users import ask, prepare
 
-ACTIONS = ("error", "crash", "power-cut", "hang", *paused.ACTIONS, *accidents.ACTIONS)
+ACTIONS = ("error", "crash", "cancel", "power-cut", "hang", *paused.ACTIONS, *accidents.ACTIONS)
 # Of real guests.
 REAL_ACCIDENTS = tuple(real_accidents.ACCIDENTS)
 EVERY_ACTION = (*ACTIONS, *REAL_ACCIDENTS)
 # Servers at once.
-BATCH = {"error": 8, "crash": 20, "power-cut": 20, "hang": 16, "pause": 12, "long-pause": 12, **accidents.BATCH}
+BATCH = {
+    "error": 8,
+    "crash": 20,
+    "cancel": 20,
+    "power-cut": 20,
+    "hang": 16,
+    "pause": 12,
+    "long-pause": 12,
+    **accidents.BATCH,
+}
 # Real guests need their time and memory.
 LIBVIRT_BATCH = 4
 # What is done to drains.
@@ -95,6 +105,8 @@ def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
         return []
     if action in accidents.ACTIONS:
         return accidents.points_of(flow, action)
+    if action == "cancel" and not (flow.is_plain and flow.operation == "resize"):
+        return []
     seen = _trace(site, flow)
     if not flow.is_plain:
         before = _trace(
@@ -151,7 +163,11 @@ def make_site(action: str, directory: Path, driver: str) -> Site:
         return RolesSite(directory)
     if action == "power-cut":
         return PowerSite(directory)
-    return ChildSite(directory) if action == "crash" else LocalSite(directory, conductors=2 if action == "hang" else 1)
+    return (
+        ChildSite(directory)
+        if action in ("crash", "cancel")
+        else LocalSite(directory, conductors=2 if action == "hang" else 1)
+    )
 
 
 @contextmanager
