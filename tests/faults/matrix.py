@@ -90,8 +90,8 @@ OF_DRAINS = ("error", "crash", "hang")
 BACKGROUND = ("rpc.cell_conductor.report_host",)
 
 
-# Networks and subnets are remembered for some seconds: whether they are asked for is not the operation's doing.
-NOW_AND_THEN = ("call.network GET /v2.0/networks", "call.network GET /v2.0/subnets")
+# These are remembered for some seconds: whether they are asked for is not the operation's doing.
+NOW_AND_THEN = tuple(f"call.network GET /v2.0/{what}" for what in ("networks", "subnets", "security-groups"))
 # Hosts that reach one another download only base images, once for all servers of a host.
 BASE_IMAGES = ("call.image GET /v2/images/{image_id}/file",)
 
