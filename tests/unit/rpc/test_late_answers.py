@@ -110,6 +110,8 @@ def sent(transports: Transports) -> Counter[str]:
 
 
 def test_calls_that_take_long_hold_no_thread(scene: Scene) -> None:
+    # However slow this machine is, nobody's patience ends.
+    scene.transport.conf.set_override("rpc_response_timeout", PATIENCE)
     answers = [scene.call("hold", int, number=number) for number in range(20)]
     for _ in answers:
         scene.has_begun()
