@@ -76,7 +76,7 @@ def test_a_late_abort_is_not_for_the_migration_that_runs_now(
 def test_a_migration_is_aborted_though_its_host_has_answered_that_it_failed(
     cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a host whose hypervisor said nothing for long, and went on."""
+    """As a host whose hypervisor said nothing for long, and continued."""
     server = cloud.boot()
     source = cloud.host_of(server)
     driver = cloud.driver(source)

@@ -52,13 +52,13 @@ class Departures:
             yield known is not None
 
     def end(self, move_id: str, instance_uuid: str) -> None:
-        """Forgets this migration, unless another one has begun."""
+        """Discards the note of this migration, unless another one has begun."""
         with self._lock(instance_uuid):
             if self._known(instance_uuid) == move_id:
                 durable.delete(self._path(instance_uuid))
 
-    def forget(self, instance_uuid: str) -> None:
-        """Forgets whatever migration of the guest: it is destroyed."""
+    def discard(self, instance_uuid: str) -> None:
+        """Discards the note of the guest, which is destroyed."""
         durable.delete(self._path(instance_uuid))
 
     def _known(self, instance_uuid: str) -> str | None:
