@@ -22,7 +22,6 @@ from causeway.faults import injector
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome, MoveToken
-from causeway.model.states import PowerState
 from causeway.rpc.compute.live import GuestPresence, LiveCheck, LiveOutcome
 from causeway.virt.driver import ROOT_DISK, RootDisk
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
@@ -32,6 +31,8 @@ LOG = logging.getLogger(__name__)
 _MIB, _GIB = 1024**2, 1024**3
 # The time that a migration may take grows with memory and disks; each counts as this many GiB at least, as in the field.
 _LEAST_GIB = 2
+# What a source shows of a guest that did not go, or that is coming back. A paused one may have gone: its user may have paused it.
+_NOT_GONE = (Presence.RUNNING, Presence.INCOMING)
 # After each of these, nothing of a migration is under way at its source.
 _ENDS = ("live_migration", "rollback_live_migration_at_source", "post_live_migration_at_source")
 
@@ -170,6 +171,11 @@ class LiveEndpoint:
                     f"The live migration of server {instance.uuid} has not come to its end at its source.",
                     details=f"host {host.name}",
                 )
+            if (shown := host.driver.presence(instance.uuid)) in _NOT_GONE:
+                raise errors.GuestUnclear(
+                    f"The guest of server {instance.uuid} has not left the source of its live migration: it stays.",
+                    details=f"host {host.name} shows it {shown}; `causeway audit` shows where else it is",
+                )
             devices = guest.with_connections(host, context, block_devices)
             volumes = [device for device in guest.volumes_of(devices) if device.connection_info]
             host.driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=True)
@@ -265,8 +271,13 @@ class LiveEndpoint:
                 if device.attachment_id is not None:
                     host.volumes.complete_attachment(context, device.attachment_id)
             facts = host.driver.inspect(instance.uuid)
+            if facts.power_state is None:
+                raise errors.CopyNotUsable(
+                    f"The guest of server {instance.uuid} is not at the target of its live migration any more.",
+                    details=f"host {host.name}",
+                )
         return GuestOutcome(
-            facts.power_state if facts.power_state is not None else PowerState.NOSTATE,
+            facts.power_state,
             vifs,
             guest.volumes_of(block_devices),
             numa_topology=claimed.numa_topology,
