@@ -42,6 +42,7 @@ from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.host import Host
 from causeway.compute.host.bandwidth import Bandwidth
 from causeway.compute.host.claims import Claims
+from causeway.compute.host.departures import Departures
 from causeway.compute.host.fence import Fence
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
 from causeway.compute.upkeep.inventory import InventoryEndpoint
@@ -118,6 +119,7 @@ class ComputeService:
                     conf.ram_allocation_ratio or conf.initial_ram_allocation_ratio,
                 ),
             ),
+            departures=Departures(state_dir / "departures"),
             offers=offers,
             rounds=rounds,
             copies=Copies(state_dir / "copies", driver),

@@ -81,6 +81,15 @@ _WITHOUT_DRIVER = {
     "post_live_migration_at_destination",
     "send_part",
 }
+# Orders that clean up when their outcome was recorded.
+_CLEAN_UP = {
+    "finish_resize",
+    "finish_snapshot_based_resize_at_dest",
+    "prep_snapshot_based_resize_at_source",
+    "resize_instance",
+    "save_guest_at_source",
+    "wake_guest_at_dest",
+}
 
 
 def every_point() -> list[str]:
@@ -132,8 +141,8 @@ def compute_points() -> list[str]:
         )
         for name, _function in inspect.getmembers(endpoint, inspect.isfunction)
         if not name.startswith("_") and name not in _ASKS
-        for place in ("before", "in", "after")
-        if place != "in" or name not in _WITHOUT_DRIVER
+        for place in ("before", "in", "after", "recorded")
+        if (place != "in" or name not in _WITHOUT_DRIVER) and (place != "recorded" or name in _CLEAN_UP)
     ]
 
 

@@ -125,6 +125,11 @@ TASKS: dict[str, TaskState | None] = {
     DELETE: TaskState.DELETING,
 }
 
+# recipe -> tasks of other work that the server may keep instead, if the request came beside that work.
+KEPT_TASKS: dict[str, frozenset[TaskState | None]] = dict.fromkeys(
+    (SNAPSHOT_VOLUME, MERGE_VOLUME_FILES), server_actions.SNAPSHOT_FOR_IMAGE.task or frozenset()
+)
+
 # recipe -> its kind of work, for the table of exclusions.
 WORK: dict[str, Work] = {
     BUILD: Work.BUILD,

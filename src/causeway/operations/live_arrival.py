@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from contextlib import suppress
 
 from causeway import errors
+from causeway.model.block_device import is_volume_backed, local_disk_names
 from causeway.model.missed import Missed
-from causeway.model.states import MigrationStatus
+from causeway.model.states import MigrationStatus, TaskState
 from causeway.model.things import Thing
 from causeway.operations import endings
 from causeway.operations.live_run import TASKS, Run, devices_there, notified, notify, target_host, there
 from causeway.parts import devices, groups
 from causeway.parts.live_queue import run_queued
-from causeway.parts.live_transfer import Side, done_or_noted
+from causeway.parts.live_transfer import Side, done_or_noted, life_of
 from causeway.sagas.recipe import Step
 from causeway.store.api import migrations
 from causeway.store.cell import instances
+
+LOG = logging.getLogger(__name__)
 
 
 class ArriveAtTarget(Step[Run]):
@@ -67,6 +71,7 @@ class LeaveSource(Step[Run]):
 
     def do(self, run: Run) -> None:
         memory, services = run.memory, run.services
+        _show_target(run)
         self._clear_source(run)
         for vif in run.instance().network_info:
             services.network.delete_binding(run.context, vif.id, memory.source_host)
@@ -94,6 +99,40 @@ class LeaveSource(Step[Run]):
 
         side = Side(host, run.cell.uuid, run.database, run.computes)
         done_or_noted(run, side, Missed.DELETE_LIVE_SOURCE, instance, present, token, clear)
+
+
+def _show_target(run: Run) -> None:
+    """Looks at the server at its target before anything of it is destroyed at its source.
+
+    Raises HostDown if the target can't be asked and has the server's disks, CopyNotUsable if the server is not there.
+    """
+    source, target = (
+        Side(host, run.cell.uuid, run.database, run.computes) for host in (run.memory.source_host, target_host(run))
+    )
+    life = life_of(run, target)
+    if not life.is_up:
+        devices = run.devices()
+        if not is_volume_backed(devices) or local_disk_names(devices):
+            raise errors.HostDown(
+                "The host that the server is on is down. Its source keeps the server's disks meanwhile.",
+                details=life.explained(),
+            )
+        return
+    if run.instance().task_state is TaskState.DELETING or _is_at(run, target):
+        return
+    if life_of(run, source).is_up and not _is_at(run, source):
+        LOG.warning("Live migration %s continues: its source no longer has anything of the server", run.saga.id)
+        return
+    raise errors.CopyNotUsable(
+        f"Server {run.uuid} is not at the target of its live migration: what its source has is not destroyed.",
+        details=f"target {target.host}, source {source.host}",
+    )
+
+
+def _is_at(run: Run, side: Side) -> bool:
+    """Whether a host has a guest or disks of the server."""
+    facts = side.computes.inspect_instance(run.context, side.host, instance_uuid=run.uuid)
+    return facts.power_state is not None or facts.has_disks
 
 
 class EndLiveMigration(Step[Run]):

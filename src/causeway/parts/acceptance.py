@@ -28,8 +28,8 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.exclusion import ACCEPTED, Work, rule
-from causeway.model.instance import InstanceAction
-from causeway.model.operations import ACTIONS, TASKS, WORK, Operation
+from causeway.model.instance import Instance, InstanceAction
+from causeway.model.operations import ACTIONS, KEPT_TASKS, TASKS, WORK, Operation
 from causeway.model.requesters import Requester
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, TaskState, VmState
@@ -250,10 +250,15 @@ def _is_swapped(connection: sa.Connection, operation: Operation) -> bool:
     except errors.ServerNotFound:
         return False
     task = task_of(operation)
-    if task is not None and instance.task_state is not task:
+    if task is not None and instance.task_state is not task and not _keeps_task(instance, operation):
         return False
     found = actions.newest_request_in(connection, operation.instance_uuid, ACTIONS)
     return found is not None and found == operation.request_id
+
+
+def _keeps_task(instance: Instance, operation: Operation) -> bool:
+    """Whether the server has the task of other work, which the operation began beside."""
+    return instance.task_state in KEPT_TASKS.get(operation.recipe, ())
 
 
 def _accept(api: Database, request: Request) -> bool:
@@ -353,8 +358,12 @@ def settle(api: Database, cells: Cells, operation: Operation) -> None:
 
 def _undo_request(connection: sa.Connection, api: Database, operation: Operation) -> None:
     # The server's row is locked from here on. Another request for the server waits, or is in the journal already.
-    if not _is_swapped(connection, operation) or proposals.has_others(api, operation):
+    if not _is_swapped(connection, operation):
         return
-    if task_of(operation) is not None:
+    keeps_task = _keeps_task(instances.get_in(connection, operation.instance_uuid, with_tags=False), operation)
+    # The work whose task the server kept is no reason to leave the action without a message.
+    if proposals.has_others(api, operation, of_request=keeps_task):
+        return
+    if task_of(operation) is not None and not keeps_task:
         instances.update_in(connection, operation.instance_uuid, task_state=None)
     actions.set_message_in(connection, operation.instance_uuid, operation.request_id or "", NOT_ACCEPTED)

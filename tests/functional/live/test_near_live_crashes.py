@@ -11,6 +11,7 @@ from causeway import errors
 from causeway.faults import points
 from causeway.rpc.compute.near_live import NearLiveCalls
 from causeway.rpc.transport import Verdict
+from tests.functional.servers.conftest import ProcessDiedError
 
 from .live_cloud import LiveCloud
 from .test_near_live import elsewhere
@@ -34,12 +35,16 @@ UNDOING = [
 ]
 METHODS = [name for name in vars(NearLiveCalls) if not name.startswith(("_", "check_"))]
 FORWARD = [name for name in METHODS if name != "wake_guest_at_source"]
+CLEANING_UP = ["save_guest_at_source", "wake_guest_at_dest"]
 ORDERS = [
     *(f"compute.{name}.{side}" for name in FORWARD for side in ("before", "after")),
     *(f"driver.{name}.{side}" for name in ("save_memory", "wake", "resume_woken") for side in ("before", "after")),
+    *(f"compute.{name}.recorded" for name in CLEANING_UP),
     "disk.fetch.before",
     "disk.fetch.after",
 ]
+# The orders that a migration through the image service has, too.
+BY_IMAGES = [f"compute.{name}.{place}" for name in CLEANING_UP for place in ("before", "in", "after", "recorded")]
 # Of hosts that do not reach one another any more when the guest stands still.
 CUT_OFF = ["compute.send_offered.before", "compute.send_offered.after", "disk.upload.in", "disk.download.in"]
 
@@ -89,6 +94,37 @@ def test_it_completes_through_the_image_service_though_somebody_dies(
     assert cloud.migrate_live(server, host=there).status_code == 202
     assert check(cloud, server, source, memory, there) == "completed"
     assert cloud.moves(server)[-1].data["offer"] is None
+
+
+@pytest.mark.parametrize("point", BY_IMAGES)
+def test_a_host_dies_while_everything_goes_through_the_image_service(
+    cloud: LiveCloud, dies_at: Callable[[str], None], point: str
+) -> None:
+    server, source, memory = with_memory(cloud)
+    there = elsewhere(cloud, server)
+    cloud.option("direct", "never", "moves")
+    # Disks that were copied while the guest ran are not copied again.
+    cloud.break_driver(list(cloud.parts.computes), "export_disk")
+    dies_at(point)
+    assert cloud.migrate_live(server, host=there).status_code == 202
+    assert check(cloud, server, source, memory, there) == "completed"
+    assert cloud.moves(server)[-1].data["warm"]["ended"] is None
+
+
+def test_nothing_of_its_copies_stays_though_somebody_resumed_the_guest_when_its_host_died(
+    cloud: LiveCloud, at_point: Callable[[str, Callable[[], None]], None]
+) -> None:
+    server, source, memory = with_memory(cloud)
+    there = elsewhere(cloud, server)
+
+    def resumed() -> None:
+        cloud.driver(there).resume_woken(server.id, is_paused=False)
+        raise ProcessDiedError
+
+    at_point("driver.wake.after", resumed)
+    assert cloud.migrate_live(server, host=there).status_code == 202
+    assert check(cloud, server, source, memory, there) == "completed"
+    assert cloud.reality(server)["transfers"] == []
 
 
 @pytest.mark.parametrize("verdict", [Verdict.LOSE_REQUEST, Verdict.LOSE_REPLY])

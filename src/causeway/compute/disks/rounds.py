@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+import threading
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,6 +90,9 @@ class Rounds:
         self._may_pack = may_pack
         # (move, disk) -> whether it pays to compress that disk for its target
         self._verdicts: dict[tuple[str, str], Verdict] = {}
+        # (move, disk) -> its latest reader, the only one that may note digests: an earlier one may still be sending
+        self._readers: dict[tuple[str, str], object] = {}
+        self._noting = threading.Lock()
         durable.make_folder(directory, mode=0o700)
         durable.sync(directory)
 
@@ -119,6 +123,7 @@ class Rounds:
         # Written first: no number is used twice, even if its round fails.
         record.number, record.is_open = record.number + 1, False
         self._write(folder, record)
+        self._refuse_readers(folder)
         begun = self._driver.begin_round(record.instance, names, record.number, since=since, flatten=flatten)
         injector.reach("warm.round.begun")
         record.since = begun.since
@@ -151,6 +156,7 @@ class Rounds:
         if folder is not None and record is not None and record.is_open:
             record.is_open = False
             self._write(folder, record)
+            self._refuse_readers(folder)
             self._driver.end_round(record.instance, record.number)
 
     def is_opened_by(self, move_id: str, secret: str) -> bool:
@@ -183,7 +189,10 @@ class Rounds:
     def _read_part(
         self, folder: Path, record: _Record, disk: _Disk, part: int, packer: Packer | None
     ) -> Iterator[bytes]:
-        digests = self._digests(folder, disk)
+        key, this = (_move_of(folder), disk.name), object()
+        with self._noting:
+            self._readers[key] = this
+            digests = self._digests(folder, disk)
         with self._driver.open_round(record.instance, disk.name, record.number) as reader:
             extents = disk.parts[part]
             streamed = changes.stream(
@@ -201,7 +210,11 @@ class Rounds:
                 injector.reach("warm.part.out")
                 yield last
                 last = piece
-        durable.write(folder / f"{disk.name}.digests", digests.encode())
+        with self._noting:
+            if self._readers.get(key) is not this:
+                # The receiver asked again meanwhile, or the round ended. What was noted since must stay.
+                raise _gone(key[0], record.number)
+            durable.write(folder / f"{disk.name}.digests", digests.encode())
         yield last
 
     def changes_since(self, move_id: str, name: str, since: int) -> DiskExport:
@@ -250,8 +263,14 @@ class Rounds:
         """The servers with rounds."""
         return folders.servers(self._directory)
 
+    def _refuse_readers(self, folder: Path) -> None:
+        """Whoever is still reading notes nothing more."""
+        with self._noting:
+            self._readers = {key: reader for key, reader in self._readers.items() if key[0] != _move_of(folder)}
+
     def _discard(self, folder: Path) -> None:
-        move_id = folder.name.partition(".")[0]
+        move_id = _move_of(folder)
+        self._refuse_readers(folder)
         self._verdicts = {key: found for key, found in self._verdicts.items() if key[0] != move_id}
         self._driver.end_rounds(folder.name.partition(".")[2])
         durable.delete_tree(folder)
@@ -277,6 +296,10 @@ class Rounds:
         if not _MOVE.fullmatch(move_id):
             return None
         return folders.of_move(self._directory, move_id)
+
+
+def _move_of(folder: Path) -> str:
+    return folder.name.partition(".")[0]
 
 
 def _unknown(name: str) -> errors.WarmCopyImpossible:

@@ -64,6 +64,7 @@ class BuildEndpoint:
             driver.delete_disks(instance.uuid)
             driver.delete_stashed_disks(instance.uuid)
             self._host.claims.release_all(instance.uuid)
+            self._host.departures.discard(instance.uuid)
             self._host.offers.end_all(instance.uuid)
             self._host.rounds.discard_all(instance.uuid)
             self._host.copies.discard_all(instance.uuid)

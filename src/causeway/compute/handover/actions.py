@@ -102,10 +102,7 @@ def make_guest(
                 f"The old disks of server {instance.uuid} were not put aside.", details=f"host {host.name}"
             )
         if power_on and facts.power_state is PowerState.RUNNING:
-            found = found_running(host, context, instance, block_devices)
-            if move_id is not None:
-                host.copies.discard(move_id)
-            return found
+            return found_running(host, context, instance, block_devices)
         if facts.power_state is not None or facts.has_disks:
             # An earlier attempt was interrupted; what it connected is still connected.
             destroy_with_disks(
@@ -137,8 +134,6 @@ def make_guest(
                 )
         finally:
             host.image_cache.discard_received(instance.uuid)
-    if move_id is not None:
-        host.copies.discard(move_id)
     return GuestOutcome(power_state, [plugged(vif, power_on) for vif in vifs], volumes)
 
 
@@ -226,9 +221,10 @@ def destroy_and_release_claim(
 
 
 def delete_stashed_disks(host: Host, token: MoveToken, instance: Instance) -> None:
-    """Deletes the stashed disks, their offers and their claims: the server stays at its target for good."""
+    """Deletes the stashed disks, their rounds, offers and claims: the server stays at its target for good."""
     with host.lock(instance.uuid):
         host.offers.end_all(instance.uuid)
+        host.rounds.discard(token.move_id)
         host.driver.delete_stashed_disks(instance.uuid)
         host.claims.release_others(instance.uuid, token.migration_uuid)
 

@@ -56,7 +56,22 @@ class OfHost(Protocol):
     def host(self) -> Host: ...
 
 
-def release_offer(endpoint: OfHost, *, offer: DiskOffer | None = None, **_others: object) -> None:
-    """Ends the offer at its source: the disks have arrived, which is recorded, so they are not fetched again."""
+def discard_rounds(endpoint: OfHost, *, token: MoveToken, instance: Instance, **_others: object) -> None:
+    """At the source, when it is recorded that the guest has left: nothing is read of its rounds any more."""
+    with endpoint.host.lock(instance.uuid):
+        endpoint.host.rounds.discard(token.move_id)
+
+
+def discard_copies(endpoint: OfHost, *, token: MoveToken, instance: Instance, **_others: object) -> None:
+    """At the target, when it is recorded that the guest has come: it is not made again."""
+    with endpoint.host.lock(instance.uuid):
+        endpoint.host.copies.discard(token.move_id)
+
+
+def end_transfer(
+    endpoint: OfHost, *, token: MoveToken, instance: Instance, offer: DiskOffer | None = None, **_others: object
+) -> None:
+    """`discard_copies`, and ends the offer at its source: the disks are not fetched again."""
+    discard_copies(endpoint, token=token, instance=instance)
     if offer is not None and offer.disks:
         disk_fetch.release(endpoint.host, offer)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from causeway import errors
 from causeway.compute.guests import guest
@@ -21,7 +22,6 @@ from causeway.faults import injector
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome, MoveToken
-from causeway.model.states import PowerState
 from causeway.rpc.compute.live import GuestPresence, LiveCheck, LiveOutcome
 from causeway.virt.driver import ROOT_DISK, RootDisk
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
@@ -31,6 +31,10 @@ LOG = logging.getLogger(__name__)
 _MIB, _GIB = 1024**2, 1024**3
 # The time that a migration may take grows with memory and disks; each counts as this many GiB at least, as in the field.
 _LEAST_GIB = 2
+# What a source shows of a guest that did not go, or that is coming back. A paused one may have gone: its user may have paused it.
+_NOT_GONE = (Presence.RUNNING, Presence.INCOMING)
+# After each of these, nothing of a migration is under way at its source.
+_ENDS = ("live_migration", "rollback_live_migration_at_source", "post_live_migration_at_source")
 
 
 class LiveEndpoint:
@@ -104,6 +108,7 @@ class LiveEndpoint:
             spec = guest.spec_of(host, instance, instance.network_info, volumes, block_devices=block_devices)
             report = _Progress(host, context, token, instance)
             try:
+                self._begin(token, instance.uuid)
                 host.driver.live_migrate(spec, target, options, report)
             except errors.CausewayError as failure:
                 return LiveOutcome(failure.to_wire(), report.bytes_done)
@@ -117,9 +122,11 @@ class LiveEndpoint:
         instance_uuid: str,
     ) -> None:
         """Does nothing if this migration has ended: a late order must not abort another migration of the guest."""
-        with suppress(errors.ClaimRefused):
-            self._require_under_way(token)
-            self.host.driver.abort_live_migration(instance_uuid)
+        try:
+            with self._under_way(token, instance_uuid):
+                self.host.driver.abort_live_migration(instance_uuid)
+        except errors.ClaimRefused as refusal:
+            LOG.info("Live migration %s is not aborted: %s", token.move_id, refusal.message)
 
     def live_migration_force_complete(
         self,
@@ -128,14 +135,25 @@ class LiveEndpoint:
         token: MoveToken,
         instance_uuid: str,
     ) -> None:
-        self._require_under_way(token)
+        """Raises ClaimRefused if this migration has ended: a late order must not force another migration of the guest."""
         post_copy: bool = self.host.conf.libvirt.live_migration_permit_post_copy
-        self.host.driver.force_live_migration(instance_uuid, post_copy=post_copy)
+        with self._under_way(token, instance_uuid):
+            self.host.driver.force_live_migration(instance_uuid, post_copy=post_copy)
 
-    def _require_under_way(self, token: MoveToken) -> None:
-        """Raises ClaimRefused if this migration has ended here."""
-        self.fence.refuse_after(token, "live_migration")
-        self.fence.refuse_after(token, "rollback_live_migration_at_source")
+    def _begin(self, token: MoveToken, uuid: str) -> None:
+        """Notes whose migration of the guest begins. Raises GuestFailed if an earlier one is under way: it is not joined."""
+        before = self.host.departures.begin(token.move_id, uuid)
+        if before not in (None, token.move_id) and self.host.driver.live_progress(uuid) is not None:
+            raise errors.GuestFailed(f"An earlier live migration of server {uuid} is under way.", details=str(before))
+
+    @contextmanager
+    def _under_way(self, token: MoveToken, uuid: str) -> Iterator[None]:
+        """Keeps other migrations of the guest from beginning. Raises ClaimRefused if this one has ended here."""
+        with self.host.departures.of(token.move_id, uuid) as is_known:
+            if not is_known:
+                for end in _ENDS:
+                    self.fence.refuse_after(token, end)
+            yield
 
     @fenced
     def post_live_migration_at_source(
@@ -153,21 +171,33 @@ class LiveEndpoint:
                     f"The live migration of server {instance.uuid} has not come to its end at its source.",
                     details=f"host {host.name}",
                 )
+            if (shown := host.driver.presence(instance.uuid)) in _NOT_GONE:
+                raise errors.GuestUnclear(
+                    f"The guest of server {instance.uuid} has not left the source of its live migration: it stays.",
+                    details=f"host {host.name} shows it {shown}; `causeway audit` shows where else it is",
+                )
             devices = guest.with_connections(host, context, block_devices)
             volumes = [device for device in guest.volumes_of(devices) if device.connection_info]
             host.driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=True)
             host.claims.release_others(instance.uuid, token.migration_uuid)
+            host.departures.end(token.move_id, instance.uuid)
 
     @fenced
     def rollback_live_migration_at_source(
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: MoveToken,
         instance_uuid: str,
     ) -> None:
         """Aborts the migration. The record of this order makes the fence refuse a late `live_migration` (`fence.UNDONE_BY`)."""
-        self.host.driver.abort_live_migration(instance_uuid)
+        departures = self.host.departures
+        try:
+            with departures.of(token.move_id, instance_uuid):
+                self.host.driver.abort_live_migration(instance_uuid)
+        except errors.ClaimRefused as refusal:
+            LOG.info("Live migration %s is not aborted: %s", token.move_id, refusal.message)
+        departures.end(token.move_id, instance_uuid)
 
     # at the target
 
@@ -241,8 +271,13 @@ class LiveEndpoint:
                 if device.attachment_id is not None:
                     host.volumes.complete_attachment(context, device.attachment_id)
             facts = host.driver.inspect(instance.uuid)
+            if facts.power_state is None:
+                raise errors.CopyNotUsable(
+                    f"The guest of server {instance.uuid} is not at the target of its live migration any more.",
+                    details=f"host {host.name}",
+                )
         return GuestOutcome(
-            facts.power_state if facts.power_state is not None else PowerState.NOSTATE,
+            facts.power_state,
             vifs,
             guest.volumes_of(block_devices),
             numa_topology=claimed.numa_topology,

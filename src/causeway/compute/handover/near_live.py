@@ -12,7 +12,7 @@ from collections.abc import Callable
 from causeway import errors
 from causeway.compute.guests import guest
 from causeway.compute.handover import actions, disk_transfer
-from causeway.compute.handover.handed_over import HandedOver, release_offer
+from causeway.compute.handover.handed_over import HandedOver, discard_rounds, end_transfer
 from causeway.compute.handover.verify import require_disks
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced, fenced_and_then
@@ -44,7 +44,7 @@ class NearLiveEndpoint:
         self._require_saved_memory()
         self.host.driver.check_can_wake(source)
 
-    @fenced
+    @fenced_and_then(discard_rounds)
     def save_guest_at_source(
         self,
         context: RequestContext,
@@ -77,11 +77,9 @@ class NearLiveEndpoint:
                 }
                 outcome.snapshot, outcome.disks = sent.pop(ROOT_DISK, None), sent | {MEMORY: saved}
             actions.destroy_and_stash_disks(host, instance, block_devices)
-            # Last: so a repeated order does not read twice what changed.
-            host.rounds.discard(token.move_id)
         return outcome
 
-    @fenced_and_then(release_offer)
+    @fenced_and_then(end_transfer)
     def wake_guest_at_dest(
         self,
         context: RequestContext,
@@ -126,7 +124,6 @@ class NearLiveEndpoint:
             outcome = _make(
                 host, context, instance, block_devices, None if is_complete else receive, is_suspended=is_suspended
             )
-        host.copies.discard(token.move_id)
         outcome.bytes_done = handed_over.size
         return outcome
 

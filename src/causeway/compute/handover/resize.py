@@ -7,7 +7,8 @@ while the new guest runs from copies.
 from __future__ import annotations
 
 from causeway import errors
-from causeway.compute.handover import actions, disk_fetch, disk_transfer
+from causeway.compute.handover import actions, disk_transfer
+from causeway.compute.handover.handed_over import discard_copies, discard_rounds, end_transfer
 from causeway.compute.host import Host
 from causeway.compute.host.claims import claim_for_move
 from causeway.compute.host.fence import fenced, fenced_and_then
@@ -19,14 +20,21 @@ from causeway.model.states import PowerState
 from causeway.virt.driver import ROOT_DISK
 
 
-def _end_offer(
-    endpoint: ResizeEndpoint, *, instance: Instance, offer: DiskOffer, source_host: str, **_others: object
+def _end_transfer(
+    endpoint: ResizeEndpoint,
+    *,
+    token: MoveToken,
+    instance: Instance,
+    offer: DiskOffer,
+    source_host: str,
+    **_others: object,
 ) -> None:
-    """Ends the offer: the disks have arrived, which is recorded, so they are not fetched again."""
-    if source_host == endpoint.host.name:
-        endpoint.host.offers.end_all(instance.uuid)
-    elif offer.disks:
-        disk_fetch.release(endpoint.host, offer)
+    """`end_transfer`; the source may be this host."""
+    if source_host != endpoint.host.name:
+        end_transfer(endpoint, token=token, instance=instance, offer=offer)
+        return
+    discard_copies(endpoint, token=token, instance=instance)
+    endpoint.host.offers.end(token.move_id)
 
 
 class ResizeEndpoint:
@@ -63,7 +71,7 @@ class ResizeEndpoint:
                 actions.check_volumes(host, block_devices)
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
 
-    @fenced
+    @fenced_and_then(discard_rounds)
     def resize_instance(
         self,
         context: RequestContext,
@@ -79,11 +87,9 @@ class ResizeEndpoint:
             actions.switch_off(host, instance, block_devices, needs_disks=True)
             offer = disk_transfer.offer(host, context, token, instance, block_devices, since)
             actions.destroy_and_stash_disks(host, instance, block_devices)
-            # Last: so a repeated order does not read twice what changed.
-            host.rounds.discard(token.move_id)
         return SourceOutcome(PowerState.SHUTDOWN, offer=offer)
 
-    @fenced_and_then(_end_offer)
+    @fenced_and_then(_end_transfer)
     def finish_resize(
         self,
         context: RequestContext,

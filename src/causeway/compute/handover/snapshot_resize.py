@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.compute.handover import actions, disk_transfer
-from causeway.compute.handover.handed_over import HandedOver, release_offer
+from causeway.compute.handover.handed_over import HandedOver, discard_rounds, end_transfer
 from causeway.compute.host import Host
 from causeway.compute.host.claims import claim_for_move
 from causeway.compute.host.fence import fenced, fenced_and_then
@@ -43,7 +43,7 @@ class SnapshotResizeEndpoint:
             actions.check_volumes(host, block_devices)
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
 
-    @fenced
+    @fenced_and_then(discard_rounds)
     def prep_snapshot_based_resize_at_source(
         self,
         context: RequestContext,
@@ -73,8 +73,6 @@ class SnapshotResizeEndpoint:
                 outcome.snapshot = send(image_id, ROOT_DISK) if image_id is not None else None
                 outcome.disks = {name: send(id, name) for name, id in disks.items()}
             actions.destroy_and_stash_disks(host, instance, block_devices)
-            # Last: so a repeated order does not read twice what changed.
-            host.rounds.discard(token.move_id)
         return outcome
 
     @fenced
@@ -85,7 +83,7 @@ class SnapshotResizeEndpoint:
         with self.host.lock(instance.uuid):
             return disk_transfer.send_offered(self.host, context, token, image_ids)
 
-    @fenced_and_then(release_offer)
+    @fenced_and_then(end_transfer)
     def finish_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,

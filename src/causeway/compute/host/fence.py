@@ -232,9 +232,11 @@ def fenced_each_time(method: Callable[..., T]) -> Callable[..., T]:
 
 
 def fenced_and_then(then: Callable[..., None]) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """`fenced`, and calls ``then`` with the method's arguments after its outcome was recorded.
+    """`fenced`, and calls ``then`` with the method's arguments, ``token`` too, after its outcome was recorded.
 
-    ``then`` may delete what the method would need if it were carried out again. It is not called for a repeated order.
+    ``then`` may delete what the method would need if it were carried out again; the method itself must not. It is called for a
+    repeated order too, since the process may have died before. So it must find what it did before, and touch nothing of
+    another move.
     """
     return lambda method: _fenced(method, then)
 
@@ -245,20 +247,17 @@ def _fenced(method: Callable[..., T], then: Callable[..., None] | None) -> Calla
         outcome = _outcome_of(method)
         fence: Fence = endpoint.fence
 
-        done_now = False
-
         def work() -> T:
-            nonlocal done_now
             injector.reach(f"compute.{method.__name__}.before")
             done = method(endpoint, context, token=token, **arguments)
             injector.reach(f"compute.{method.__name__}.after")
-            done_now = True
             return done
 
         with injector.scope(host=fence.host, move_id=token.move_id, method=method.__name__):
             result: T = fence.once(token, method.__name__, outcome, work)
-            if then is not None and done_now:
-                then(endpoint, **arguments)
+            if then is not None:
+                injector.reach(f"compute.{method.__name__}.recorded")
+                then(endpoint, token=token, **arguments)
         return result
 
     return ordered

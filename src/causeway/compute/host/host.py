@@ -20,6 +20,7 @@ from causeway.compute.disks.disk_server import DiskServer
 from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.disks.rounds import Rounds
 from causeway.compute.host.claims import Claims
+from causeway.compute.host.departures import Departures
 from causeway.compute.host.fence import Fence
 from causeway.compute.host.vif_events import VifEvents
 from causeway.model.instance import Instance
@@ -42,6 +43,7 @@ class Host:
     image_cache: ImageCache
     fence: Fence
     claims: Claims
+    departures: Departures
     offers: DiskOffers
     rounds: Rounds
     copies: Copies

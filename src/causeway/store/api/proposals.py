@@ -33,12 +33,13 @@ def state_in(connection: sa.Connection, operation_id: str) -> SagaState | None:
     return None if found is None else SagaState(found)
 
 
-def has_others(database: Database, operation: Operation) -> bool:
-    """Whether the server has another operation that has not ended and was not refused."""
+def has_others(database: Database, operation: Operation, *, of_request: bool = False) -> bool:
+    """Whether the server has another operation that has not ended and was not refused; ``of_request``: of the same request."""
     others = sa.exists().where(
         MOVES.c.instance_uuid == operation.instance_uuid,
         MOVES.c.id != operation.id,
         MOVES.c.state.not_in(_DONE_WITH),
+        *([MOVES.c.request_id == operation.request_id] if of_request else []),
     )
     with database.read() as connection:
         return bool(connection.execute(sa.select(others)).scalar_one())

@@ -24,7 +24,7 @@ import tempfile
 import uuid as uuids
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class InstanceDisks:
 
     directory: Path
     timeout: float
+    #: copies that this process uses. An image is still uploaded when its guest is not locked any more, and may move.
+    _exports: set[Path] = field(default_factory=set, repr=False)
 
     def folder(self, uuid: str) -> Path:
         return self.directory / uuid
@@ -190,6 +192,7 @@ class InstanceDisks:
         handle, copy_name = tempfile.mkstemp(dir=self.directory, prefix=f"export-{uuid}-{name}-", suffix=".qcow2")
         os.close(handle)
         copy = Path(copy_name)
+        self._exports.add(copy)
         try:
             if base_image_id is not None:
                 run(*_COPY, "-B", str(base), "-F", base_format, disk, copy, timeout=self.timeout)
@@ -199,6 +202,7 @@ class InstanceDisks:
             yield DiskExport(name, copy, "qcow2", copy.stat().st_size, base_image_id)
         finally:
             copy.unlink(missing_ok=True)
+            self._exports.discard(copy)
 
     def base_image_of(self, uuid: str, image_ref: str) -> str | None:
         """The id of the image below the root disk; None: the disk stands alone. ``image_ref``: see `export`."""
@@ -211,16 +215,19 @@ class InstanceDisks:
         """A copy of a disk that a guest uses. ``copy(disk, target)`` writes all of it to the file ``target``."""
         self._delete_stale_exports(uuid, name)
         path = self.directory / f"export-{uuid}-{name}-{uuids.uuid4().hex}.qcow2"
+        self._exports.add(path)
         try:
             copy(self.folder(uuid) / name, path)
             yield DiskExport(name, path, "qcow2", path.stat().st_size)
         finally:
             path.unlink(missing_ok=True)
+            self._exports.discard(path)
 
     def _delete_stale_exports(self, uuid: str, name: str) -> None:
         """Deletes exports of a process that was killed."""
         for stale in self.directory.glob(f"export-{uuid}-{name}-*"):
-            stale.unlink(missing_ok=True)
+            if stale not in self._exports:
+                stale.unlink(missing_ok=True)
 
     def stash(self, uuid: str) -> None:
         if self.folder(uuid).exists() and not self.stashed_folder(uuid).exists():

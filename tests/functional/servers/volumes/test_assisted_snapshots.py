@@ -16,6 +16,10 @@ import pytest
 from causeway import errors
 from causeway.clients import volume_migrations as volumes
 from causeway.clients.volume import VolumeClient
+from causeway.model.states import TaskState
+from causeway.parts import acceptance
+from causeway.store import servers
+from causeway.store.cell import actions, instances
 from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.volumes.copies import delete_all, snapshots
 
@@ -302,3 +306,55 @@ def test_snapshots_of_an_image_that_fails_are_merged_and_deleted(cloud: Cloud, s
     assert cloud.wait(server, "ACTIVE").task_state is None
     assert ("merge", 204) in storage.asked
     assert copies(cloud) == []
+
+
+@pytest.mark.embedded("breaks what the API calls")
+def test_an_answer_that_is_lost_does_not_refuse_a_snapshot_of_an_image(
+    cloud: Cloud, storage: StorageOfFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has the task of its image: what the request wrote is found all the same."""
+    swap, change, asking = acceptance._swap, servers.change, threading.local()
+
+    def swapped(cells: Any, cell_uuid: str, request: Any, **more: Any) -> None:
+        asking.recipe = request.operation.recipe
+        swap(cells, cell_uuid, request, **more)
+
+    def changed(*given: Any, **more: Any) -> None:
+        change(*given, **more)
+        if getattr(asking, "recipe", None) == "snapshot_volume":
+            raise errors.DatabaseFailed("lost", details="lost")
+
+    monkeypatch.setattr(acceptance, "_swap", swapped)
+    monkeypatch.setattr(servers, "change", changed)
+    server, image_id = image_of_both_volumes(cloud, storage, is_whole=True)
+    until(lambda: cloud.admin.image.find_image(image_id), lambda found: found is None or found.status == "active", "it")
+    assert storage.asked == [("snapshot", 200)] * 2
+    assert cloud.wait(server, "ACTIVE").task_state is None
+
+
+@pytest.mark.embedded("breaks what the API calls")
+def test_a_snapshot_of_an_image_that_is_not_accepted_says_so_and_the_image_keeps_its_task(
+    cloud: Cloud, storage: StorageOfFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept, settle = acceptance._accept, acceptance.settle
+    tasks: list[Any] = []
+
+    def accepted(api: Any, request: Any) -> bool:
+        if request.operation.recipe == "snapshot_volume":
+            raise errors.DatabaseFailed("lost", details="lost")
+        return accept(api, request)
+
+    def settled(api: Any, cells: Any, operation: Any) -> None:
+        settle(api, cells, operation)
+        if operation.recipe == "snapshot_volume":
+            tasks.append(instances.get(cells.of_server(operation.instance_uuid)[1], operation.instance_uuid).task_state)
+
+    monkeypatch.setattr(acceptance, "_accept", accepted)
+    monkeypatch.setattr(acceptance, "settle", settled)
+    server, image_id = image_of_both_volumes(cloud, storage, is_whole=True)
+    until(lambda: cloud.admin.image.find_image(image_id), lambda found: found is None, "the image to go")
+    assert cloud.wait(server, "ACTIVE").task_state is None
+    assert tasks and set(tasks) == {TaskState.IMAGE_SNAPSHOT_PENDING}
+    _cell, database = cloud.parts.cells.of_server(server.id)
+    asked = actions.newest(database, server.id, "volume_snapshot")
+    assert asked is not None and asked.message == acceptance.NOT_ACCEPTED

@@ -1,0 +1,76 @@
+"""Which live migration a host sends each of its guests with.
+
+::
+
+    DEPARTURES/SERVER    the id of the migration's operation
+
+Hypervisors know a guest's migration, but not whose it is. So whoever aborts or hurries one says which (`of`), and no other one
+begins meanwhile. The files outlive the process, as migrations do. One that is older than its migration's end does no harm.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from oslo_concurrency import lockutils
+
+from causeway import durable, errors
+
+
+class Departures:
+    """The live migrations of one host's guests."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        durable.make_folder(directory, mode=0o700)
+        durable.sync(directory)
+
+    def begin(self, move_id: str, instance_uuid: str) -> str | None:
+        """Notes that this migration sends the guest from now on; returns the one before, None if it is not known."""
+        with self._lock(instance_uuid):
+            before = self._known(instance_uuid)
+            if before != move_id:
+                durable.write(self._path(instance_uuid), move_id)
+        return before
+
+    @contextmanager
+    def of(self, move_id: str, instance_uuid: str) -> Iterator[bool]:
+        """Keeps other migrations of the guest from beginning during the block.
+
+        Yields whether this one is known to be the latest. False: the latest is not known, since an older release began it, or
+        none did. Raises ClaimRefused if it is another one.
+        """
+        with self._lock(instance_uuid):
+            known = self._known(instance_uuid)
+            if known not in (None, move_id):
+                raise errors.ClaimRefused(
+                    f"Another live migration of server {instance_uuid} is under way.", details=f"not {move_id}"
+                )
+            yield known is not None
+
+    def end(self, move_id: str, instance_uuid: str) -> None:
+        """Discards the note of this migration, unless another one has begun."""
+        with self._lock(instance_uuid):
+            if self._known(instance_uuid) == move_id:
+                durable.delete(self._path(instance_uuid))
+
+    def discard(self, instance_uuid: str) -> None:
+        """Discards the note of the guest, which is destroyed."""
+        durable.delete(self._path(instance_uuid))
+
+    def _known(self, instance_uuid: str) -> str | None:
+        try:
+            return durable.read(self._path(instance_uuid), lambda content: str(uuids.UUID(content.decode())))
+        except durable.Torn:
+            return None
+
+    def _path(self, instance_uuid: str) -> Path:
+        return self._directory / instance_uuid
+
+    @contextmanager
+    def _lock(self, instance_uuid: str) -> Iterator[None]:
+        with lockutils.lock(f"{self._directory}-{instance_uuid}"):
+            yield

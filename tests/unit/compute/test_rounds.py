@@ -1,0 +1,141 @@
+"""The source's side of a warm copy: what it notes is what the target has, whoever else still reads."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from causeway import errors
+from causeway.compute.disks import changes, rounds
+from causeway.compute.disks.rounds import Rounds
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance
+from causeway.model.outcomes import MoveToken
+from causeway.virt.warm import DiskReader, DiskWriter, Round, RoundDisk
+
+BLOCK, PARTS = 512, 4
+MOVE = str(uuids.uuid4())
+TOKEN = MoveToken(MOVE, MOVE, 1, "CopyWhileRunning")
+SERVER = Instance(
+    str(uuids.uuid4()), "project", "user", "server", Flavor("one", "one", vcpus=1, memory_mb=1, root_gb=1)
+)
+
+
+class Disk(DiskReader):
+    """Each of its blocks has other bytes."""
+
+    def extents(self) -> list[tuple[int, int]]:
+        return [(0, PARTS * BLOCK)]
+
+    def read(self, offset: int, length: int) -> bytes:
+        return b"".join(bytes([1 + at // BLOCK]) * BLOCK for at in range(offset, offset + length, BLOCK))
+
+    def is_of_base(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
+        return False
+
+
+class Hypervisor:
+    """As much of a driver as rounds need."""
+
+    def begin_round(
+        self, _instance: Instance, _names: list[str], number: int, *, since: int | None, **_more: Any
+    ) -> Round:
+        return Round(number, since, [RoundDisk("disk", PARTS * BLOCK, BLOCK, None)])
+
+    def has_round(self, _instance: Instance, _number: int) -> bool:
+        return True
+
+    @contextmanager
+    def open_round(self, *_given: Any) -> Iterator[Disk]:
+        yield Disk()
+
+    def end_round(self, *_given: Any) -> None:
+        """Nothing is open."""
+
+    end_rounds = end_round
+
+
+class Sent:
+    """A stream as the target reads it."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._left = pieces, b""
+
+    def read(self, size: int, /) -> bytes:
+        while len(self._left) < size:
+            self._left += next(self._pieces)
+        found, self._left = self._left[:size], self._left[size:]
+        return found
+
+
+class Nowhere(DiskWriter):
+    def write(self, offset: int, data: bytes) -> None:
+        """Only the digests matter."""
+
+    def write_zeros(self, offset: int, length: int) -> None:
+        """Only the digests matter."""
+
+    def flush(self) -> None:
+        """There is nothing."""
+
+
+class Target:
+    def __init__(self, source: Rounds) -> None:
+        self._source, self._digests = source, changes.Digests(PARTS * BLOCK, BLOCK)
+
+    def receive(self, part: int) -> None:
+        pieces = self._source.read_part(MOVE, 1, "disk", part)
+        changes.apply(Sent(pieces), Nowhere(), self._digests, lambda *_sizes: None)
+        assert list(pieces) == []
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rounds:
+    monkeypatch.setattr(rounds, "PART_BYTES", BLOCK)
+    driver: Any = Hypervisor()
+    made = Rounds(tmp_path / "rounds", driver, lambda _size: None)
+    begin(made)
+    return made
+
+
+def begin(source: Rounds, since: int | None = None) -> None:
+    source.begin(TOKEN, SERVER, ["disk"], since=since, flatten=False, url="")
+
+
+def slow_reader(source: Rounds, part: int = 0) -> Iterator[bytes]:
+    """Of a part, as somebody reads whom the target has abandoned: all but its end is sent."""
+    reading = source.read_part(MOVE, 1, "disk", part)
+    next(reading)
+    return reading
+
+
+def test_an_abandoned_reader_does_not_undo_what_was_noted_since(source: Rounds) -> None:
+    abandoned, target = slow_reader(source), Target(source)
+    for part in (0, 1):
+        target.receive(part)
+    with pytest.raises(errors.DiskTransferBroken):
+        list(abandoned)
+    for part in (2, 3):
+        target.receive(part)
+
+
+def test_a_reader_of_an_earlier_round_notes_nothing_in_the_next(source: Rounds, tmp_path: Path) -> None:
+    abandoned = slow_reader(source)
+    source.end(MOVE)
+    begin(source)
+    with pytest.raises(errors.DiskTransferBroken):
+        list(abandoned)
+    assert not list((tmp_path / "rounds").glob("*/disk.digests"))
+
+
+def test_a_reader_that_is_still_at_it_when_the_guest_has_gone_breaks_off(source: Rounds, tmp_path: Path) -> None:
+    abandoned = slow_reader(source)
+    source.discard(MOVE)
+    with pytest.raises(errors.DiskTransferBroken):
+        list(abandoned)
+    assert not list((tmp_path / "rounds").iterdir())
