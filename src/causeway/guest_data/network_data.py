@@ -66,7 +66,7 @@ def _netmask(cidr: str) -> str | None:
 
 
 def _routes(ip: FixedIp) -> list[Json]:
-    everywhere = "0.0.0.0" if ip.version == 4 else "::"
+    everywhere = "0.0.0.0" if ip.version == 4 else "::"  # noqa: S104  (a destination, not an address to listen at)
     routes = [{"network": everywhere, "netmask": everywhere, "gateway": ip.gateway}] if ip.gateway else []
     for route in ip.routes:
         to = ip_network(route["destination"], strict=False)
