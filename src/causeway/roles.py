@@ -85,7 +85,7 @@ class Surroundings:
 
 def transports(conf: cfg.ConfigOpts) -> Transports:
     """The queues of a process, ready to be used."""
-    decoding.learn()
+    decoding.prepare_decoders()
     made = Transports(conf)
     hooks.install(conf, made)
     return made
@@ -202,7 +202,7 @@ def compute(around: Surroundings, name: str, driver: Driver, cell_transport: str
 
 def metadata_app(sessions: ServiceSessions, api: Database, cells: Cells) -> WsgiApp:
     """The metadata service as a WSGI application. Raises Misconfigured."""
-    decoding.learn()
+    decoding.prepare_decoders()
     return build_metadata_app(
         MetadataServices(
             conf=sessions.conf,
