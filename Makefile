@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint audit format test test-rest integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
+.PHONY: help packages install lint audit format test test-rest coverage integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -38,6 +38,9 @@ test: install ## every statement proved once, in six minutes on two cores; make 
 
 test-rest: install ## what make test leaves: further cases of the same tests, real guests, databases, browsers, packages (half an hour)
 	@scripts/run-tests.sh -v $(PYTEST_OPTIONS) --part rest --ignore=tests/integration/real_services
+
+coverage: install ## the lines of src that unit tests and tests of the API run, in threads and processes too; fails below the floor in pyproject.toml (COVERAGE=tests/unit/sagas: of some tests, without a floor)
+	@scripts/measure-coverage.sh $(COVERAGE)
 
 integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Placement, which it installs (as root); continues where it stopped (PART=faults for a part; VERIFY=--list shows them; VERIFY=--again)
 	@$(BIN)/python -m verify $(VERIFY) integration$(if $(PART),/$(PART))
