@@ -1,6 +1,6 @@
 #!/bin/bash
 # measure-coverage.sh [--json FILE] [TESTS ...]: which lines of src the tests run, in threads and in processes that they start.
-# Without TESTS: the unit tests and those of the API's resources. Then it fails if fewer lines are run than [tool.coverage.report]
+# Without TESTS: the unit tests and those of the API's resources, but for the long ones. Then it fails if fewer lines are run than [tool.coverage.report]
 # fail_under in pyproject.toml asks for. It fails if a test fails, too. Lines are shown in build/coverage/html/index.html.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ if [ "${1:-}" = --json ]; then
 fi
 floor=()
 if [ $# = 0 ]; then
-    set -- tests/unit tests/functional/api
+    set -- --part quick tests/unit tests/functional/api
 else
     floor=(--fail-under=0)
 fi
