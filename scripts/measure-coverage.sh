@@ -1,7 +1,8 @@
 #!/bin/bash
 # measure-coverage.sh [--json FILE] [TESTS ...]: which lines of src the tests run, in threads and in processes that they start.
-# Without TESTS: the unit tests and those of the API's resources, but for the long ones. Then it fails if fewer lines are run than [tool.coverage.report]
-# fail_under in pyproject.toml asks for. It fails if a test fails, too. Lines are shown in build/coverage/html/index.html.
+# Without TESTS: the unit tests and those of the API's resources, but for the long ones. Then it fails if fewer lines are run than
+# [tool.coverage.report] fail_under in pyproject.toml asks for. It fails if a test fails, too. build/coverage/html/index.html shows
+# the lines.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
