@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test test-rest integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
+.PHONY: help packages install lint audit format test test-rest coverage integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -18,12 +18,16 @@ packages: ## installs the Debian packages that are missing (as root)
 install: packages ## makes .venv with everything
 	@PYTHON="$(PYTHON)" scripts/install-venv.sh
 
-lint: install ## ruff, mypy --strict of code and tests, who may import whom, and no retired words (docs/glossary.md)
+lint: install ## ruff (with bandit's rules), mypy --strict of code and tests, who may import whom, and no retired words (docs/glossary.md)
 	@failed=""; \
 	for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo" "python scripts/check_words.py"; do \
 		echo "$$check"; $(BIN)/$$check || failed="$$failed [$$check]"; \
 	done; \
 	[ -z "$$failed" ] || { echo "lint: failed:$$failed"; exit 1; }
+
+audit: install ## asks pip-audit for known vulnerabilities of the packages in constraints.txt; fails (3) where its database can't be had (AUDIT="--vulnerability-service osv")
+	@scripts/install-tool.sh audit pip-audit
+	@$(BIN)/python scripts/audit_dependencies.py .venv-audit/bin/pip-audit $(AUDIT)
 
 format: install ## lets ruff fix what it can
 	$(BIN)/ruff check --fix .
@@ -34,6 +38,9 @@ test: install ## every statement proved once, in six minutes on two cores; make 
 
 test-rest: install ## what make test leaves: further cases of the same tests, real guests, databases, browsers, packages (half an hour)
 	@scripts/run-tests.sh -v $(PYTEST_OPTIONS) --part rest --ignore=tests/integration/real_services
+
+coverage: install ## the lines of src that unit tests and tests of the API run, in threads and processes too; fails below the floor in pyproject.toml (COVERAGE=tests/unit/sagas: of some tests, without a floor)
+	@scripts/measure-coverage.sh $(COVERAGE)
 
 integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Placement, which it installs (as root); continues where it stopped (PART=faults for a part; VERIFY=--list shows them; VERIFY=--again)
 	@$(BIN)/python -m verify $(VERIFY) integration$(if $(PART),/$(PART))
@@ -83,5 +90,5 @@ storm: install ## everything that users do, many at once, a crash every few seco
 	$(BIN)/python -W ignore -m tests.faults.storm $(STORM)
 
 clean: ## takes away what was built and installed here
-	rm -rf .venv .venv-clients .venv-services .venv-tempest build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-audit .venv-clients .venv-services .venv-tempest build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

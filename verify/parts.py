@@ -85,6 +85,11 @@ PARTS: tuple[Part, ...] = (
         *(8, reading.junit, ("servers",)),
     ),
     Part(
+        *("test", "coverage", "the lines that unit tests and tests of the API run are not fewer than they were"),
+        ("scripts/measure-coverage.sh", "--json", RESULT),
+        *(8, reading.coverage, ("servers",)),
+    ),
+    Part(
         *("test", "guests", "real guests, databases, browsers, packages"),
         (*_PYTEST, *_AT_ONCE, "tests/integration", f"--ignore={_REAL}"),
         *(15, reading.junit, ("servers",)),

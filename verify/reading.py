@@ -46,6 +46,11 @@ def junit(file: Path) -> Counts:
     return found
 
 
+def coverage(file: Path) -> Counts:
+    """What coverage.py wrote as JSON."""
+    return Counts(figures={"percent of lines": round(json.loads(file.read_text())["totals"]["percent_covered"], 1)})
+
+
 def suites(file: Path) -> Counts:
     """What Tempest's and the clients' tests left (`tests/integration/subunit_report.py`): an object per suite, one per line."""
     found = Counts()

@@ -1,11 +1,11 @@
-"""The time that transfers take: real, or one that jumps, so that what takes hours between simulated hosts is over at once.
+"""The clock of transfers. It shows real time, or it jumps, so that hours of transfers between simulated hosts take no time.
 
-Only what a transfer takes goes by it: links and guests of simulated hosts, how long a round or a live migration takes, limits of
-bandwidth, estimates. Leases, timeouts of calls and heartbeats go by the machine's time, always.
+Only transfers use this clock: the links and guests of simulated hosts, the duration of rounds and live migrations, limits of
+bandwidth, estimates. Leases, timeouts of calls and heartbeats always use the machine's clock.
 
-A clock that jumps is shared through a file, which has the seconds that were skipped so far: by all processes that name it. Real
-time passes beside that, so what a busy machine does otherwise is not multiplied. Who waits skips what they would wait for,
-or all but a fraction of it. Two that wait at the same time live through what the other one skips: what overlaps does not add up.
+All processes that name the same file share a jumping clock. The file holds the seconds that were skipped so far. Real time
+passes too, so the clock does not multiply the time that a busy machine loses. Whoever waits skips the wait, or all but a
+fraction of it. If two wait at the same time, what one skips counts for the other too, so waits that overlap do not add up.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ _SKIPPED = struct.Struct("=d")
 
 
 class Clock:
-    """Real time."""
+    """Shows real time."""
 
     def skipped(self) -> float:
-        """Seconds by which this clock is ahead of real time."""
+        """Returns the seconds by which this clock is ahead of real time."""
         return 0.0
 
     def monotonic(self) -> float:
         return time.monotonic() + self.skipped()
 
     def time(self) -> float:
-        """The same for all processes of the machine."""
+        """Returns seconds since 1970; all processes of the machine see the same."""
         return time.time() + self.skipped()
 
     def wait(self, until: threading.Event, seconds: float) -> bool:
-        """Returns when so many seconds have passed, or at once when something has happened; whether it has."""
+        """Waits for ``until``, at most so many ``seconds``; returns whether it is set."""
         return until.wait(max(0.0, seconds))
 
 
 class JumpingClock(Clock):
-    """Nobody waits for long: time jumps. ``speed``: seconds that are waited for in one real second; 0: as many as there are."""
+    """Jumps ahead when somebody waits. ``speed``: seconds of a wait that pass in one real second; 0: all at once."""
 
     def __init__(self, path: Path, speed: float = 0.0) -> None:
         self._speed = speed
@@ -57,12 +57,12 @@ class JumpingClock(Clock):
         began = self.time()
         end = began + max(0.0, seconds)
         if until.is_set() or (self._speed and until.wait(max(0.0, seconds) / self._speed)):
-            # It has waited until now only.
+            # ``until`` was set early: only the time up to now counts.
             end = min(end, began + (self.time() - began) * self._speed)
         with self._lock:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
-                # Somebody else may have skipped this time as well.
+                # Somebody else may have skipped a part of this time.
                 left = end - self.time()
                 if left > 0:
                     os.pwrite(self._file.fileno(), _SKIPPED.pack(self.skipped() + left), 0)
@@ -72,5 +72,5 @@ class JumpingClock(Clock):
 
 
 def of(path: str, speed: float = 0.0) -> Clock:
-    """The clock that is kept in a file; real time if there is none."""
+    """Returns the jumping clock that is kept in the file ``path``; real time if ``path`` is empty."""
     return JumpingClock(Path(path), speed) if path else Clock()

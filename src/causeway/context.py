@@ -1,9 +1,8 @@
-"""The request context: who asks, on whose behalf, and under which request id.
+"""The request context: which user sent a request, with which rights, and under which request id.
 
-One context is made per API request and travels with everything that request causes: through the conductor, to computes,
-into log lines (oslo.log shows request id, user and project of the context a thread works for) and to policy checks
-(`to_policy_values`). It carries the user's token, because services around us are called with it; the token is in what
-crosses RPC, and nowhere in what is logged or printed.
+The API makes one context for each request. It goes with all work for that request: to the conductor, to computes, into log lines
+(oslo.log shows request id, user and project) and into policy checks (`to_policy_values`). It carries the user's token, with
+which Causeway calls the services around. RPC messages contain the token; logs and printed contexts never do.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ TOKENS = frozenset({"auth_token", "service_token"})
 
 
 class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
-    """A context of the field's kind (`oslo.context`), typed, with what a Compute service needs in addition.
+    """The context of `oslo.context`, with types and the additional fields of a Compute service.
 
-    Making one makes it the current context of the thread, unless ``overwrite=False`` and there is one already.
-    ``resource_uuid`` is the server at hand: log lines show it.
+    A new context becomes the current one of its thread, unless ``overwrite=False`` is given and the thread has one.
+    ``resource_uuid`` is the server that the request works on; log lines show it.
     """
 
     request_id: str
@@ -46,7 +45,7 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, secrets included: what crosses RPC. For logs there is `get_logging_values`."""
+        """Returns all fields, with secrets, for RPC. For logs there is `get_logging_values`."""
         values: dict[str, Any] = super().to_dict()
         values.update(
             user_name=self.user_name,
@@ -62,17 +61,17 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
         return values
 
     def without_tokens(self) -> dict[str, Any]:
-        """Everything but tokens, for `from_dict`: what may be written down."""
+        """Returns all fields except the tokens, for `from_dict`. This may be stored."""
         return {name: value for name, value in self.to_dict().items() if name not in TOKENS}
 
     def get_logging_values(self) -> dict[str, Any]:
-        """What a log line may show."""
+        """Returns the fields that log lines may show."""
         values: dict[str, Any] = super().get_logging_values()
         values["service_token"] = HIDDEN if self.service_token else None
         return values
 
     def elevated(self) -> RequestContext:
-        """The same request, with an administrator's rights: for what the system does on a user's behalf."""
+        """Returns the same request with an administrator's rights, for work that the system does on a user's behalf."""
         values = self.to_dict()
         values["is_admin"] = True
         values["roles"] = sorted({*self.roles, "admin"})
@@ -80,12 +79,12 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
         return elevated
 
     def for_another_request(self, request_id: str | None = None) -> RequestContext:
-        """The same user with a request id of its own: for what a request entails that is an action in itself."""
+        """Returns the same user with another request id, for an action of its own that follows from this request."""
         values = self.to_dict() | {"request_id": request_id or oslo_context.generate_request_id()}
         other: RequestContext = RequestContext.from_dict(values, overwrite=False)
         return other
 
 
 def admin_context(*, request_id: str | None = None, project_id: str | None = None) -> RequestContext:
-    """A context for what the system does on its own account (periodic tasks, recovery): no user and no token."""
+    """Returns a context for the system's own work (periodic tasks, recovery). It has no user and no token."""
     return RequestContext(request_id=request_id, project_id=project_id, is_admin=True, roles=["admin"], overwrite=False)

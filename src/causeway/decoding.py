@@ -1,8 +1,8 @@
-"""Makes types known to msgspec before threads use them; and what it makes whole again.
+"""Works around two faults of msgspec: it crashes if threads meet a dataclass at the same time, and it omits fields.
 
-msgspec learns of a dataclass when it first has to do with it, and keeps that at the class. Two threads that come to the same
-class for the first time at once see each other's half of it, and the process dies of it (seen with 0.22). So everything that
-may be decoded is shown to it once, before there are threads.
+msgspec examines a dataclass when it first decodes it, and caches the result on the class. If two threads decode the same class
+for the first time at the same moment, one reads what the other has half written, and the process crashes (seen with 0.22). So
+`prepare_decoders` makes msgspec examine all dataclasses while there is only one thread. `all_fields` is for the other fault.
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ import msgspec
 LOG = logging.getLogger(__name__)
 
 _lock = threading.Lock()
-_known: set[type] = set()
+_prepared: set[type] = set()
 
 
-def learn() -> None:
-    """Shows msgspec every dataclass of the modules of ours that are loaded. May be repeated: only new ones take time."""
+def prepare_decoders() -> None:
+    """Makes msgspec examine every dataclass of Causeway's loaded modules. A repeated call examines only new ones."""
     with _lock:
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] != "causeway":
                 continue
             for found in list(vars(module).values()):
-                if isinstance(found, type) and dataclasses.is_dataclass(found) and found not in _known:
-                    _known.add(found)
-                    _learn(found)
+                if isinstance(found, type) and dataclasses.is_dataclass(found) and found not in _prepared:
+                    _prepared.add(found)
+                    _prepare(found)
 
 
-def _learn(found: type) -> None:
+def _prepare(dataclass: type) -> None:
     try:
-        msgspec.json.Decoder(found)
+        msgspec.json.Decoder(dataclass)
     except (TypeError, NameError) as reason:
-        # One that holds threads, databases and the like: nobody decodes it.
-        LOG.debug("%s is not for decoding: %s", found.__qualname__, reason)
+        # It holds threads, databases and the like. Nobody decodes it.
+        LOG.debug("msgspec can't decode %s: %s", dataclass.__qualname__, reason)
 
 
 def all_fields(value: Any) -> dict[str, Any]:
-    """A dataclass as `msgspec.to_builtins` gives it, whole: of one that msgspec made itself, that leaves out what was not given.
+    """Returns a dataclass as dicts, lists and plain values, as `msgspec.to_builtins` does, but with every field.
 
-    (It does not set a field that has a plain default, and then writes the fields that are set: seen with 0.22.)
+    When msgspec decodes a dataclass, it does not set the fields that were missing and have a plain default. When it encodes
+    that dataclass, it omits them (seen with 0.22).
     """
     found: dict[str, Any] = msgspec.to_builtins(dataclasses.asdict(value))
     return found

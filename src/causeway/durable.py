@@ -1,10 +1,10 @@
-"""Files that are still there, and whole, after a power cut.
+"""Writes files that survive a power cut, and are whole after it.
 
-What a program has written is in the system's memory until it is synced, and so is the name that a file was made, renamed or
-deleted under, which is its folder's content. So a record is written under another name, synced, renamed, and its folder synced
-(`write`); what was made by others (a disk that was received or converted) is synced before it gets the name that somebody
-counts on (`settle`). When a function of this module returns, its effect outlives the machine's power: also when it finds that
-nothing is left to do, because a process that did it may have been killed before it synced.
+What a program writes stays in the system's memory until it is synced. So do the names in a folder when a file is made, renamed
+or deleted. So `write` writes a record under another name, syncs it, renames it, and syncs its folder. `settle` does the same
+with a file that others made (a disk that was received or converted): it is synced before it gets its final name. When a function
+of this module returns, its effect survives a power cut. That holds also if it found nothing to do: an earlier process may
+have done it, and have been killed before it synced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEW, _TORN = ".new", ".torn"
 
 
 class SyncCounter:
-    """How often something was synced; benchmarks and tests read it."""
+    """Counts syncs, for benchmarks and tests."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,12 +47,12 @@ syncs = SyncCounter()
 
 
 def write(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
-    """Replaces a file as a whole: whoever reads it, also after a crash, sees the old content or the new one.
+    """Replaces a file as a whole: readers see the old content or the new one, even after a crash.
 
-    ``mode``: its permissions; None: those it had, or those of any new file.
+    ``mode``: its permissions; None: those of the old file, or the default of new files.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}{_NEW}")
-    # What an earlier process of this number left behind must not lend its permissions.
+    # An earlier process with the same number may have left it, with other permissions.
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
     try:
@@ -71,7 +71,7 @@ def write(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
 
 
 class Torn(Exception):
-    """A file does not hold what was written to it: a power cut, a full disk, somebody's editor. It is at ``kept`` now."""
+    """A file can't be decoded, after a power cut, a full disk or somebody's edit. It was renamed to ``kept``."""
 
     def __init__(self, path: Path, kept: Path) -> None:
         super().__init__(f"{path} is torn; what it held is kept as {kept.name}")
@@ -80,9 +80,9 @@ class Torn(Exception):
 
 
 def read(path: Path, decode: Callable[[bytes], T]) -> T | None:
-    """What a file holds; None if there is none.
+    """Returns the decoded content of a file; None if the file does not exist.
 
-    Raises `Torn` if ``decode`` can make nothing of it. It is put aside for people to look at, and its name is logged.
+    Raises `Torn` if ``decode`` fails. Then the file is renamed, so that people can look at it, and its new name is logged.
     """
     try:
         content = path.read_bytes()
@@ -97,7 +97,7 @@ def read(path: Path, decode: Callable[[bytes], T]) -> T | None:
 
 
 def put_aside(path: Path) -> Path:
-    """Renames a torn file; where to is returned. One that was put aside before keeps its place."""
+    """Renames a torn file, and returns its new path. Files that were put aside before keep their names."""
     number, kept = 1, path.with_name(path.name + _TORN)
     while kept.exists():
         number += 1
@@ -107,7 +107,7 @@ def put_aside(path: Path) -> Path:
 
 
 def settle(source: Path, target: Path) -> None:
-    """Gives a file that is complete its name: its content first, then the name."""
+    """Gives a complete file its final name: syncs its content first, then renames it."""
     sync(source)
     rename(source, target)
 
@@ -130,7 +130,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(path: Path, *, mode: int = 0o777) -> None:
-    """Makes a folder, and those above it; one that is there is fine."""
+    """Makes a folder and the folders above it, unless they exist."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode=mode, exist_ok=True)
@@ -141,7 +141,7 @@ def make_folder(path: Path, *, mode: int = 0o777) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Syncs all that is in a folder and below it, names and contents."""
+    """Syncs the names and contents of everything below a folder."""
     for path, _folders, files in os.walk(folder):
         for name in files:
             file = Path(path) / name
@@ -151,22 +151,22 @@ def sync_tree(folder: Path) -> None:
 
 
 def delete(path: Path) -> None:
-    """Deletes a file; none there is a success."""
+    """Deletes a file, if it exists."""
     path.unlink(missing_ok=True)
     _sync_if_there(path.parent)
 
 
 def delete_tree(folder: Path) -> None:
-    """Deletes a folder and what is in it; none there is a success. Raises OSError if something of it can't be deleted."""
+    """Deletes a folder with everything in it, if it exists. Raises OSError if something in it can't be deleted."""
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
     _sync_if_there(folder.parent)
 
 
 def discard_unfinished(folder: Path) -> None:
-    """Deletes what writes of an earlier process, which did not come to their end, left in a folder.
+    """Deletes the temporary files that an earlier process left in a folder because it died during `write`.
 
-    Those that it brought to their end and did not sync any more are synced: what is read there now is counted on.
+    Syncs the folder too: the process may have renamed a file and died before it synced.
     """
     for path in folder.glob(f".*{_NEW}"):
         path.unlink(missing_ok=True)

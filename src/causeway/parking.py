@@ -1,10 +1,10 @@
-"""Many tasks on few threads: one that waits for something that takes long holds no thread meanwhile.
+"""Runs many tasks on few threads: a task that waits for a result is parked, and its thread runs other tasks.
 
-A task is a plain function. Where it waits (`result_of`) it is parked, and its thread works on others. It continues, on the same
-thread, when what it waits for is there. Tasks are greenlets, as under SQLAlchemy's asyncio extension, so that a function reads
-the same whether it is a task or not: outside of tasks `result_of` holds its thread.
+A task is a plain function. When it calls `result_of`, it is parked until the result is there, and then continues on the same
+thread. Tasks are greenlets, as in SQLAlchemy's asyncio extension, so a function looks the same whether it runs as a task or not:
+outside of a task, `result_of` blocks its thread.
 
-A task that holds a lock must not wait: another one on its thread may want the lock.
+A task must not call `result_of` while it holds a lock: another task of its thread may need the lock.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ T = TypeVar("T")
 
 
 class _Task(greenlet.greenlet):
-    """``worker``: its thread, from its beginning to its end."""
+    """A function that runs on the thread of ``worker``, from its beginning to its end."""
 
     def __init__(self, work: Callable[[], object], workers: Workers, worker: _Worker) -> None:
-        # Whoever makes it: when it is parked or ends, its thread begins the next.
+        # Its parent is the hub, whoever makes it: when the task is parked or ends, the hub runs the next one.
         super().__init__(work, worker.hub)
         self.gr_context = contextvars.copy_context()
         self.workers, self.worker = workers, worker
-        # What may wake it: the wait that it is in. None: it runs, or is about to.
+        # Identifies the wait that it is in. None: it runs, or is ready to.
         self.waits: object | None = None
 
 
 @dataclass(order=True)
 class _Deadline:
-    """A task's wait ends at ``when``, of the monotonic clock, if it has not ended before."""
+    """The moment (of the monotonic clock) at which a wait of a task ends at the latest."""
 
     when: float
     task: _Task = field(compare=False)
@@ -55,7 +55,7 @@ class _Deadline:
 
 
 class _Worker:
-    """One thread. All fields are guarded by the lock of its `Workers`. ``hub``: where it looks for what to do."""
+    """One thread. The lock of its `Workers` guards all fields. ``hub`` is the greenlet that picks the next task."""
 
     def __init__(self, lock: threading.Lock) -> None:
         self.hub: greenlet.greenlet
@@ -67,7 +67,7 @@ class _Worker:
 
 
 class Workers:
-    """Up to ``threads`` threads for up to ``at_once`` tasks that have begun; others wait for their turn."""
+    """Runs tasks on at most ``threads`` threads, at most ``at_once`` of them at a time; the others wait in a queue."""
 
     def __init__(self, threads: int, at_once: int, name: str) -> None:
         self._size, self._at_once, self._name = threads, at_once, name
@@ -79,15 +79,15 @@ class Workers:
         self._threads: list[threading.Thread] = []
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Has a task done. What it raises is logged. Raises RuntimeError after `shutdown`."""
+        """Runs ``work`` as a task, later. Logs what it raises. Raises RuntimeError after `shutdown`."""
         with self._lock:
             if self._closed:
-                raise RuntimeError("these workers take nothing new")
+                raise RuntimeError("these workers were shut down")
             self._queue.append(work)
             self._call_one()
 
     def shutdown(self, *, wait: bool) -> None:
-        """Takes nothing new and discards what has not begun; with ``wait``, returns when all that has begun is done."""
+        """Accepts no more tasks, and discards those that have not begun. With ``wait``, returns when the others have ended."""
         with self._lock:
             self._closed = True
             self._queue.clear()
@@ -107,14 +107,14 @@ class Workers:
             if timeout is not None:
                 heapq.heappush(worker.deadlines, _Deadline(time.monotonic() + timeout, task, wait))
         until.add_done_callback(lambda _done: self._wake(task, wait))
-        # Of the thread, which others use meanwhile.
+        # The current request is kept per thread, and other tasks set theirs meanwhile.
         request = oslo_context.get_current()
         worker.hub.switch()
         if request is not None:
             request.update_store()
 
     def beside(self, task: _Task, work: Callable[[], object]) -> None:
-        """Has something done as a task on the same thread, whenever ``task`` is parked."""
+        """Runs ``work`` as another task on the thread of ``task``, while ``task`` is parked."""
         with self._lock:
             self._begun += 1
             task.worker.ready.append(_Task(work, self, task.worker))
@@ -131,7 +131,7 @@ class Workers:
             task.worker.ready.append(task)
 
     def _call_one(self) -> None:
-        """Has a thread look for what has not begun: an idle one, the one with the fewest tasks of its own."""
+        """Wakes the idle thread that has the fewest parked tasks, so that it begins a queued task; starts one if none is idle."""
         if self._begun >= self._at_once:
             return
         idle = [worker for worker in self._workers if worker.is_idle]
@@ -160,7 +160,7 @@ class Workers:
                     self._begun -= 1
 
     def _next(self, worker: _Worker) -> _Task | None:
-        """Waits for a task that can continue, or begin; None: there will be none any more."""
+        """Waits until a task can continue or begin, and returns it; None after a shutdown, when none is left."""
         with self._lock:
             while True:
                 now = time.monotonic()
@@ -180,12 +180,12 @@ class Workers:
 
 
 def in_task() -> bool:
-    """Whether the caller holds no thread while it waits in `result_of`."""
+    """Whether the caller runs as a task, and so blocks no thread in `result_of`."""
     return isinstance(greenlet.getcurrent(), _Task)
 
 
 def result_of(future: Future[T], timeout: float | None = None) -> T:
-    """Waits for a result, ``timeout`` seconds at most (TimeoutError), and returns it, or raises what it raised."""
+    """Waits for the future's result and returns it. Raises what the work raised, and TimeoutError after ``timeout`` seconds."""
     task = greenlet.getcurrent()
     if isinstance(task, _Task) and not future.done():
         task.workers.park(task, future, timeout)
@@ -194,7 +194,7 @@ def result_of(future: Future[T], timeout: float | None = None) -> T:
 
 
 class Beside:
-    """What is done beside its caller: on the caller's thread whenever that waits, if it is a task; else on one of its own."""
+    """Runs work beside its caller: while the caller is parked, on its thread, if it is a task; otherwise in ``pool``."""
 
     def __init__(self, pool: ThreadPoolExecutor | None) -> None:
         self._pool = pool
@@ -212,7 +212,7 @@ class Beside:
         return future
 
     def wait(self) -> None:
-        """Until all of it is done, however it ended."""
+        """Waits until all work that was begun has ended, by a result or an error."""
         for future in self._begun:
             done: Future[None] = Future()
             future.add_done_callback(lambda _future, done=done: done.set_result(None))  # type: ignore[misc]
@@ -221,7 +221,7 @@ class Beside:
 
 @contextmanager
 def beside() -> Iterator[Beside]:
-    """Waits at its end for what was begun."""
+    """Gives a `Beside`, and waits at its end for the work that was begun with it."""
     if in_task():
         found = Beside(None)
         try:

@@ -1,4 +1,4 @@
-"""Rules as functions: what the enforcer asks for every request."""
+"""Turns policy rules into functions, which the enforcer calls for every request."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ Decision = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
 class Decisions:
     """Rules as plain functions of (target, credentials).
 
-    oslo.policy looks at the signature of every check at every call, which takes it some 20 microseconds each; a request
-    to list servers makes dozens. The checks that our rules are made of mean the same here; others are asked as they are.
+    oslo.policy inspects the signature of every check at every call, which takes about 20 microseconds, and a request to
+    list servers makes dozens of calls. The checks that Causeway's rules consist of are evaluated here, with the same meaning;
+    other kinds are passed on to oslo.policy.
     """
 
     def __init__(self, enforcer: policy.Enforcer) -> None:
         self._enforcer = enforcer
-        # oslo.policy empties its rules while it reads them again; nobody may look at them then.
+        # A copy: oslo.policy empties its own rules while it reads the files again.
         self._rules: dict[str, Any] = dict(enforcer.rules)
         self._made: dict[str, Decision] = {}
 
     def are_of(self, rules: Mapping[str, Any]) -> bool:
-        """Whether these are the rules, unchanged."""
+        """Whether the decisions were made from exactly these rules."""
         return self._rules.keys() == rules.keys() and all(self._rules[name] is check for name, check in rules.items())
 
     def of_rule(self, name: str) -> Decision:
-        """Raises KeyError if there is no such rule."""
+        """Returns the rule as a function. Raises KeyError if there is no such rule."""
         found = self._made.get(name)
         if found is None:
             found = self._made[name] = self._make(self._rules[name])

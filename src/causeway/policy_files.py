@@ -1,6 +1,7 @@
-"""The operator's policy files, looked at before oslo.policy has them: it takes what it can't parse for "never", or for no file.
+"""Checks the operator's policy files before oslo.policy reads them.
 
-A rule that means nothing would lock people out, or, the file ignored, let them in; so a broken file is reported, with its line.
+oslo.policy does not report a broken file: a rule that it can't parse denies everybody, and a file that it can't parse is
+ignored, which may allow what the operator wanted to forbid. So a broken file is reported here, with the line.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from causeway import errors
 
 
 def files_of(conf: cfg.ConfigOpts) -> list[Path]:
-    """Those that are there, in the order in which they count."""
+    """Returns the policy files that exist, in the order in which oslo.policy reads them: later ones override earlier ones."""
     options = conf.oslo_policy
     found = conf.find_file(options.policy_file) if options.policy_file else None
     files = [Path(found)] if found else []
@@ -28,7 +29,7 @@ def files_of(conf: cfg.ConfigOpts) -> list[Path]:
 
 
 def stamps(conf: cfg.ConfigOpts) -> dict[Path, tuple[int, int]]:
-    """By which it is known that a file changed."""
+    """Returns time and size of each policy file. If they differ from those of an earlier call, a file has changed."""
     found = {}
     for path in files_of(conf):
         with suppress(FileNotFoundError):
@@ -38,7 +39,7 @@ def stamps(conf: cfg.ConfigOpts) -> dict[Path, tuple[int, int]]:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Raises Misconfigured with file, line and reason for the first thing that is not understood."""
+    """Raises Misconfigured if a policy file is broken; the message names the first such file, the line and the reason."""
     for path in files_of(conf):
         _check_file(path)
 
@@ -49,11 +50,11 @@ def _check_file(path: Path) -> None:
     except OSError as failure:
         raise errors.Misconfigured(f"The policy file {path} can't be read: {failure.strerror}.") from failure
     except UnicodeDecodeError as failure:
-        raise errors.Misconfigured(f"The policy file {path} is no text: {failure}.") from failure
+        raise errors.Misconfigured(f"The policy file {path} is not text: {failure}.") from failure
     except yaml.YAMLError as failure:
         mark = getattr(failure, "problem_mark", None)
         reason = getattr(failure, "problem", None) or str(failure)
-        raise _broken(path, mark.line + 1 if mark is not None else 1, f"this is no YAML: {reason}") from failure
+        raise _broken(path, mark.line + 1 if mark is not None else 1, f"this is not YAML: {reason}") from failure
     if document is None:
         return
     if not isinstance(document, yaml.MappingNode):
@@ -73,11 +74,11 @@ def _check_rule(path: Path, name: str, node: yaml.Node) -> None:
             raise _broken(path, line, f"the check of the rule {name} is not understood")
         return
     if not isinstance(node, yaml.ScalarNode):
-        raise _broken(path, line, f"the rule {name} has no check: a text was expected")
+        raise _broken(path, line, f"the check of the rule {name} is not text")
     text = node.value.strip()
     if node.tag != "tag:yaml.org,2002:str":
-        # Among them an unquoted "!", which is YAML for "nothing", and so would allow everybody.
-        raise _broken(path, line, f"the check of the rule {name} is no text: put it in quotes")
+        # An unquoted "!" is one of these: YAML reads it as an empty value, which would allow everybody.
+        raise _broken(path, line, f"the check of the rule {name} is not text: put it in quotes")
     if text != "!" and isinstance(_parser.parse_rule(text), _checks.FalseCheck):
         raise _broken(path, line, f"the check of the rule {name} is not understood: {text}")
 

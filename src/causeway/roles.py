@@ -1,4 +1,4 @@
-"""The roles of a cloud, put together from a configuration: the same for one process and for many."""
+"""Makes the roles of a cloud from a configuration, for the embedded cloud (one process) and for `causeway ROLE` (many)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Surroundings:
         self._notifiers: list[Notifier] = []
 
     def notifier(self, publisher_id: str) -> Notifier:
-        """A notifier of the process: closed with everything else."""
+        """Makes a notifier; `close` closes it too."""
         self._notifiers.append(Notifier(None, publisher_id, self.conf))
         return self._notifiers[-1]
 
@@ -85,7 +85,7 @@ class Surroundings:
 
 def transports(conf: cfg.ConfigOpts) -> Transports:
     """The queues of a process, ready to be used."""
-    decoding.learn()
+    decoding.prepare_decoders()
     made = Transports(conf)
     hooks.install(conf, made)
     return made
@@ -124,7 +124,7 @@ def scheduler(around: Surroundings, cells: Cells, host: str) -> tuple[RpcServer,
 
 
 class SchedulerEndpoint:
-    """RPC: what the scheduler can be asked."""
+    """The RPC methods of the scheduler."""
 
     def __init__(self, service: Scheduler, notifier: Notifier) -> None:
         self._service = service
@@ -202,7 +202,7 @@ def compute(around: Surroundings, name: str, driver: Driver, cell_transport: str
 
 def metadata_app(sessions: ServiceSessions, api: Database, cells: Cells) -> WsgiApp:
     """The metadata service as a WSGI application. Raises Misconfigured."""
-    decoding.learn()
+    decoding.prepare_decoders()
     return build_metadata_app(
         MetadataServices(
             conf=sessions.conf,
@@ -216,7 +216,7 @@ def metadata_app(sessions: ServiceSessions, api: Database, cells: Cells) -> Wsgi
 
 def console_proxy(conf: cfg.ConfigOpts, queues: Transports, cells: Cells, address: str, port: int) -> ConsoleProxy:
     """A proxy of consoles, not started yet. Raises OSError if it can't listen there."""
-    # Only here: websockify brings much with it that nobody else needs.
+    # Imported here, because websockify imports many modules that other roles don't need.
     from causeway.console_proxy.server import ConsoleProxy
 
     conductor = ConductorClient(queues.get(conf.transport_url))

@@ -107,7 +107,7 @@ class Site:
 
     def __enter__(self) -> Self:
         # Users are threads, which read records as the services do.
-        decoding.learn()
+        decoding.prepare_decoders()
         self.start()
         self.connect()
         self.make_flavors()

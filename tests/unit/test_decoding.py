@@ -19,7 +19,7 @@ from causeway.store.api.build_requests import BuildRequest
 
 types = [BuildRequest, MoveMemory, RequestSpec, SchedulingResult]
 assert not any("__msgspec_cache__" in vars(each) for each in types), "known without it"
-decoding.learn()
+decoding.prepare_decoders()
 unknown = [each.__qualname__ for each in types if "__msgspec_cache__" not in vars(each)]
 assert not unknown, unknown
 """
@@ -32,9 +32,11 @@ def test_what_is_decoded_is_learnt_at_once() -> None:
 
 
 def test_a_process_with_roles_learns_before_it_listens() -> None:
-    learn = "from causeway import decoding, roles; from causeway.conf import new_config; from unittest import mock\n"
-    learn += "around = roles.surroundings(new_config(), mock.Mock()); assert len(decoding._known) > 100; around.close()"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", learn], capture_output=True, text=True, timeout=60)
+    prepared = "from causeway import decoding, roles; from causeway.conf import new_config; from unittest import mock\n"
+    prepared += (
+        "around = roles.surroundings(new_config(), mock.Mock()); assert len(decoding._prepared) > 100; around.close()"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", prepared], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from causeway.clients import reach
 from causeway.conductor.upkeep.recovery import BINARY as CONDUCTOR
 from causeway.conf import ignored
 from causeway.model import versions
+from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
 from causeway.model.host import LIVE_MIGRATION_LACKS, CellMapping, ComputeNode, Service
 from causeway.model.sagas import SagaState
 from causeway.policy import CROSS_CELL_RESIZE, NOBODY, Enforcer
@@ -184,6 +185,7 @@ def _of_cell(conf: cfg.ConfigOpts, cell: CellMapping, known: dict[str, str], cle
         checks[f"{cell.name}: conductors"] = lambda: _cell_conductors(conf, hosts.list_services(database))
         checks[f"{cell.name}: computes"] = lambda: _computes(conf, hosts.list_services(database))
         checks[f"{cell.name}: live migration"] = lambda: _live_migration(hosts.list_nodes(database))
+        checks[f"{cell.name}: certificates"] = lambda: _certificates(hosts.list_nodes(database))
         checks[f"{cell.name}: host mappings"] = lambda: _mapped(hosts.list_nodes(database), mapped)
     return checks
 
@@ -274,6 +276,23 @@ def _live_migration(nodes: list[ComputeNode]) -> Found:
     if len(able) < len(nodes):
         parts.append(f"{len(nodes) - len(able)} can't")
     return Level.SUCCESS, "; ".join(parts)
+
+
+def _certificates(nodes: list[ComputeNode]) -> Found:
+    """What hosts reported of certificates that end soon. They look when they start, and every ten minutes."""
+    now, level, lines, unknown = datetime.now(UTC), Level.SUCCESS, [], []
+    for node in sorted(nodes, key=lambda each: each.host):
+        reported = node.capabilities.get(CERTIFICATES_ENDING)
+        if reported is None:
+            unknown.append(node.host)
+            continue
+        for found in map(CertificateEnd.reported, reported):
+            lines.append(f"{node.host}: {found.sentence(now)}")
+            level = max(level, Level.FAILURE if found.has_expired(now) else Level.WARNING)
+    if lines:
+        return level, "\n".join(lines)
+    parts = f"none of {len(nodes) - len(unknown)} hosts expires soon"
+    return Level.SUCCESS, f"{parts}; {len(unknown)} have not said yet: {_some(unknown)}" if unknown else parts
 
 
 def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:

@@ -73,6 +73,13 @@ OPTS: dict[str, list[Opt]] = {
             " ca-cert.pem, server-cert.pem (for the address my_ip), server-key.pem, client-cert.pem, client-key.pem. Files that"
             " are replaced are read again with the next connection.",
         ),
+        cfg.IntOpt(
+            "certificate_warning_days",
+            default=30,
+            min=0,
+            help="Days before its end from which on a certificate of this host is announced: in the log, every day, and in"
+            " `causeway manage status`. It counts for the certificates of disk_transfer_tls and of live migrations.",
+        ),
         cfg.StrOpt(
             "compute_driver",
             default="libvirt",

@@ -97,10 +97,9 @@ class EmbeddedCloud:
 
     def start(self) -> None:
         """Starts everything. If something fails, stops what was started."""
-        with ExitStack() as undo:
-            undo.callback(self._cleanup.close)
+        with self._cleanup as started:
             self._start()
-            undo.pop_all()
+            self._cleanup = started.pop_all()
 
     def stop(self) -> None:
         """Stops everything in the reverse order. Guests of libvirt hosts continue to run."""
@@ -111,6 +110,8 @@ class EmbeddedCloud:
         on_stop = self._cleanup.callback
         on_stop(StateDirLock(self.state.path).release)
         self.web = WebServer(self._port, internal=True)
+        # It listens. Once it serves, it stops before what its requests need: see below.
+        on_stop(self.web.stop)
         self.url = self.web.url
         # For everything that calls the internal URL, except keystonemiddleware, which has its own session.
         self._transport = new_transport()

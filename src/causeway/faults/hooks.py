@@ -1,4 +1,4 @@
-"""Puts the points in that are not in the code of moves and computes themselves: calls, RPC, hypervisor drivers."""
+"""Installs the points of calls to the services around, RPC and hypervisor drivers. The code of moves and computes has its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from causeway.faults import injector
 from causeway.rpc.transport import Outgoing, Transports, Verdict
 from causeway.virt.driver import Driver
 
-# What changes something on a host; the rest only looks.
+# The driver's methods that change something on a host; the others only read.
 DRIVER_METHODS = (
     "abort_live_migration",
     "adopt_disks",
@@ -90,7 +90,7 @@ def _message(message: Outgoing, side: str, lost: Verdict) -> Verdict:
 
 
 def watch_driver(driver: Driver, host: str) -> Driver:
-    """The driver, with a point before and after each call that changes something; as it was if there is no injection."""
+    """Adds a point before and after each of the driver's methods that change something, if fault injection is on; returns it."""
     if injector.is_active():
         for name in DRIVER_METHODS:
             setattr(driver, name, _watched(getattr(driver, name), name, host))

@@ -1,4 +1,4 @@
-"""Reaching a point: what the rest of Causeway calls. Nothing happens, and nothing is read, unless `install` was called."""
+"""Carries out the rules of fault injection when the code reaches a point. Does nothing, and reads nothing, before `install`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 CRASH_STATUS = 70
 ACTIONS = ("error", "refuse", "crash", "hang", "delay")
-# How often somebody who is delayed looks whether the rule is still there; a file can't be waited for.
+# Seconds between two looks of a delayed thread at the rules: nobody notifies it of a changed file.
 LOOK_EVERY = 0.05
 
 
@@ -40,7 +40,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Scope:
-    """For what the present thread works."""
+    """What the current thread works for."""
 
     host: str | None = None
     move_id: str | None = None
@@ -52,7 +52,7 @@ _scope: contextvars.ContextVar[Scope] = contextvars.ContextVar("fault_scope", de
 
 
 class Injector:
-    """The rules of one file. ``on_reach`` sees every point that is reached: tests learn from it what is on a path."""
+    """The rules of one file. ``on_reach`` is called with every point that is reached; tests use it to record a path."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -65,7 +65,7 @@ class Injector:
         self.on_reach: Callable[[str, Scope], None] | None = None
 
     def reach(self, point: str, scope: Scope) -> str | None:
-        """ "error" or "refuse" if the point is to fail so. Ends the process, or takes its time, if the file says so."""
+        """Follows the point's rule, if it has one: crashes, hangs or delays here; returns "error" or "refuse"."""
         if self.on_reach is not None:
             self.on_reach(point, scope)
         rule = self._current().get(point)
@@ -87,11 +87,11 @@ class Injector:
             return move_id in self._hanging
 
     def close(self) -> None:
-        """Whoever hangs or waits continues."""
+        """Ends all hangs and delays."""
         self._stopping.set()
 
     def _delay(self, point: str, rule: Rule) -> None:
-        """Continues before its time if the rule is taken out of the file."""
+        """Waits as long as the rule says, or until the rule is removed from the file."""
         end = time.monotonic() + rule.seconds
         while (left := end - time.monotonic()) > 0 and not self._stopping.wait(min(left, LOOK_EVERY)):
             if self._current().get(point) != rule:
@@ -118,12 +118,12 @@ class Injector:
                 try:
                     self._rules = parse(self._file.read_text())
                 except (ValueError, yaml.YAMLError) as error:
-                    LOG.error("%s is not understood, no fault is injected: %s", self._file, error)
+                    LOG.error("%s can't be parsed, so no fault is injected: %s", self._file, error)
                     self._rules = {}
             return self._rules
 
     def _take(self, point: str, rule: Rule, scope: Scope) -> bool:
-        """Writes down that the rule was used; False if it was used as often as it may be."""
+        """Records a use of the rule and returns True; returns False if it was used ``times`` times before."""
         with self._lock, self._hits.open("a+") as hits:
             fcntl.flock(hits, fcntl.LOCK_EX)
             hits.seek(0)
@@ -144,21 +144,23 @@ class Injector:
 
 
 def parse(text: str) -> dict[str, Rule]:
-    """Rules by point. Raises ValueError, with what is wrong."""
+    """Returns the rules by point. Raises ValueError, which says what is wrong."""
     content = yaml.safe_load(text) or {}
     if not isinstance(content, dict):
-        raise ValueError("a mapping of points to what happens there was expected")
+        raise ValueError("it must map points to rules")
     return {str(point): _rule(str(point), value) for point, value in content.items()}
 
 
 def _rule(point: str, value: Any) -> Rule:
     given = {value: True} if isinstance(value, str) else value
     if not isinstance(given, dict):
-        raise ValueError(f"{point}: one of {', '.join(ACTIONS)} was expected")
+        raise ValueError(f"{point}: its rule must have one of {', '.join(ACTIONS)}")
     unknown = set(given) - {*ACTIONS, "times", "host"}
     actions = [action for action in ACTIONS if action in given]
     if unknown or len(actions) != 1:
-        raise ValueError(f"{point}: exactly one of {', '.join(ACTIONS)} was expected, and times and host at most")
+        raise ValueError(
+            f"{point}: its rule must have exactly one of {', '.join(ACTIONS)}, and may have times and host"
+        )
     action, times = actions[0], given.get("times")
     if times is not None and (not isinstance(times, int) or times < 1):
         raise ValueError(f"{point}: times must be a number from 1 on")
@@ -173,7 +175,7 @@ _active: Injector | None = None
 
 
 def install(file: Path) -> Injector:
-    """From now on the points of this process do what the file says."""
+    """Switches fault injection on in this process, with the rules of ``file``."""
     global _active
     _active = Injector(file)
     return _active
@@ -192,7 +194,7 @@ def is_active() -> bool:
 
 @contextmanager
 def scope(host: str | None = None, move_id: str | None = None, method: str | None = None) -> Iterator[None]:
-    """What the thread works for, until the block ends; what is not given stays."""
+    """Sets what the thread works for, until the block ends. Fields that are not given keep their values."""
     if _active is None:
         yield
         return
@@ -205,7 +207,7 @@ def scope(host: str | None = None, move_id: str | None = None, method: str | Non
 
 
 def fails(point: str) -> str | None:
-    """Reaches a point; "error" or "refuse" if it is to fail in the way of its kind."""
+    """Reaches a point. Returns "error" or "refuse" if the caller has to fail; how it fails is up to the caller."""
     injector = _active
     return injector.reach(point, _scope.get()) if injector is not None else None
 
@@ -220,11 +222,11 @@ def reach(point: str) -> None:
 
 
 def is_hanging(move_id: str) -> bool:
-    """Whether the move hangs at a point: its lease is not renewed."""
+    """Whether the move hangs at a point. Then nobody renews its lease."""
     injector = _active
     return injector is not None and injector.is_hanging(move_id)
 
 
 def method() -> str | None:
-    """The method of a compute that the thread carries out."""
+    """Returns the method of a compute that the current thread runs; None: it runs none."""
     return _scope.get().method

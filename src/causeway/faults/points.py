@@ -1,4 +1,4 @@
-"""All points there are: from the recipes, the computes' methods, the drivers' and the services' interfaces."""
+"""Lists all points, from the recipes, the methods of computes, and the interfaces of drivers and services."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RPC_CLIENTS: tuple[type[Client], ...] = (
     SuperConductorClient,
 )
 
-# A host fetches a disk from another one of its cell, and notifies it that it has come; or it goes by the image service.
+# A host fetches a disk from another host and then notifies it, or the disk goes through the image service.
 DISK_POINTS = (
     "disk.fetch.before",
     "disk.fetch.connect",
@@ -43,11 +43,11 @@ DISK_POINTS = (
     "disk.stream.in",
     "disk.stream.off",
 )
-# A round of the disks of a running guest is begun, a part of it goes out, one is in.
+# A host begins a round of a running guest's disks, sends a part of it, has received a part.
 WARM_POINTS = ("warm.round.begun", "warm.part.out", "warm.part.in")
-# Between two looks at how far a live migration has come.
+# Reached between two looks at the progress of a live migration.
 LIVE_POINTS = ("live.transfer.in",)
-# A drain's move, confirm or revert is asked for: before it is noted, then before the request, and after it; a host is closed.
+# A drain requests a move, a confirm or a revert (noted: it has noted that, but not yet sent it), closes and opens hosts.
 DRAIN_POINTS = (
     "drain.move.before",
     "drain.move.noted",
@@ -61,7 +61,7 @@ DRAIN_POINTS = (
     "drain.open.before",
     "drain.open.after",
 )
-# These only ask, or are carried out beside the order that they are about.
+# Methods that only read, or that run beside the order which they are about: they have no points.
 _ASKS = {name for name in vars(LiveEndpoint) if not name.startswith("_")} - {
     "live_migration",
     "pre_live_migration",
@@ -71,7 +71,7 @@ _ASKS = {name for name in vars(LiveEndpoint) if not name.startswith("_")} - {
     "rollback_live_migration_at_source",
     "check_can_live_migrate_destination",
 } | {name for name in vars(NearLiveEndpoint) if name.startswith("check_")}
-# Orders that change nothing by the driver's points.
+# Orders that call no method of the driver that has a point.
 _WITHOUT_DRIVER = {
     "claim_port_device",
     "discard_copies",
@@ -93,7 +93,7 @@ _CLEAN_UP = {
 
 
 def every_point() -> list[str]:
-    """Every point, grouped by its kind."""
+    """Returns all points, grouped by kind."""
     return [
         *step_points(),
         *compute_points(),
@@ -108,9 +108,9 @@ def every_point() -> list[str]:
 
 
 def step_points() -> list[str]:
-    """Conductor side. A step has undo points if it is not behind the pivot."""
-    # Resizes begin with the recipe `resize`, whose steps the others have as well: when they act it is still its name. So do
-    # live migrations to other cells as near-live ones.
+    """Returns the points of steps, on the conductor. Steps after the pivot have no undo points."""
+    # Every resize begins with the first step of the recipe `resize`, and only then gets its own recipe: so that step has the name
+    # `resize` there. In the same way live migrations to other cells begin as near-live ones.
     begun_before = {(recipe, RESIZE.steps[0].name) for recipe in RECIPES if recipe != RESIZE.name}
     begun_before.add((LIVE_MIGRATE_ACROSS_CELLS.name, LIVE_MIGRATE_ACROSS_CELLS.steps[0].name))
     found = []
@@ -125,7 +125,7 @@ def step_points() -> list[str]:
 
 
 def compute_points() -> list[str]:
-    # Ends a claim, and asks nothing of the driver.
+    # Releases a claim, and calls no method of the driver.
     released = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
     return released + [
         f"compute.{name}.{place}"

@@ -1,6 +1,6 @@
-"""The calls that our clients make to the services around, as they are counted: "SERVICE METHOD ROUTE".
+"""The calls that Causeway's clients make to the services around, each as "SERVICE METHOD ROUTE".
 
-A table, because nothing knows a call before it is made; a test holds it against the clients.
+The table is written by hand, because no code lists the calls before they are made. A test compares it with the clients.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a guest reads about itself: the same from its config drive and from the metadata service.
+"""Makes the data that a guest reads about itself. Its config drive and the metadata service have the same data.
 
-- `facts`: `ServerFacts`, all that goes into it. Whoever makes a config drive or answers a guest gathers them.
-- `versions`: the dates by which guests ask, and which files each has.
-- `openstack`: the files under ``openstack/``; `network_data` and `devices` are parts of them.
+- `facts`: `ServerFacts` holds all input. Whoever makes a config drive or answers a guest gathers it.
+- `versions`: the versions (dates) that guests request, and the files of each.
+- `openstack`: the files under ``openstack/``; `network_data` and `devices` make parts of them.
 - `ec2`: the tree under ``ec2/``.
-- `config_drive`: all of it as the files of a drive.
+- `config_drive`: all of that as the files of a drive.
 
-Nothing here asks anybody. The formats are the field's ("Metadata service" in the user guide of Compute).
+No module here calls another service. The formats are the field's ("Metadata service" in the user guide of Compute).
 """

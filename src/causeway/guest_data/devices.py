@@ -1,4 +1,4 @@
-"""The devices that ``meta_data.json`` lists: those that their user gave a tag."""
+"""Makes the list of devices in ``meta_data.json``: those to which the user gave a tag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from causeway.model.network import Vif
 
 
 def devices(facts: ServerFacts) -> list[dict[str, Any]]:
-    """Ports, then disks."""
+    """Returns the tagged ports, then the tagged disks."""
     nics = [_nic(vif) for vif in facts.vifs if vif.tag]
     return nics + [_disk(device) for device in facts.block_devices if device.tag]
 
@@ -24,6 +24,6 @@ def _disk(device: BlockDevice) -> dict[str, Any]:
     if device.device_name:
         found["path"] = device.device_name
     if device.volume_id:
-        # What the guest sees of a volume.
+        # The guest sees the volume's id as the disk's serial number.
         found["serial"] = device.volume_id
     return found

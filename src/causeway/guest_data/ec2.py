@@ -1,6 +1,6 @@
-"""The tree under ``ec2/``, which guests also read without that prefix.
+"""Makes the tree under ``ec2/``, which guests also read without that prefix.
 
-A node is a dict (a folder), a list of lines, or a value. A folder with ``_name`` is listed by it.
+A node is a dict (a folder), a list of lines, or a value. In lists, a folder that has a ``_name`` appears under that name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAME = "_name"
 
 
 def tree(facts: ServerFacts, version: str) -> dict[str, Any]:
-    """What a version has; ids are the field's kinds of the uuid as a number, so they stay the same wherever a server is."""
+    """Returns the tree of a version. Ids are the uuid as a number with the field's prefixes, so moves don't change them."""
     found: dict[str, Any] = {"meta-data": meta_data(facts, version)}
     if facts.user_data is not None:
         found["user-data"] = facts.user_data
@@ -62,7 +62,7 @@ def meta_data(facts: ServerFacts, version: str) -> dict[str, Any]:
 
 
 def find(node: Node, path: list[str]) -> Node | None:
-    """What is at a path below a node; None if nothing is."""
+    """Returns the node at a path below ``node``; None if there is none."""
     for part in path:
         if not isinstance(node, dict) or part == NAME or part not in node:
             return None
@@ -71,7 +71,7 @@ def find(node: Node, path: list[str]) -> Node | None:
 
 
 def shown(node: Node) -> bytes:
-    """A node as a guest gets it: a folder as the list of what is in it."""
+    """Returns a node as guests get it. A folder is a list of its names."""
     if isinstance(node, dict):
         return "\n".join(_listed(name, node[name]) for name in sorted(node) if name != NAME).encode()
     if isinstance(node, list):
@@ -89,7 +89,7 @@ def _ec2_id(kind: str, uuid: str) -> str:
     try:
         number = UUID(uuid).int
     except ValueError:
-        # It has none: its root disk is a volume.
+        # The server has no image: its root disk is a volume.
         number = 0
     return f"{kind}-{number:08x}"
 

@@ -1,4 +1,4 @@
-"""All facts of which the data of a guest is made."""
+"""The facts from which the data of a guest is made."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def nothing() -> dict[str, Any]:
 
 @dataclass
 class ServerFacts:
-    """A server as its guest is to know it.
+    """What a guest may read about its server.
 
-    ``dhcp_domain``: of its host name. ``vendor_data``: the static part. ``dynamic_vendor_data`` asks the operator's services
-    for the rest, when it is wanted.
+    ``dhcp_domain``: the domain of its host name. ``vendor_data``: the operator's static data. ``dynamic_vendor_data`` calls the
+    operator's services for the rest, when it is needed.
     """
 
     instance: Instance
@@ -34,7 +34,7 @@ class ServerFacts:
 
     @cached_property
     def dynamic(self) -> dict[str, Any]:
-        """What the operator's services say: asked once, however many versions have it."""
+        """The answers of the operator's services. They are called once, although several versions have the answers."""
         return self.dynamic_vendor_data()
 
     @property
@@ -47,24 +47,24 @@ class ServerFacts:
 
     @property
     def contents(self) -> dict[str, bytes]:
-        """The personality files, by the names under which ``meta_data.json`` has them."""
+        """The injected (personality) files by the names that ``meta_data.json`` gives them."""
         return {
             f"{place:04d}": base64.b64decode(injected.contents)
             for place, injected in enumerate(self.instance.injected_files)
         }
 
     def address(self, version: int) -> str:
-        """The first fixed address of an IP version; empty if there is none."""
+        """Returns the first fixed address of an IP version; empty if there is none."""
         return next((ip.address for vif in self.vifs for ip in vif.fixed_ips if ip.version == version), "")
 
     @property
     def floating_ip(self) -> str:
-        """The first one; empty if there is none."""
+        """The server's first floating IP; empty if there is none."""
         return next((each for vif in self.vifs for ip in vif.fixed_ips for each in ip.floating_ips), "")
 
     @property
     def security_groups(self) -> list[str]:
-        """Those of its ports; of ports of which they are not known, those that were asked for."""
+        """The groups of all its ports; if those of a port are unknown, the groups that the user requested."""
         known = bool(self.vifs) and all(vif.security_groups is not None for vif in self.vifs)
         seen = [name for vif in self.vifs for name in vif.security_groups or []]
         named = seen if known else self.instance.security_groups

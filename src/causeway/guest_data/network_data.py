@@ -1,4 +1,4 @@
-"""``network_data.json``: links, the networks on them, and name servers."""
+"""Makes ``network_data.json``: links, the networks on them, and name servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from causeway.model.network import FixedIp, Vif
 
 Json = dict[str, Any]
 
-# These names say how a port is bound; every other way is a "phy".
+# These VIF types are shown as they are; all others as "phy".
 _SHOWN_TYPES = frozenset({"bridge", "dvs", "hostdev_physical", "hw_veb", "hyperv", "ovs", "tap", "vhostuser", "vif"})
 
 
@@ -26,7 +26,7 @@ def network_data(vifs: list[Vif]) -> Json:
 
 
 def _addresses_shown(vif: Vif) -> list[FixedIp]:
-    """The first address of each IP version: guests take one configuration of each from a link."""
+    """Returns the first address of each IP version: guests use one configuration per version and link."""
     first: dict[int, FixedIp] = {}
     for ip in vif.fixed_ips:
         first.setdefault(ip.version, ip)
@@ -38,7 +38,7 @@ def _link(vif: Vif) -> Json:
         "id": vif.devname,
         "vif_id": vif.id,
         "type": vif.vif_type if vif.vif_type in _SHOWN_TYPES else "phy",
-        # A DHCP server gives it.
+        # A DHCP server announces it.
         "mtu": None if any(ip.has_dhcp for ip in vif.fixed_ips) else vif.mtu,
         "ethernet_mac_address": vif.address,
     }
@@ -66,7 +66,7 @@ def _netmask(cidr: str) -> str | None:
 
 
 def _routes(ip: FixedIp) -> list[Json]:
-    everywhere = "0.0.0.0" if ip.version == 4 else "::"
+    everywhere = "0.0.0.0" if ip.version == 4 else "::"  # noqa: S104  (a destination, not an address to listen at)
     routes = [{"network": everywhere, "netmask": everywhere, "gateway": ip.gateway}] if ip.gateway else []
     for route in ip.routes:
         to = ip_network(route["destination"], strict=False)

@@ -1,4 +1,4 @@
-"""The files under ``openstack/``."""
+"""Makes the files under ``openstack/``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEED_BYTES = 512
 
 
 def names(facts: ServerFacts, version: str) -> list[str]:
-    """The files of a version; the password is the service's alone."""
+    """Returns the names of a version's files. The password is not one of them: only the metadata service has it."""
     return [
         name
         for name, first in versions.FILES.items()
@@ -25,7 +25,7 @@ def names(facts: ServerFacts, version: str) -> list[str]:
 
 
 def read(facts: ServerFacts, version: str, name: str) -> bytes | None:
-    """A file; None if there is none of this name in the version, or it is not made of facts (the password)."""
+    """Returns the content of a file; None if the version has no such file, or if it is the password."""
     if name not in names(facts, version):
         return None
     match name:
@@ -65,7 +65,7 @@ def meta_data(facts: ServerFacts, version: str) -> dict[str, Any]:
             {"name": pair.name, "type": pair.type, "data": pair.public_key} for pair in instance.keypairs
         ]
     if version >= versions.GRIZZLY:
-        # For the guest's random numbers: never the same twice.
+        # It seeds the guest's random numbers, so it differs each time.
         document["random_seed"] = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
     if version >= versions.LIBERTY:
         document["project_id"] = instance.project_id
@@ -77,7 +77,7 @@ def meta_data(facts: ServerFacts, version: str) -> dict[str, Any]:
 
 
 def _dedicated_cpus(facts: ServerFacts) -> list[int]:
-    """The CPUs of the guest that have one of the host's each for themselves."""
+    """Returns the guest's CPUs that are pinned to a CPU of the host."""
     topology = facts.instance.numa_topology
     return sorted(cpu for cell in topology.cells for cpu in cell.pcpuset) if topology else []
 

@@ -1,4 +1,4 @@
-"""The versions by which guests ask for their data, and what each of them has."""
+"""The versions of the data that guests request, and the files of each version."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILES = {
 
 
 def openstack_version(asked: str) -> str | None:
-    """The version that is meant; None if there is no such version."""
+    """Returns the version that a guest names; None if it is unknown."""
     return _meant(asked, OPENSTACK)
 
 
@@ -44,7 +44,7 @@ def _meant(asked: str, known: tuple[str, ...]) -> str | None:
 
 
 def listed_openstack_versions(today: date) -> list[str]:
-    """Those that guests are shown: a clock that is wrong shows none that is to come."""
+    """Returns the versions that guests see: those up to today's date, by the clock of this machine."""
     return [*(version for version in OPENSTACK if version <= today.isoformat()), LATEST]
 
 

@@ -1,7 +1,8 @@
-"""What a server wants of a host's hardware, and whether it fits: pure functions, used by API, scheduler and computes.
+"""Decides what hardware a server requests of a host, and whether it fits. Pure functions, for API, scheduler and computes.
 
-- `cpus`: lists of CPUs as text. `numa_request`, `pci_request`, `requests`: from flavor and image to a request.
-- `port_devices`: what ports ask for, and what the network service gets to know of their devices.
-- `fit`: a server's NUMA cells and devices on a host's; `cpu_fit`, `page_fit`, `pci_fit`: its parts.
-- `host`: what of a host's hardware is for guests, by the configuration.
+- `cpus` reads and writes lists of CPUs. `numa_request`, `pci_request` and `requests` make a request from flavor and image.
+- `port_devices` makes the requests of ports, and describes their devices for the network service.
+- `fit` assigns a server's NUMA cells to those of a host; `cpu_fit`, `page_fit` and `pci_fit` assign CPUs, memory and devices.
+- `host` chooses the hardware of a host that guests may use, by the configuration.
+- `firmware`, `guest_devices` and `image_properties` read and check what flavor and image say of a guest's virtual hardware.
 """

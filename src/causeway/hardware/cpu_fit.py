@@ -1,4 +1,4 @@
-"""Which of a host cell's CPUs a server's pinned ones get.
+"""Chooses the CPUs of a host's NUMA cell to which a server's CPUs are pinned.
 
 Source: Compute admin guide, "CPU topologies", thread policies: ``prefer`` packs siblings if there are any, ``require`` insists
 on siblings, ``isolate`` takes one thread of a core and leaves the others idle.
@@ -13,7 +13,7 @@ DEDICATED = "free dedicated CPUs in one NUMA cell"
 
 
 def pin(wanted: InstanceNUMACell, host: NUMACell) -> tuple[dict[str, int], list[int]]:
-    """The server's CPUs -> the host's, and the threads that stay idle. Raises Misfit."""
+    """Returns server CPU -> host CPU, and the host's threads that stay idle. Raises Misfit."""
     needs = len(wanted.pcpuset)
     free = set(host.free_pcpus)
     if wanted.cpu_thread_policy == "isolate":
@@ -27,7 +27,7 @@ def pin(wanted: InstanceNUMACell, host: NUMACell) -> tuple[dict[str, int], list[
         single: list[int] = []
     else:
         single = sorted(free - threaded)
-    # Whole cores first, so that siblings stay together and few cores are broken open.
+    # Whole cores first, so that siblings stay together and few cores are split.
     cores.sort(key=lambda core: (-len(core), core))
     order = [cpu for core in cores for cpu in core] + single
     if len(order) < needs:
@@ -38,7 +38,7 @@ def pin(wanted: InstanceNUMACell, host: NUMACell) -> tuple[dict[str, int], list[
 def _isolated(wanted: InstanceNUMACell, host: NUMACell, free: set[int]) -> tuple[dict[str, int], list[int]]:
     threaded = {cpu for core in host.siblings for cpu in core}
     chosen, idle = [], []
-    # A core of which somebody has a thread is no isolated one; threads outside of the dedicated set are not ours to see.
+    # All dedicated threads of an isolated core must be free. Threads outside of the dedicated set do not count.
     dedicated = set(host.pcpuset)
     cores = [sorted(dedicated & set(core)) for core in host.siblings] + [[cpu] for cpu in sorted(free - threaded)]
     whole = [core for core in cores if core and set(core) <= free]

@@ -8,7 +8,7 @@ _PART = re.compile(r"\s*(\^?)(\d+)(?:\s*-\s*(\d+))?\s*")
 
 
 def parse(text: str) -> set[int]:
-    """The CPUs of a list; raises ValueError if it is none."""
+    """Returns the CPUs that a list names. Raises ValueError if it can't be read."""
     wanted: set[int] = set()
     excluded: set[int] = set()
     for part in filter(str.strip, text.split(",")):
@@ -23,7 +23,7 @@ def parse(text: str) -> set[int]:
 
 
 def text(cpus: set[int] | list[int]) -> str:
-    """The list in its shortest form."""
+    """Returns the CPUs as a list in its shortest form."""
     parts: list[str] = []
     ordered = sorted(cpus)
     start = 0

@@ -1,7 +1,7 @@
-"""Firmware and TPM of a guest: what flavor and image ask for, and which hosts can give it.
+"""Firmware and TPM of a guest: what flavor and image request, and which hosts have it.
 
-Both keep something between boots (UEFI its variables, a TPM all that it knows), in files beside the guest's disks: a server whose
-guest has either is one that *keeps state*, and every move carries it.
+Both store data between boots, in files beside the guest's disks: UEFI its variables, a TPM its keys. A server whose guest has
+either *keeps state*, and every move transfers that state.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FirmwareType(StrEnum):
 
 class SecureBoot(StrEnum):
     DISABLED = "disabled"
-    #: on where the host can do it
+    #: on if the host supports it
     OPTIONAL = "optional"
     REQUIRED = "required"
 
@@ -55,7 +55,7 @@ def of_instance(instance: Instance) -> Firmware:
 
 
 def firmware_of(flavor: Flavor, image: ImageMeta | None) -> Firmware:
-    """What is asked for. A value that `check` refuses (of a server that was made before it did) asks for nothing."""
+    """Returns what flavor and image request. Values that `check` refuses count as not given: older servers may have them."""
     asked = _Asked(flavor, image)
     is_uefi = asked.of_image("hw_firmware_type") == FirmwareType.UEFI
     wanted = asked.one_of("os:secure_boot", "os_secure_boot")
@@ -79,7 +79,7 @@ def check(flavor: Flavor, image: ImageMeta | None) -> None:
     security = asked.agreed("hw:tpm_secret_security", "hw_tpm_secret_security", "tpm_secret_security")
     if version is not None and security not in (None, "host"):
         raise errors.BadRequest(
-            f"TPM secret security {security!r} needs a key manager, which this cloud has not. Allowed values: host."
+            f"TPM secret security {security!r} needs a key manager, which this cloud does not have. Allowed values: host."
         )
     secure = asked.agreed("os:secure_boot", "os_secure_boot", "secure_boot", prefix="os")
     if secure not in (None, *SecureBoot):
@@ -93,7 +93,7 @@ def check(flavor: Flavor, image: ImageMeta | None) -> None:
 
 
 def required_traits(firmware: Firmware) -> set[str]:
-    """Of hosts that can run such a guest."""
+    """Returns the traits that a host must have to run such a guest."""
     found = set()
     if firmware.type is FirmwareType.UEFI:
         found.add(os_traits.COMPUTE_FIRMWARE_UEFI)
@@ -123,7 +123,7 @@ class _Asked:
         return str(value) if value is not None else self.of_image(name)
 
     def agreed(self, spec: str, name: str, setting: str, *, prefix: str = "hw") -> str | None:
-        """Raises BadRequest if flavor and image contradict one another."""
+        """Returns the value. Raises BadRequest if flavor and image give different ones."""
         of_flavor, of_image = self._specs.get(spec), self.of_image(name)
         if of_flavor is not None and of_image is not None and str(of_flavor) != of_image:
             raise errors.BadRequest(

@@ -1,6 +1,6 @@
-"""Fits a server's NUMA cells, with its PCI devices, on a host's.
+"""Assigns a server's NUMA cells to those of a host.
 
-Each of the server's cells gets a host cell of its own. Every way to assign them is tried: there are few cells.
+Each of the server's cells gets a different cell of the host. All assignments are tried, because there are few cells.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from causeway.hardware import cpu_fit, page_fit
 from causeway.hardware.misfit import Misfit
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology, NUMACell, NUMATopology
 
-# More assignments than this are not tried: nobody has that many cells.
+# At most so many single placements are tried. Real hosts need far fewer.
 MOST_ATTEMPTS = 50_000
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How often shared CPUs and ordinary memory may be given away."""
+    """The allocation ratios of shared CPUs and of ordinary memory."""
 
     cpu_ratio: float = 1.0
     ram_ratio: float = 1.0
@@ -32,9 +32,9 @@ Accept = Callable[[InstanceNUMATopology], None]
 def fit(
     wanted: InstanceNUMATopology, host: NUMATopology | None, limits: Limits, accept: Accept | None = None
 ) -> InstanceNUMATopology:
-    """The topology as it would be on the host. Raises Misfit, with the reason of the attempt that came furthest.
+    """Returns the server's topology as it would be on the host. Raises Misfit with the reason of the attempt that got furthest.
 
-    ``accept`` raises Misfit for an assignment that will not do for another reason.
+    ``accept`` is called with each complete assignment, and raises Misfit to refuse it.
     """
     if host is None or not host.cells:
         raise Misfit("a NUMA topology")
@@ -73,14 +73,14 @@ def fit(
 
 
 def _better(known: tuple[int, Misfit] | None, depth: int, misfit: Misfit) -> tuple[int, Misfit]:
-    """Of two reasons at the same depth the one where there is more free: that is what keeps the server out."""
+    """Of two reasons at the same depth, returns the one with more free: the best cell still had too little."""
     if known is not None and known[0] == depth and (known[1].free or 0) >= (misfit.free or 0):
         return known
     return depth, misfit
 
 
 def fit_cell(wanted: InstanceNUMACell, host: NUMACell, limits: Limits) -> InstanceNUMACell:
-    """One cell on one of the host's. Raises Misfit."""
+    """Returns the server's cell as it would be on this cell of the host. Raises Misfit."""
     if wanted.cpuset:
         if len(wanted.cpuset) > len(host.cpuset):
             raise Misfit("shared CPUs in one NUMA cell", len(wanted.cpuset), len(host.cpuset))
@@ -100,7 +100,7 @@ def fit_cell(wanted: InstanceNUMACell, host: NUMACell, limits: Limits) -> Instan
 
 
 def hold(host: NUMATopology, claimed: InstanceNUMATopology) -> None:
-    """Counts what a server holds."""
+    """Adds what a server holds to the usage of the host's cells."""
     cells = {cell.id: cell for cell in host.cells}
     for claim in claimed.cells:
         cell = cells.get(claim.id)
@@ -116,7 +116,7 @@ def hold(host: NUMATopology, claimed: InstanceNUMATopology) -> None:
 
 
 def holding(host: NUMATopology, claims: list[InstanceNUMATopology]) -> NUMATopology:
-    """The host with what these servers hold; the given topology is not changed."""
+    """Returns a copy of the host's topology with the usage of these servers."""
     counted = copy.deepcopy(host)
     for claimed in claims:
         hold(counted, claimed)

@@ -1,6 +1,6 @@
-"""The small devices of a guest: screen, network cards, buses of disks, random numbers, watchdog, pointer.
+"""Small devices of a guest, by flavor and image: screen, network cards, disk buses, random numbers, watchdog, pointer.
 
-What flavor and image say of them. `check` refuses what contradicts itself; `devices_of` takes what it can of the rest.
+`check` refuses contradictions. `devices_of` ignores values that it can't use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from causeway import errors
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 
-# What old images call a card -> the field's word.
+# Name of a card in old images -> the field's name.
 _OLD_CARDS = {
     "virtuale1000": "e1000",
     "virtuale1000e": "e1000e",
@@ -28,7 +28,7 @@ _OLD_CONTROLLERS = {"lsilogicsas": "lsisas1068", "paravirtual": "vmpvscsi"}
 
 @dataclass(frozen=True)
 class GuestDevices:
-    """None and 0: as the hypervisor does it, or none at all. Memory in MiB; ``rng_period`` in milliseconds."""
+    """None and 0: the hypervisor's default, or no such device. Memory in MiB; ``rng_period`` in milliseconds."""
 
     video_model: str | None = None
     video_ram: int = 0
@@ -42,7 +42,7 @@ class GuestDevices:
     rng_bytes: int = 0
     rng_period: int = 0
     watchdog_action: str | None = None
-    #: of a pointer whose place is absolute
+    #: the bus of a tablet, which is a pointer with absolute positions
     tablet_bus: str | None = None
     boot_menu: bool = False
     #: the host never swaps the guest's memory out
@@ -85,7 +85,7 @@ def devices_of(flavor: Flavor, image: ImageMeta | None) -> GuestDevices:
 
 
 def check(flavor: Flavor, image: ImageMeta | None) -> None:
-    """Raises BadRequest, in the field's words where it has some."""
+    """Raises BadRequest for values that contradict each other or can't be had, with the field's message if it has one."""
     specs = flavor.extra_specs
     properties: dict[str, Any] = image.properties if image is not None else {}
     wanted, most = _number(properties.get("hw_video_ram")), _number(specs.get("hw_video:ram_max_mb"))
@@ -107,7 +107,7 @@ def check(flavor: Flavor, image: ImageMeta | None) -> None:
         raise errors.BadRequest("locked_memory value in image or flavor is forbidden when mem_page_size is not set.")
     if _truth(specs.get("hw:mem_encryption")) or _truth(properties.get("hw_mem_encryption")):
         raise errors.BadRequest(
-            "Memory encryption is requested, and no hypervisor of this cloud encrypts memory of guests."
+            "Memory encryption is requested, but no hypervisor of this cloud encrypts the memory of guests."
         )
 
 

@@ -1,4 +1,4 @@
-"""What of a host's hardware is for guests: ``[compute] cpu_dedicated_set``, ``cpu_shared_set``, ``[pci] device_spec``."""
+"""Chooses a host's hardware for guests: ``[compute] cpu_dedicated_set``, ``cpu_shared_set``, ``[pci] device_spec``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _PARTS = re.compile(r"([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
 
 
 def for_guests(cells: list[NUMACell], *, dedicated: str | None, shared: str | None) -> NUMATopology:
-    """The host's cells with their CPUs divided. Raises ValueError if the options don't fit the host.
+    """Divides the CPUs of the host's cells into shared and dedicated ones. Raises ValueError if the options don't fit the host.
 
-    With a dedicated set alone no CPU is shared, with neither all are.
+    If only ``dedicated`` is given, no CPU is shared. If neither is given, all are.
     """
     pinned, others = cpus.parse(dedicated or ""), cpus.parse(shared or "")
     there = {cpu for cell in cells for cpu in cell.cpuset}
@@ -33,7 +33,7 @@ def for_guests(cells: list[NUMACell], *, dedicated: str | None, shared: str | No
         raise ValueError(f"[compute] cpu_dedicated_set and cpu_shared_set both name CPU {cpus.text(pinned & others)}")
     for name, named in (("cpu_dedicated_set", pinned), ("cpu_shared_set", others)):
         if named - there:
-            raise ValueError(f"[compute] {name} names CPU {cpus.text(named - there)}, which the host has not")
+            raise ValueError(f"[compute] {name} names CPU {cpus.text(named - there)}, which the host does not have")
     if not pinned and not others:
         others = there
     return NUMATopology(
@@ -49,7 +49,7 @@ def for_guests(cells: list[NUMACell], *, dedicated: str | None, shared: str | No
 
 
 def device_specs(configured: Iterable[str]) -> list[dict[str, Any]]:
-    """[pci] device_spec; raises ValueError for an option that is none."""
+    """Parses ``[pci] device_spec``. Raises ValueError for a value that does not describe devices."""
     specs: list[dict[str, Any]] = []
     for text in configured:
         try:
@@ -66,7 +66,7 @@ def device_specs(configured: Iterable[str]) -> list[dict[str, Any]]:
 def _is_description(spec: dict[str, Any]) -> bool:
     address = spec.get("address", "*")
     if isinstance(address, dict):
-        # A regular expression for each part.
+        # The keys are parts of the address, the values regular expressions.
         if not set(address) <= set(_PARTS_OF_ADDRESS) or not all(isinstance(part, str) for part in address.values()):
             return False
         try:
@@ -83,7 +83,7 @@ def _is_description(spec: dict[str, Any]) -> bool:
 
 
 def devices_for_guests(devices: list[PciDevice], specs: list[dict[str, Any]]) -> list[PciDevice]:
-    """The devices that a specification names, with the specification's further properties. The first one counts."""
+    """Returns the devices that match a specification, with the tags of the first one that they match."""
     found = []
     for device in devices:
         spec = next((spec for spec in specs if _matches(device, spec)), None)
@@ -104,7 +104,7 @@ def _matches(device: PciDevice, spec: dict[str, Any]) -> bool:
         if str(spec.get(key, "*")).lower().removeprefix("0x") not in ("*", value):
             return False
     if "devname" in spec:
-        # Of a network interface: the device itself, and the virtual functions of it.
+        # It names the device of a network interface, and its virtual functions.
         return spec["devname"] in (device.extra_info.get("ifname"), device.extra_info.get("parent_ifname"))
     address = spec.get("address", "*")
     if isinstance(address, dict):
@@ -112,9 +112,9 @@ def _matches(device: PciDevice, spec: dict[str, Any]) -> bool:
     address = address.lower()
     if address == "*":
         return True
-    # The whole address of a physical function stands for its virtual functions, too.
+    # The full address of a physical function also matches its virtual functions.
     is_child = device.dev_type in (PciDeviceType.SRIOV_VF, PciDeviceType.VDPA) and device.parent_addr == address
-    # 0000:81:00.0, with * for any part; without a domain any.
+    # As 0000:81:00.0, with * for any part. Without a domain it matches all domains.
     return is_child or any(fnmatch.fnmatchcase(device.address, pattern) for pattern in (address, f"*:{address}"))
 
 

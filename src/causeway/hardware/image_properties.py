@@ -1,6 +1,6 @@
-"""Which values properties of images may have: those that a hypervisor gets, as the field has them.
+"""Checks the values of image properties that a hypervisor uses. The allowed values are the field's.
 
-Source: Glance, "Useful image properties"; Compute, "ImageMetaProps". Flags are no part of it: what is no word for yes is no.
+Source: Glance, "Useful image properties"; Compute, "ImageMetaProps". Flags are not checked: what does not mean yes means no.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _NUMBERS = frozenset(
 
 
 def check(image: ImageMeta | None) -> None:
-    """Raises BadRequest, in the field's words, for a value that no guest can have."""
+    """Raises BadRequest with the field's message for a value that is not allowed."""
     for name, value in (image.properties if image is not None else {}).items():
         if name in _WORDS and _plain(name, value) not in _WORDS[name]:
             raise _invalid(f"Field value {str(value)[:64]} is invalid")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 
 class Misfit(Exception):
-    """``what`` there is too little of; ``needs`` and ``free`` if that can be counted. Names no host: users read it."""
+    """The host has too little of ``what``. ``needs`` and ``free`` are its amounts, if it can be counted.
+
+    The message names no host, because users read it.
+    """
 
     def __init__(self, what: str, needs: int | None = None, free: int | None = None) -> None:
         super().__init__(what if needs is None else f"{what} (needs {needs}, {free} free)")

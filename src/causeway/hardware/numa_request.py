@@ -1,7 +1,7 @@
-"""From flavor and image to the NUMA topology that is asked for.
+"""Makes the NUMA topology that flavor and image request.
 
 Extra specs ``hw:numa_*``, ``hw:cpu_*``, ``hw:mem_page_size`` and the image properties ``hw_*`` of the same names. Source:
-Compute admin guide, "CPU topologies", "Huge pages"; who may override whom, and the messages, are the field's.
+Compute admin guide, "CPU topologies", "Huge pages". Precedence of flavor and image and the messages are the field's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORDS = {"small": MEMPAGES_SMALL, "large": MEMPAGES_LARGE, "any": MEMPAGES_ANY}
 
 
 def numa_topology(flavor: Flavor, image: ImageMeta | None) -> InstanceNUMATopology | None:
-    """What a server asks for; None if it does not care. Raises BadRequest for what contradicts itself."""
+    """Returns the requested topology; None if the server requests none. Raises BadRequest for invalid or contradictory values."""
     policy = cpu_policy(flavor, image)
     threads = thread_policy(flavor, image)
     if threads is not None and policy != "dedicated":
@@ -55,11 +55,11 @@ def numa_topology(flavor: Flavor, image: ImageMeta | None) -> InstanceNUMATopolo
 
 
 def dedicated_cpus(flavor: Flavor, image: ImageMeta | None) -> int:
-    """How many CPUs of the server are pinned: its PCPU in Placement."""
+    """Returns how many CPUs of the server are pinned, which is its PCPU in Placement."""
     try:
         return len(_dedicated_cpus(flavor, cpu_policy(flavor, image)))
     except errors.BadRequest:
-        # The API refuses such flavors; a server that was made before it did has nothing pinned.
+        # The API refuses such flavors. Older servers that have one have no pinned CPUs.
         return 0
 
 
@@ -93,7 +93,7 @@ def thread_policy(flavor: Flavor, image: ImageMeta | None) -> str | None:
 
 
 def page_size(flavor: Flavor, image: ImageMeta | None) -> int | None:
-    """In KiB, or one of the MEMPAGES words. Images may choose only where the flavor says large or any."""
+    """Returns the size in KiB, or a MEMPAGES constant. Images may choose a size only if the flavor says large or any."""
     of_flavor, of_image = _both(flavor, image, "mem_page_size")
     if of_flavor is None:
         if of_image is not None:
@@ -131,7 +131,7 @@ def _dedicated_cpus(flavor: Flavor, policy: str | None) -> set[int]:
         return set()
     if mask is None:
         raise errors.BadRequest("Must specify either 'hw:cpu_dedicated_mask' or 'hw:cpu_realtime_mask'.")
-    # A mask that only excludes means all the others.
+    # A mask with only excluded CPUs means all others.
     text = mask if any(not part.strip().startswith("^") for part in mask.split(",")) else f"0-{flavor.vcpus - 1},{mask}"
     dedicated = _cpu_list("hw:cpu_dedicated_mask", text)
     if not dedicated or dedicated >= every or dedicated - every:
@@ -149,7 +149,7 @@ def _node_count(flavor: Flavor, image: ImageMeta | None) -> int | None:
 
 
 def _cells(flavor: Flavor, image: ImageMeta | None, nodes: int) -> list[tuple[set[int], int]]:
-    """CPUs and memory of each cell: as listed, or in equal parts."""
+    """Returns CPUs and memory (MiB) of each cell: as flavor or image list them, otherwise in equal parts."""
     cpu_lists = [_only_one(flavor, image, f"numa_cpus.{node}") for node in range(nodes)]
     memories = [_only_one(flavor, image, f"numa_mem.{node}") for node in range(nodes)]
     given = [each is not None for each in (*cpu_lists, *memories)]

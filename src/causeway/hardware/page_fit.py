@@ -1,4 +1,4 @@
-"""Which memory a server's cell gets on a host's cell: ordinary, or pages of a size."""
+"""Chooses the memory of a server's NUMA cell on a cell of the host: ordinary memory, or pages of one size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _KIB_PER_MIB = 1024
 
 
 def choose(wanted: InstanceNUMACell, host: NUMACell, ram_ratio: float) -> int | None:
-    """The page size in KiB, None for ordinary memory. Raises Misfit. ``ram_ratio`` holds for ordinary memory only."""
+    """Returns the page size in KiB, or None for ordinary memory. Raises Misfit. ``ram_ratio`` counts for ordinary memory only."""
     if wanted.memory > host.memory:
         raise Misfit("MiB of memory in one NUMA cell", wanted.memory, host.memory)
     if wanted.pagesize is None:

@@ -1,4 +1,4 @@
-"""Which PCI devices serve a server's requests, seen by device (computes) or by pool (the scheduler)."""
+"""Chooses PCI devices for a server's requests: single devices (computes) or counts of pools (the scheduler)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from causeway.model.pci import (
     PciDeviceType,
 )
 
-# Cells that a device may be in: None if any will do.
+# The NUMA cells in which a device may be; None: any.
 Cells = Collection[int] | None
-# Kinds of devices that only those get who ask for the kind: a physical function costs all of its virtual functions.
+# Only requests that name these kinds get them: whoever takes a physical function takes all its virtual functions.
 _ONLY_BY_NAME = (PciDeviceType.SRIOV_PF, PciDeviceType.VDPA)
 
 
 def take_devices(requests: list[InstancePCIRequest], devices: list[PciDevice], numa_cells: Cells) -> list[PciDevice]:
-    """Free devices for all requests, as copies that name their request. Raises Misfit. ``devices`` is not changed."""
+    """Returns copies of free devices for all requests, each with its request's id. Raises Misfit."""
     free = [device for device in devices if device.status == PciDeviceStatus.AVAILABLE]
     taken: list[PciDevice] = []
     for request in requests:
@@ -49,7 +49,7 @@ def take_devices(requests: list[InstancePCIRequest], devices: list[PciDevice], n
 
 
 def take_from_pools(requests: list[InstancePCIRequest], pools: list[PciDevicePool], numa_cells: Cells) -> None:
-    """Counts the devices of all requests off the pools; raises Misfit. What was counted by then stays counted."""
+    """Subtracts the devices of all requests from the pools. Raises Misfit, and then leaves the pools half changed."""
     for request in requests:
         suitable = [
             pool
@@ -68,7 +68,7 @@ def take_from_pools(requests: list[InstancePCIRequest], pools: list[PciDevicePoo
 
 
 def pools(devices: list[PciDevice]) -> list[PciDevicePool]:
-    """The free devices, counted by kind."""
+    """Returns the numbers of free devices by kind."""
     found: dict[tuple[object, ...], PciDevicePool] = {}
     for device in devices:
         kind = (device.vendor_id, device.product_id, device.dev_type, device.numa_node, device.parent_addr)
@@ -101,9 +101,10 @@ def _fits(request: InstancePCIRequest, vendor: str, product: str, dev_type: str,
 
 
 def _near(request: InstancePCIRequest, numa_node: int | None, numa_cells: Cells) -> bool:
-    """``legacy`` (the default) takes devices that don't say where they are, ``required`` does not, ``preferred`` takes all.
+    """Whether the request's NUMA policy accepts a device of this node.
 
-    ``socket`` is held to be ``required``: which cells share a socket is not known.
+    ``legacy`` (the default) also accepts devices whose node is unknown, ``required`` does not, ``preferred`` accepts all.
+    ``socket`` is treated as ``required``, because it is unknown which cells share a socket.
     """
     if numa_cells is None or request.numa_policy == "preferred":
         return True
@@ -113,12 +114,12 @@ def _near(request: InstancePCIRequest, numa_node: int | None, numa_cells: Cells)
 
 
 def _preference(numa_node: int | None, numa_cells: Cells) -> tuple[bool, bool]:
-    # Servers that don't care about NUMA leave devices near a cell to those that do.
+    # Servers without a NUMA topology take devices without a node first, and leave the others to servers with one.
     return (numa_cells is not None and numa_node not in numa_cells, numa_cells is None and numa_node is not None)
 
 
 def _excluded(device: PciDevice, taken: list[PciDevice]) -> bool:
-    """A physical function and its virtual functions can't both be given away."""
+    """Whether a taken device excludes this one: a physical function and its virtual functions can't both be used."""
     return any(other.address == device.parent_addr or other.parent_addr == device.address for other in taken)
 
 
@@ -126,4 +127,4 @@ def _name(request: InstancePCIRequest) -> str:
     if request.requester_id is not None:
         kinds = sorted({spec.get("dev_type", "") for spec in request.spec})
         return f"({', '.join(kinds)}) for the network of port {request.requester_id}"
-    return f"for alias {request.alias_name}" if request.alias_name else "of the kind that was asked for"
+    return f"for alias {request.alias_name}" if request.alias_name else "of the requested kind"

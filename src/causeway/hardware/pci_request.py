@@ -1,4 +1,4 @@
-"""PCI aliases: what ``pci_passthrough:alias`` of a flavor asks for.
+"""Makes the PCI requests of a flavor from its aliases (``pci_passthrough:alias``).
 
 Source: Compute admin guide, "Attaching physical PCI devices to guests"; configuration reference, [pci] alias.
 """
@@ -24,9 +24,9 @@ _OF_DEVICE = ("vendor_id", "product_id")
 
 
 def aliases(configured: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Name -> its definitions: a name may be given several times, each with devices that will do.
+    """Returns name -> definitions. A name may have several definitions; devices of any of them are suitable.
 
-    Raises BadRequest for an option that is no alias, as the field does.
+    Raises BadRequest for an option that does not define an alias, as the field does.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     for text in configured:
@@ -51,9 +51,9 @@ def aliases(configured: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
 
 
 def affinity_of(flavor: Flavor, image: ImageMeta | None = None) -> str | None:
-    """How near the server's devices are to be to its memory: what the flavor says, or the image.
+    """Returns the policy of flavor or image for how near the server's devices must be to its memory; None: neither has one.
 
-    Raises BadRequest for a policy that there is not, or if the two say different things.
+    Raises BadRequest for an unknown policy, or if flavor and image differ.
     """
     by_flavor = flavor.extra_specs.get(AFFINITY)
     by_image = image.properties.get(OF_IMAGE) if image is not None else None
@@ -68,7 +68,7 @@ def affinity_of(flavor: Flavor, image: ImageMeta | None = None) -> str | None:
 
 
 def pci_requests(flavor: Flavor, configured: Iterable[str], image: ImageMeta | None = None) -> list[InstancePCIRequest]:
-    """The flavor's requests; raises BadRequest if it names an alias that there is not."""
+    """Returns the flavor's requests. Raises BadRequest if it names an alias that is not defined."""
     wanted = flavor.extra_specs.get(EXTRA_SPEC)
     if not wanted:
         return []
@@ -80,11 +80,11 @@ def pci_requests(flavor: Flavor, configured: Iterable[str], image: ImageMeta | N
         if name not in known:
             raise errors.BadRequest(f"PCI alias {name} is not defined")
         if not count.isdecimal() or int(count) < 1:
-            raise errors.BadRequest(f"Invalid PCI alias definition: '{part.strip()}' names no number of devices.")
+            raise errors.BadRequest(f"Invalid PCI alias definition: '{part.strip()}' has no number of devices.")
         definitions = known[name]
         requests.append(
             InstancePCIRequest(
-                # The same for the same wish: a repeated order finds its claim again.
+                # Equal requests have equal ids, so that a repeated order finds its claim.
                 request_id=str(uuids.uuid5(uuids.NAMESPACE_OID, f"{place}:{part.strip()}")),
                 count=int(count),
                 spec=[_device(definition) for definition in definitions],

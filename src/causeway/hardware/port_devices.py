@@ -1,7 +1,7 @@
 """Ports that need a PCI device of their server's host: SR-IOV, vDPA, and ports that a card manages itself.
 
-The device is asked for like those of a flavor, by an `InstancePCIRequest`, whose ids are the port's. What was claimed for it
-is reported to the network service in the port's binding profile. Source: Compute admin guide, "SR-IOV"; Network API reference,
+An `InstancePCIRequest` with the port's id requests the device, as for devices of a flavor. The claimed device is reported to
+the network service in the port's binding profile. Source: Compute admin guide, "SR-IOV"; Network API reference,
 "Port bindings" (``binding:vnic_type``, ``binding:profile``).
 """
 
@@ -26,7 +26,7 @@ DEVICE_TYPES: dict[str, PciDeviceType] = {
 }
 REMOTE_MANAGED = "remote-managed"
 PARENT = "parent_ifname"
-# What a binding profile says of the device on its host.
+# The keys of a binding profile that describe the device on its host.
 PROFILE_KEYS = frozenset(
     {
         "pci_vendor_info",
@@ -48,9 +48,9 @@ def needs_device(vnic_type: str | None) -> bool:
 
 
 def request_of(port: Mapping[str, Any], physical_network: str | None) -> InstancePCIRequest | None:
-    """What a port, as the network service shows it to us, asks of a host; None if it needs no device.
+    """Returns the request of a port, given as the network service shows it; None if the port needs no device.
 
-    ``physical_network``: of the port's network; None: it is a tunnelled one.
+    ``physical_network``: that of the port's network; None: the network is tunnelled.
     """
     vnic_type = port.get("binding:vnic_type")
     if vnic_type not in DEVICE_TYPES:
@@ -76,12 +76,12 @@ def _is_true(value: object) -> bool:
 
 
 def requests_of(instance: Instance) -> list[InstancePCIRequest]:
-    """What the server's ports ask for, wherever it is: without what one host made of it."""
+    """Returns the requests of the server's ports, without what is specific to its present host."""
     return requests_of_ports({vif.id for vif in instance.network_info}, instance.pci_requests)
 
 
 def requests_of_ports(port_ids: Collection[str], requests: Iterable[InstancePCIRequest]) -> list[InstancePCIRequest]:
-    """`requests_of`, of ports that a server still has."""
+    """As `requests_of`, for the given ports."""
     return [
         dataclasses.replace(
             request, spec=[{key: value for key, value in spec.items() if key != PARENT} for spec in request.spec]
@@ -92,25 +92,25 @@ def requests_of_ports(port_ids: Collection[str], requests: Iterable[InstancePCIR
 
 
 def device_of(instance: Instance, port_id: str) -> PciDevice | None:
-    """The device that a server holds for one of its ports."""
+    """Returns the device that a server holds for one of its ports; None: it holds none."""
     if not any(request.requester_id == port_id for request in instance.pci_requests):
         return None
     return next((device for device in instance.pci_devices if device.request_id == port_id), None)
 
 
 def passed_through(instance: Instance) -> list[PciDevice]:
-    """The devices that a guest gets by themselves, and not as one of its ports."""
+    """Returns the devices that the guest gets directly, not for a port."""
     of_ports = {request.request_id for request in instance.pci_requests if request.requester_id is not None}
     return [device for device in instance.pci_devices if device.request_id not in of_ports]
 
 
 def under(request: InstancePCIRequest, interface: str) -> InstancePCIRequest:
-    """The request for a virtual function of one network interface of the host: the one that gives the port its bandwidth."""
+    """Returns the request limited to virtual functions of ``interface``, which provides the port's bandwidth."""
     return dataclasses.replace(request, spec=[{**spec, PARENT: interface} for spec in request.spec])
 
 
 def profile_of(device: PciDevice) -> Json:
-    """What the binding profile of a port says of its device."""
+    """Returns the keys of a port's binding profile that describe its device."""
     network = device.extra_info.get("physical_network", NO_PHYSICAL_NETWORK)
     profile: Json = {
         "pci_vendor_info": f"{device.vendor_id}:{device.product_id}",
@@ -127,13 +127,13 @@ def profile_of(device: PciDevice) -> Json:
 
 
 def with_device(profile: Mapping[str, Any], device: PciDevice | None) -> Json:
-    """A binding profile for another device; None: for no host. What else is in it is its owner's, and stays."""
+    """Returns the binding profile with another device; None: without one. Keys that describe no device stay."""
     bare = {key: value for key, value in profile.items() if key not in PROFILE_KEYS}
     return bare if device is None else bare | profile_of(device)
 
 
 def with_policy(requests: Iterable[InstancePCIRequest], of_flavor: str | None) -> list[InstancePCIRequest]:
-    """The requests of ports with their NUMA policies: a port's own before the flavor's."""
+    """Returns the requests with their NUMA policies: the port's own, otherwise the flavor's."""
     return [
         dataclasses.replace(request, numa_policy=request.port_numa_policy or of_flavor or None) for request in requests
     ]

@@ -1,4 +1,4 @@
-"""What a server of a flavor asks of a host's hardware: NUMA cells and PCI devices."""
+"""Makes the whole hardware request of a server: NUMA cells and PCI devices."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class HardwareRequest:
 def asked_of(
     conf: cfg.ConfigOpts, flavor: Flavor, image: ImageMeta | None, of_ports: Iterable[InstancePCIRequest] = ()
 ) -> HardwareRequest:
-    """``of_ports``: the devices that the server's ports need (`causeway.hardware.port_devices`).
+    """Returns what flavor, image and ports request of a host's hardware.
 
-    Raises BadRequest for what contradicts itself, and for PCI aliases that are not in ``[pci] alias``.
+    ``of_ports``: the devices that the server's ports need (`causeway.hardware.port_devices`). Raises BadRequest for
+    contradictions, and for PCI aliases that are not in ``[pci] alias``.
     """
     requests = pci_requests(flavor, conf.pci.alias, image)
     requests += with_policy(of_ports, affinity_of(flavor, image))

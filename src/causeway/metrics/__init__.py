@@ -21,6 +21,7 @@ count into files that any of them can add up.)
 | causeway_scheduler_seconds | outcome: placed, no_valid_host, error |
 | causeway_scheduler_refusals_total | filter |
 | causeway_api_request_seconds | method, route, status |
+| causeway_certificate_expiry_timestamp_seconds (computes) | file: the path of each file with certificates that the host uses |
 """
 
 from __future__ import annotations
@@ -62,6 +63,11 @@ SCHEDULER_REFUSALS = Counter(
 )
 API_SECONDS = Histogram(
     "causeway_api_request_seconds", "Requests to the API.", ["method", "route", "status"], buckets=QUICK
+)
+CERTIFICATE_EXPIRY = Gauge(
+    "causeway_certificate_expiry_timestamp_seconds",
+    "When the first certificate in this file expires, in seconds since 1970.",
+    ["file"],
 )
 
 

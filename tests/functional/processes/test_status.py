@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from causeway.cli import status
 from causeway.cli.main import cli
 from causeway.cli.status import Finding, Level, together
 from causeway.model import versions
+from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
@@ -112,6 +113,32 @@ def test_what_hosts_lack_for_live_migrations_is_a_warning(checked: Status, cell1
     )
     says("host2", supports_live_migration=True, live_migration_lacks=["it does not listen", "it waits too long"])
     assert checked()["cell1: live migration"] == ("warning", "host2: it does not listen; it waits too long")
+
+
+def test_certificates_that_end_soon_are_a_warning_and_expired_ones_a_failure(checked: Status, cell1: Database) -> None:
+    now = datetime.now(UTC)
+
+    def says(host: str, **ends: timedelta) -> None:
+        uuid = f"{host[-1]}{NODE.uuid[1:-1]}f"
+        reported = [CertificateEnd(f"/pki/{name}.pem", "gen1", now + left).report() for name, left in ends.items()]
+        node = replace(NODE, uuid=uuid, host=host, hypervisor_hostname=host)
+        hosts.save_node(cell1, replace(node, capabilities={CERTIFICATES_ENDING: reported}))
+
+    # Hosts of an older release, and those that have just started.
+    assert checked()["cell1: certificates"] == (
+        "success",
+        "none of 0 hosts expires soon; 1 have not said yet: host1",
+    )
+    says("host2")
+    assert checked()["cell1: certificates"][1].startswith("none of 1 hosts expires soon")
+    says("host2", server=timedelta(days=5, hours=1))
+    level, details = checked()["cell1: certificates"]
+    assert (level, details.count("\n")) == ("warning", 0)
+    assert details.startswith("host2: /pki/server.pem: the certificate of gen1 expires in 5 days, on ")
+    says("host3", ca=timedelta(days=-1, hours=-1))
+    level, details = checked()["cell1: certificates"]
+    assert level == "failure"
+    assert "host3: /pki/ca.pem: the certificate of gen1 expired 1 day ago, on " in details.splitlines()[1]
 
 
 def test_a_cell_that_does_not_answer(checked: Status, api: Database, tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from causeway import errors
 from causeway.compute.host.claims import Claims
+from causeway.compute.upkeep.certificate_ends import CertificateWatch
 from causeway.compute.upkeep.report import Reporter
 from causeway.conf import new_config
 from causeway.hardware.fit import Limits
 from causeway.model.outcomes import HostReport
+from causeway.virt.lab.certificates import Authority
 from causeway.virt.simulated import SimulatedDriver
 
 SERVER, OTHER = (str(uuid.uuid4()) for _number in range(2))
@@ -132,3 +134,25 @@ def test_what_a_host_lacks_for_live_migrations_is_in_its_reports_once_it_knows(
 
 def reported_of(conductor: Conductor) -> list[Any]:
     return [report.node.capabilities["live_migration_lacks"] for report in conductor.reports]
+
+
+def test_certificates_that_end_soon_are_in_its_reports_once_it_has_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no guest migrates live: disks go between hosts."""
+    made, conductor = reporter(tmp_path, FAILURES[0])
+    Authority(tmp_path / "authority").ensure("host1", "127.0.0.1", tmp_path / "pki")
+    conf = made._host.conf
+    conf.set_override("disk_transfer_tls", "required")
+    conf.set_override("disk_transfer_pki_dir", str(tmp_path / "pki"))
+    monkeypatch.setattr(made._host.driver, "supports_live_migration", False)
+    monkeypatch.setattr(made, "_certificates", CertificateWatch("host1", 4000))
+    monkeypatch.setattr(made, "_known_uuid", lambda: None)
+    monkeypatch.setattr(made, "report_provider", lambda: None)
+    made.start()
+    made.stop()
+    made._looking.join()
+    made.report_alive()
+    first, *_others, last = (report.node.capabilities["certificates_ending"] for report in conductor.reports)
+    assert first is None
+    assert [Path(each["file"]).name for each in last] == ["ca-cert.pem", "server-cert.pem", "client-cert.pem"]

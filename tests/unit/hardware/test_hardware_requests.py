@@ -117,7 +117,7 @@ def test_pci_aliases_name_devices() -> None:
     assert (nic.count, nic.spec, nic.numa_policy) == (2, [{"vendor_id": "8086", "product_id": "154d"}], "required")
     assert graphics.spec == [{"vendor_id": "10de"}, {"vendor_id": "1002", "dev_type": "type-PF"}]
     assert pci_requests(asking, [NIC, *gpu]) == [nic, graphics]
-    with pytest.raises(errors.BadRequest, match="'nic:²' names no number of devices"):
+    with pytest.raises(errors.BadRequest, match="'nic:²' has no number of devices"):
         pci_requests(Flavor("f", "f", 1, 1, 1, extra_specs={"pci_passthrough:alias": "nic:²"}), [NIC])
     with pytest.raises(errors.BadRequest, match="PCI alias gpu is not defined"):
         pci_requests(asking, [NIC])
@@ -143,6 +143,9 @@ def test_the_options_decide_which_cpus_are_for_guests() -> None:
     assert [(cell.cpuset, cell.pcpuset) for cell in every.cells] == [([0, 1], []), ([2, 3], [])]
     pinned = for_guests(cells, dedicated="1-2", shared=None)
     assert [(cell.cpuset, cell.pcpuset) for cell in pinned.cells] == [([], [1]), ([], [2])]
-    for dedicated, shared, reason in (("1", "1", "both name CPU 1"), ("4", None, "CPU 4, which the host has not")):
+    for dedicated, shared, reason in (
+        ("1", "1", "both name CPU 1"),
+        ("4", None, "CPU 4, which the host does not have"),
+    ):
         with pytest.raises(ValueError, match=reason):
             for_guests(cells, dedicated=dedicated, shared=shared)

@@ -11,7 +11,7 @@ import pytest
 from verify import page, report
 from verify.outcomes import ROOT, Outcome
 from verify.parts import PARTS, chosen
-from verify.reading import Counts, matrix, suites
+from verify.reading import Counts, coverage, matrix, suites
 
 
 def made(*outcomes: Outcome, last: dict[str, float] | None = None) -> report.Report:
@@ -77,6 +77,11 @@ def test_suites_and_the_matrix_are_counted(tmp_path: Path) -> None:
         json.dumps({"cases": [case | {"outcome": "recovered"}, case | {"outcome": "lost"}]})
     )
     assert matrix(tmp_path / "matrix") == Counts(1, ["lost crash resize step.x"])
+
+
+def test_the_percentage_of_lines_is_a_figure(tmp_path: Path) -> None:
+    (tmp_path / "coverage").write_text('{"totals": {"percent_covered": 71.26}}')
+    assert coverage(tmp_path / "coverage") == Counts(figures={"percent of lines": 71.3})
 
 
 def test_every_test_is_in_a_part() -> None:

@@ -26,6 +26,7 @@ FREE = {
     "is_rescued",
     "limit_live_migration",
     "live_arrival",
+    "live_migration_certificates",
     "live_migration_lacks",
     "machine_type",
     "saved_memory",

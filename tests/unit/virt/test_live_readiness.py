@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("libvirt")
 
-from causeway.virt.libvirt.live_readiness import lacks, patience
+from causeway.virt.libvirt.live_readiness import certificates, lacks, patience
 from causeway.virt.libvirt.live_settings import LiveSettings
 
 # Nobody listens there.
@@ -60,3 +60,15 @@ def test_missing_certificates_of_the_hypervisor_are_reported(files: dict[str, Pa
         f'default_tls_x509_cert_dir = "{tmp_path}/pki"\nmigrate_tls_x509_cert_dir = "{tmp_path}"\n'
     )
     assert f"in {tmp_path}:" in lacks(settings, **files)[-1]
+
+
+def test_the_certificates_of_hypervisors_are_those_of_its_options(files: dict[str, Path], tmp_path: Path) -> None:
+    qemu_conf = files["qemu_conf"]
+    assert certificates(LiveSettings("192.0.2.1"), qemu_conf=qemu_conf) == []
+    usual = [Path("/etc/pki") / name for name in ("CA/cacert.pem", "libvirt/servercert.pem", "libvirt/clientcert.pem")]
+    assert certificates(LiveSettings("192.0.2.1", scheme="tls"), qemu_conf=qemu_conf) == usual
+    elsewhere = LiveSettings("192.0.2.1", uri="qemu+tls://%s/system?pkipath=/pki", certificates=True)
+    assert certificates(elsewhere, qemu_conf=qemu_conf) == [
+        *(Path("/pki") / name for name in ("cacert.pem", "servercert.pem", "clientcert.pem")),
+        *(tmp_path / "pki" / name for name in ("ca-cert.pem", "server-cert.pem", "client-cert.pem")),
+    ]

@@ -6,6 +6,7 @@ import logging
 import threading
 import uuid as uuids
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import os_resource_classes
@@ -14,15 +15,17 @@ import os_traits
 from causeway import durable, errors
 from causeway.clients.placement import Inventory, PlacementClient
 from causeway.compute.host import Host
+from causeway.compute.upkeep.certificate_ends import CertificateWatch, files_in_use
 from causeway.context import admin_context
 from causeway.hardware import pci_fit
 from causeway.model import versions
+from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
 from causeway.model.host import LIVE_MIGRATION_LACKS, ComputeNode
 from causeway.model.outcomes import HostReport
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two looks at what the host lacks for live migrations: it changes seldom, and a look takes seconds.
+# Seconds between two looks at certificates and at what live migrations lack: both change seldom, and a look takes seconds.
 _READINESS_SECONDS = 600.0
 # The traits that a host sets and unsets itself. Others set traits too.
 _OF_HYPERVISOR = {
@@ -83,6 +86,9 @@ class Reporter:
         self._thread = threading.Thread(target=self._run, name=f"report-{host.name}", daemon=True)
         #: what the host lacks for live migrations; None if not known yet
         self._lacks: list[str] | None = None
+        self._certificates = CertificateWatch(host.name, host.conf.certificate_warning_days)
+        #: the certificates that end soon; None if not known yet
+        self._ending: list[CertificateEnd] | None = None
         self._looking = threading.Thread(target=self._look, name=f"readiness-{host.name}", daemon=True)
 
     def start(self) -> None:
@@ -92,7 +98,7 @@ class Reporter:
         self.report_alive()
         self._try("claim again what servers hold", self.restore_claims)
         self._thread.start()
-        if self._host.driver.supports_live_migration:
+        if self._host.driver.supports_live_migration or files_in_use(self._host.conf, self._host.driver):
             # Nothing waits for this thread: the hypervisor that it asks may be slow, or not answer.
             self._looking.start()
 
@@ -110,6 +116,8 @@ class Reporter:
 
     def _look(self) -> None:
         while True:
+            # First: it asks nobody who may not answer.
+            self._try("look when its certificates expire", self._find_ending)
             self._try("find out what it lacks for live migrations", self._find_lacks)
             if self._stopping.wait(_READINESS_SECONDS):
                 return
@@ -120,6 +128,11 @@ class Reporter:
         for lack in self._lacks:
             if lack not in before:
                 LOG.warning("Live migrations of host %s: %s", self._host.name, lack)
+
+    def _find_ending(self) -> None:
+        """Finds the certificates that end soon. The next report has them."""
+        files = files_in_use(self._host.conf, self._host.driver)
+        self._ending = self._certificates.look(files, datetime.now(UTC))
 
     def _try(self, what: str, work: Callable[[], None]) -> None:
         """Logs any error of ``work``, which the next report tries again. Otherwise the host would be down for ever."""
@@ -242,6 +255,7 @@ class Reporter:
                 "supports_live_migration": self._host.driver.supports_live_migration,
                 "stands_still_when_live": self._host.driver.stands_still_when_live,
                 LIVE_MIGRATION_LACKS: self._lacks,
+                CERTIFICATES_ENDING: None if self._ending is None else [each.report() for each in self._ending],
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
                 "supports_saved_memory": self._host.driver.supports_saved_memory,
                 "supports_suspended_moves": self._host.driver.supports_suspended_moves,

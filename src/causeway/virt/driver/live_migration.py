@@ -7,6 +7,7 @@ which order they are called, and how callers decide who owns the guest.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from causeway.model.instance import Instance
 from causeway.virt.driver.specs import GuestSpec
@@ -26,6 +27,10 @@ class LiveMigrationMethods:
 
     def live_migration_lacks(self) -> list[str]:
         """What keeps guests from migrating live to or from this host, or from doing so safely: a sentence each. Takes seconds."""
+        return []
+
+    def live_migration_certificates(self) -> list[Path]:
+        """The files with the certificates by which this host and others trust each other in live migrations; none: no TLS."""
         return []
 
     def presence(self, uuid: str) -> Presence:  # noqa: ARG002

@@ -63,7 +63,8 @@ class MetadataListeners:
     def _listen(self, network_id: str, namespace: str, inode: int) -> _Listener:
         def make() -> Any:
             _enter(namespace)
-            return make_server("0.0.0.0", PORT, self._application(network_id), threads=THREADS, name="metadata")
+            everywhere = "0.0.0.0"  # noqa: S104  (in a namespace that has only the network)
+            return make_server(everywhere, PORT, self._application(network_id), threads=THREADS, name="metadata")
 
         # In a thread of its own, because a thread that has entered a namespace stays there.
         with ThreadPoolExecutor(1) as pool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from causeway.errors import ClaimRefused
 from causeway.virt.libvirt.live_settings import LiveSettings
@@ -18,6 +19,12 @@ _QEMU_CONF = Path("/etc/libvirt/qemu.conf")
 _PKI = "/etc/pki/qemu"
 # libvirt's default, unless qemu.conf says otherwise.
 _FIRST_PORT = 49152
+# Where libvirtd and its clients look unless the URI has a pkipath.
+_LIBVIRT_PKI = (
+    Path("/etc/pki/CA/cacert.pem"),
+    Path("/etc/pki/libvirt/servercert.pem"),
+    Path("/etc/pki/libvirt/clientcert.pem"),
+)
 _CERTIFICATES = ("ca-cert.pem", "server-cert.pem", "server-key.pem", "client-cert.pem", "client-key.pem")
 
 
@@ -71,6 +78,18 @@ def _certificates(qemu_conf: Path) -> str | None:
     if not missing:
         return None
     return f"QEMU has no {', '.join(missing)} in {folder}: [libvirt] live_migration_with_native_tls needs them"
+
+
+def certificates(settings: LiveSettings, *, qemu_conf: Path = _QEMU_CONF) -> list[Path]:
+    """The files of certificates that libvirtd and QEMU use with these settings, whether they exist or not."""
+    found: list[Path] = []
+    uri = urlsplit(settings.control_uri())
+    if uri.scheme.endswith("+tls"):
+        own = parse_qs(uri.query).get("pkipath")
+        found += [Path(own[0]) / path.name for path in _LIBVIRT_PKI] if own else _LIBVIRT_PKI
+    if settings.certificates:
+        found += [Path(_folder(qemu_conf)) / name for name in _CERTIFICATES if name.endswith("-cert.pem")]
+    return found
 
 
 def first_port(qemu_conf: Path = _QEMU_CONF) -> int:

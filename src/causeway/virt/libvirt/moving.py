@@ -72,6 +72,10 @@ class MovingGuests(Driver, ABC):
     def live_migration_lacks(self) -> list[str]:
         return live_readiness.lacks(self._live.settings) if self._live.settings.reachable_here else []
 
+    def live_migration_certificates(self) -> list[Path]:
+        # Hypervisors of the lab have their files elsewhere.
+        return live_readiness.certificates(self._live.settings) if self._live.settings.reachable_here else []
+
     def live_source(self, instance: Instance) -> LiveSource:
         return live_source.describe(self._connection, self._disks, instance)
 

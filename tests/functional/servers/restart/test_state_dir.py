@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from causeway import errors
 from causeway.cli.main import cli
+from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.lock import StateDirLock
 
 
@@ -36,3 +38,13 @@ def test_a_cloud_whose_policy_is_broken_does_not_start(tmp_path: Path) -> None:
     refused = CliRunner().invoke(cli, ["up", "--state-dir", str(tmp_path), "--port", "0"])
     assert refused.exit_code == 1
     assert "policy.yaml is broken in line" in refused.output
+
+
+def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text('a: b\n"x": "role:member and"\n')
+    cloud = EmbeddedCloud(tmp_path, port=0)
+    with pytest.raises(errors.Misconfigured):
+        cloud.start()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", cloud.web.port), timeout=10)
+    StateDirLock(tmp_path).release()

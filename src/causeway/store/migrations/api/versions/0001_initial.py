@@ -11,5 +11,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Until the first release the first migration follows the tables; later ones are written out.
+    # It makes the tables as the code describes them now. So later revisions look for what is missing before they add it.
     ApiBase.metadata.create_all(op.get_bind())

@@ -1,4 +1,4 @@
-"""What lists of servers are made of: whether a mapping's server is deleted, and indices in the order of lists."""
+"""For lists of servers: mappings say whether their server is deleted, and have indices in the order of lists."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,10 +12,10 @@ TABLE = "instance_mappings"
 
 
 def upgrade() -> None:
-    # The first revision makes the tables as they are now: there is only something to add to older databases.
+    # The first revision makes the tables as they are now: only older databases lack something.
     there = sa.inspect(op.get_bind())
     if "deleted" not in {column["name"] for column in there.get_columns(TABLE)}:
-        # Null in what is there and in what services of the older version still write: it is looked up later.
+        # Null in older rows, and in those that services of the older release still write. It is looked up later.
         op.add_column("instance_mappings", sa.Column("deleted", sa.Boolean, nullable=True))
     indices = {index["name"] for index in there.get_indexes(TABLE)}
     for name, columns in (

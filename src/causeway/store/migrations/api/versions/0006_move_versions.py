@@ -1,4 +1,4 @@
-"""The versions of a move's recipe and memory, who could not run it, and since when its present step fails."""
+"""Moves record the versions of their recipe and memory, which service could not run them, and since when their step fails."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ down_revision = "0005"
 branch_labels = None
 depends_on = None
 
-# Null in what is there, and in what services of the older version still write.
+# Null in older rows, and in those that services of the older release still write.
 COLUMNS = (
     ("recipe_version", sa.Integer),
     ("memory_version", sa.Integer),
@@ -20,7 +20,7 @@ COLUMNS = (
 
 
 def upgrade() -> None:
-    # Earlier revisions make the tables as they are now: there is only something to add to older databases.
+    # Earlier revisions make the tables as they are now: only older databases lack something.
     there = sa.inspect(op.get_bind())
     for table in ("moves", "shadow_moves"):
         present = {column["name"] for column in there.get_columns(table)}

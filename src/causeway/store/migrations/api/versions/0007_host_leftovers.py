@@ -1,4 +1,4 @@
-"""What dead hosts are to clean up when they are back."""
+"""The cleanups that dead hosts have to do when they are back."""
 
 from alembic import op
 
@@ -12,5 +12,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # A new database has it from the first revision, which follows the tables; then nothing is done.
+    # The first revision makes the tables as they are now, so only older databases lack it.
     ApiBase.metadata.create_all(op.get_bind(), tables=[cleanups.TABLE])

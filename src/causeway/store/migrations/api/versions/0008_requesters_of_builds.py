@@ -1,4 +1,4 @@
-"""Who asked for a server that has no cell yet."""
+"""Build requests record their requester."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,9 +12,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # A new database has them from the first revision, which makes the tables as they are now.
+    # The first revision makes the tables as they are now: only older databases lack the columns.
     present = {column["name"] for column in sa.inspect(op.get_bind()).get_columns("build_requests")}
-    # Null in what is there, and in what services of the older version still write.
+    # Null in older rows, and in those that services of the older release still write.
     if "requester" not in present:
         op.add_column("build_requests", sa.Column("requester", sa.JSON, nullable=True))
     if "sealed_token" not in present:

@@ -1,4 +1,4 @@
-"""Who asked for an operation, and the steps of those that are short."""
+"""Moves record their requester, and short operations their steps."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ down_revision = "0008"
 branch_labels = None
 depends_on = None
 
-# Null in what is there, and in what services of the older version still write.
+# Null in older rows, and in those that services of the older release still write.
 COLUMNS = (
     ("requester", sa.JSON),
     ("sealed_token", LongText),
@@ -21,7 +21,7 @@ COLUMNS = (
 
 
 def upgrade() -> None:
-    # A new database has them from the first revision, which makes the tables as they are now.
+    # The first revision makes the tables as they are now: only older databases lack the columns.
     there = sa.inspect(op.get_bind())
     for table in ("moves", "shadow_moves"):
         present = {column["name"] for column in there.get_columns(table)}

@@ -1,4 +1,4 @@
-"""How far a live migration has come."""
+"""Migrations record the progress of live migrations."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,12 +8,12 @@ down_revision = "0009"
 branch_labels = None
 depends_on = None
 
-# Null in what is there, and in what services of the older version still write.
+# Null in older rows, and in those that services of the older release still write.
 COLUMNS = ("disk_remaining_bytes", "memory_total_bytes", "memory_processed_bytes", "memory_remaining_bytes")
 
 
 def upgrade() -> None:
-    # A new database has them from the first revision, which makes the tables as they are now.
+    # The first revision makes the tables as they are now: only older databases lack the columns.
     there = sa.inspect(op.get_bind())
     for table in ("migrations", "shadow_migrations"):
         present = {column["name"] for column in there.get_columns(table)}

@@ -1,4 +1,4 @@
-"""How far transfers have come is in a table of its own; the steps of every move are in its row."""
+"""The progress of transfers has its own table; each move's row has its steps."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -18,5 +18,5 @@ def upgrade() -> None:
         for name, kind in (("at_hand", sa.String(64)), ("sent", sa.BigInteger)):
             if name not in present:
                 op.add_column(table, sa.Column(name, kind, nullable=True))
-    # A new database has it from the first revision, which follows the tables; then nothing is done.
+    # The first revision makes the tables as they are now, so only older databases lack it.
     ApiBase.metadata.create_all(op.get_bind(), tables=[ApiBase.metadata.tables["move_progress"]])

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # The first revision makes the tables as they are now: there is only something to add to older databases.
+    # The first revision makes the tables as they are now: only older databases lack something.
     _add("instances", sa.Column("pci_devices", sa.JSON, nullable=False, server_default="[]"))
     _add("compute_nodes", sa.Column("numa_topology", sa.JSON, nullable=True))
     _add("compute_nodes", sa.Column("pci_stats", sa.JSON, nullable=False, server_default="[]"))

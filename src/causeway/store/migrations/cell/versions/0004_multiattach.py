@@ -1,4 +1,4 @@
-"""Which volumes of servers other servers may have too."""
+"""Block devices record whether several servers may have the volume."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # The first revision makes the tables as they are now: there is only something to add to older databases.
+    # The first revision makes the tables as they are now: only older databases lack something.
     for table in ("block_device_mapping", "shadow_block_device_mapping"):
         if "multiattach" not in {known["name"] for known in sa.inspect(op.get_bind()).get_columns(table)}:
             op.add_column(table, sa.Column("multiattach", sa.Boolean, nullable=False, server_default=sa.false()))

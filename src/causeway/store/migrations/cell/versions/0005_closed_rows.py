@@ -1,4 +1,4 @@
-"""Which move keeps writers from a server's records, because it has read them for the last time."""
+"""Instances record the move that has closed them to writers, because it has read them for the last time."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # The first revision makes the tables as they are now: there is only something to add to older databases.
+    # The first revision makes the tables as they are now: only older databases lack something.
     for table in ("instances", "shadow_instances"):
         if "closed_by" not in {known["name"] for known in sa.inspect(op.get_bind()).get_columns(table)}:
             op.add_column(table, sa.Column("closed_by", sa.String(36), nullable=True))

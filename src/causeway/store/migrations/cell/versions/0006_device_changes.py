@@ -1,4 +1,4 @@
-"""Which servers' volumes and ports are being changed: no move begins meanwhile."""
+"""A table of changes to servers' volumes and ports that are under way: no move begins meanwhile."""
 
 from alembic import op
 

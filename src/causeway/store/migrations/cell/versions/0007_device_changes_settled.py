@@ -1,4 +1,4 @@
-"""Which volume or port a change of a server's devices is about, and who works on it: for whoever has to settle it."""
+"""Changes of devices record their volume or port, and the service that works on them, so that others can settle them."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # The revisions before make the table as it is now: there is only something to add to older databases.
+    # The revision before makes the table as it is now: only older databases lack something.
     known = {column["name"] for column in sa.inspect(op.get_bind()).get_columns("device_changes")}
     if "resource_id" not in known:
         op.add_column("device_changes", sa.Column("resource_id", sa.String(36), nullable=True))

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # The first revision makes the tables as they are now: there is only something to add to older databases.
+    # The first revision makes the tables as they are now: only older databases lack something.
     there = sa.inspect(op.get_bind())
     known = {column["name"] for column in there.get_columns("instances")}
     indices = {index["name"] for index in there.get_indexes("instances")}
