@@ -57,7 +57,10 @@ def describe(deployment: Deployment) -> Path:
                 "logs": ".",
                 "hosts": deployment.hosts,
                 "faults": "faults.yaml",
-                "devcloud_faults": "devcloud/devcloud-faults.yaml" if devcloud.is_dir() else None,
+                **{
+                    f"devcloud_{kind}": f"devcloud/devcloud-{kind}.yaml" if devcloud.is_dir() else None
+                    for kind in ("faults", "switches")
+                },
             }
         )
     )

@@ -1,18 +1,22 @@
 """Runs of the functional suite by URL, each in a process of its own, and what became of them.
 
-``python -m tests.functional.processes.suite_runs DIRECTORY [SHAPE ...]`` runs it on devcloud; on all shapes if none is named.
+``python -m tests.functional.processes.suite_runs`` runs it on devcloud; ``--help`` says what can be chosen.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from tests.functional.processes.rabbit import rabbit
@@ -104,7 +108,7 @@ def run_shapes(
     """Runs tests (none given: the suite) on one cloud after the other.
 
     ``start`` gives the cloud.yaml of a cloud of a shape; the first runs all tests, each further one those that need another
-    cloud than the earlier ones. ``report`` is told of each when it is done."""
+    cloud than the earlier ones. ``report`` gets a line for each when it is done."""
     outcomes, left = Outcomes(), list(tests or SUITE)
     for shape in shapes:
         if not left:
@@ -182,16 +186,40 @@ def on_devcloud(directory: Path, queue: str, shape: Shape) -> Iterator[Path]:
         cloud.stop()
 
 
+def as_lines(outcomes: Outcomes) -> str:
+    """For `verify.reading.suites`: a JSON object for each cloud with what ran there, and one with what ran nowhere."""
+    found: list[dict[str, Any]] = [
+        {"suite": shape, "passed": len(each.passed), "failed": sorted(each.failed), "skipped": {}, "excluded": {}}
+        for shape, each in outcomes.of_shapes.items()
+    ]
+    skipped, excluded = dict(Counter(outcomes.skipped.values())), dict(outcomes.of_one_process)
+    found.append({"suite": "nowhere", "passed": 0, "failed": [], "skipped": skipped, "excluded": excluded})
+    return "".join(json.dumps(each) + "\n" for each in found)
+
+
 def main() -> int:
-    directory, names = Path(sys.argv[1]).resolve(), sys.argv[2:]
-    directory.mkdir(parents=True)
-    with rabbit(directory / "rabbit") as queue:
+    parser = argparse.ArgumentParser(description="The functional suite by URL, on processes with devcloud around.")
+    parser.add_argument(
+        "--shape", action="append", choices=[shape.name for shape in SHAPES], help="only clouds of this one"
+    )
+    parser.add_argument("--keep", type=Path, help="a new folder for what the clouds write; else it is deleted")
+    parser.add_argument("--json", type=Path, help="a file for the outcome")
+    parser.add_argument("tests", nargs="*", help="as pytest takes them; the suite if there are none")
+    given = parser.parse_args()
+    with ExitStack() as stack:
+        directory = given.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="causeway-suite-")))
+        directory = directory.resolve()
+        directory.mkdir(parents=True, exist_ok=True)
+        queue = stack.enter_context(rabbit(directory / "rabbit"))
         outcomes = run_shapes(
             lambda shape: on_devcloud(directory, queue, shape),
-            shapes=[shape for shape in SHAPES if not names or shape.name in names],
+            *given.tests,
+            shapes=[shape for shape in SHAPES if not given.shape or shape.name in given.shape],
             report=lambda line: print(line, flush=True),
         )
     print(outcomes)
+    if given.json is not None:
+        given.json.write_text(as_lines(outcomes))
     return 1 if outcomes.failed else 0
 
 

@@ -10,6 +10,7 @@
     hosts: {cell1-host1: cell1, ...}
     faults: faults.yaml             # [fault_injection] file, if it is enabled
     devcloud_faults: devcloud/devcloud-faults.yaml       # if devcloud is around it
+    devcloud_switches: devcloud/devcloud-switches.yaml   # if devcloud is around it
 
 `DeployedCloud` has what `EmbeddedCloud` has wherever both can: users, databases, the services around, the hosts' files. What only
 the process of an embedded cloud has, it has not: a test that reaches for it is skipped and says for what.
@@ -34,17 +35,16 @@ from causeway.rpc.transport import SendHook, Transports
 from causeway.store.database import Database
 from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.simulated.hardware import from_options
-from tests.functional.servers.fault_rules import FaultRules, refuse
+from tests.functional.servers.fault_rules import FaultRules, NetworkSwitches, refuse
 from tests.functional.servers.files_by_url import GuestFiles, claims_in
 
-# What a network service does if it is configured for nothing else; devcloud's besides.
-NETWORK = {"plug_delay": 0.0}
-DEVCLOUD = {**NETWORK, "port_resource_request_groups": True}
+# What a network service does if it is configured for nothing else.
+USUAL = {"plug_delay": 0.0}
 # What a reason begins with if the test would run on a cloud of another shape.
 NEEDS = "by URL: needs"
 # The arguments of an embedded cloud that `DeployedCloud.check` understands.
 ARGUMENTS = {"cells", "hosts_per_cell", "overrides", "config_files", "policy_file"}
-# Options that say how soon something is done or given up, and the most seconds that a test can wait for by URL. What tests make
+# Options that say how soon something is done or abandoned, and the most seconds that a test can wait for by URL. What tests make
 # short for embedded clouds may take so long here.
 HOW_SOON = {
     "cells_refresh_interval": 5,
@@ -85,7 +85,8 @@ class DeployedCloud:
         self.state = StateDir(directory / described["state"])
         self.computes = Names(self.homes)
         self.conductor = Inside("conductor")
-        self.devcloud = Inside("devcloud", DEVCLOUD if self.has_devcloud else NETWORK)
+        switches = described.get("devcloud_switches")
+        self.devcloud = NetworkSwitches(directory / switches) if switches else Inside("devcloud", USUAL)
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse(f"reaches into the process of an embedded cloud ({name})")
@@ -151,6 +152,8 @@ class DeployedCloud:
     def heal(self) -> None:
         """Undoes every fault."""
         self.faults.heal()
+        if isinstance(self.devcloud, NetworkSwitches):
+            self.devcloud.restore()
 
 
 def _written(*files: Path) -> dict[str, dict[str, str]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import pytest
@@ -19,7 +20,7 @@ from causeway.faults.points import every_point
 from causeway.rpc.transport import Verdict
 
 SIDES = {Verdict.LOSE_REQUEST: "request", Verdict.LOSE_REPLY: "reply"}
-# Seconds: a call that is held longer goes on, so that no process is stuck after a test that ended badly.
+# Seconds: a call that is held longer continues, so that no process is stuck after a test that ended badly.
 HELD = 300
 # Seconds between two looks at what other processes wrote.
 PAUSE = 0.05
@@ -122,6 +123,34 @@ class FaultRules:
             rule["times"] = times + self.hits(point)
         self._rules[point] = rule
         _write(self._faults, self._rules)
+
+
+class NetworkSwitches:
+    """How devcloud's network service behaves: `causeway.devcloud.switches`, in the file that devcloud reads."""
+
+    USUAL: Mapping[str, Any] = MappingProxyType(
+        {"plug_delay": 0.0, "unpluggable_hosts": frozenset(), "port_resource_request_groups": True}
+    )
+
+    def __init__(self, file: Path) -> None:
+        object.__setattr__(self, "_file", file)
+        object.__setattr__(self, "_set", {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.USUAL:
+            refuse(f"reaches into a process of the cloud (devcloud.{name})")
+        return self._set.get(name, self.USUAL[name])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.USUAL:
+            refuse(f"sets devcloud.{name} to {value}")
+        self._set[name] = value
+        _write(self._file, {known: list(to) if isinstance(to, set) else to for known, to in self._set.items()})
+
+    def restore(self) -> None:
+        """All as usual."""
+        self._set.clear()
+        self._file.unlink(missing_ok=True)
 
 
 def _point(methods: tuple[str, ...], side: str) -> str:

@@ -250,7 +250,7 @@ class Cloud(Faults):
 @contextmanager
 def another_conductor(cloud: Cloud) -> Iterator[ConductorService]:
     """Two share the work."""
-    parts = cloud.parts
+    parts = cloud.embedded
     conductor = roles.conductor(parts.around, parts.api_database, parts.cells, "conductor2", of_cells=[])
     conductor.start()
     conductor.recover()

@@ -13,6 +13,7 @@ from tests.functional.processes import suite_runs
 from tests.functional.processes.suite_runs import Outcome, read, run_shapes
 from tests.functional.processes.suite_shapes import Shape
 from tests.of_one_process import SUITE
+from verify.reading import suites
 
 NEEDS = "by URL: needs [moves] warm = never, which is auto"
 INSIDE = "by URL: reaches into the process of an embedded cloud"
@@ -61,6 +62,11 @@ def test_a_further_cloud_gets_what_needs_another_one(monkeypatch: pytest.MonkeyP
     assert given == [("first", SUITE), ("second", ("b", "d", "e"))]
     assert (found.passed, found.failed, found.skipped) == (2, {"d": "(second) it broke"}, {"c": INSIDE, "e": NEEDS})
     assert found.of_one_process == {"of one": 7}
+    written = tmp_path / "suite.json"
+    written.write_text(suite_runs.as_lines(found))
+    counts = suites(written)
+    assert (counts.passed, counts.failed, counts.skipped) == (2, ["d"], {INSIDE: 1, NEEDS: 1})
+    assert counts.excluded == {"of one": 7}
     said = str(found).splitlines()
     assert said[:3] == [
         "first: 1 passed, 0 failed, 4 left",

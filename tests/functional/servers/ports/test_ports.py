@@ -40,7 +40,7 @@ def test_the_guest_waits_for_its_port_to_be_plugged(cloud: Cloud, plug_delay: fl
 def test_an_event_that_nobody_heard_holds_up_no_guest(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """The API was unavailable when the network service said that the port is plugged: it does not say so twice."""
     server = cloud.boot()
-    cloud.embedded.devcloud.plug_delay = 0.2
+    cloud.parts.devcloud.plug_delay = 0.2
     cloud.option("vif_plugging_timeout", 300)
     monkeypatch.setattr(vif_events, "LOOK_EVERY", 0.5)
     monkeypatch.setattr(vif_events.VifEvents, "deliver", lambda _self, _event: False)
