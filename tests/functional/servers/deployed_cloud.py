@@ -47,13 +47,13 @@ ARGUMENTS = {"cells", "hosts_per_cell", "overrides", "config_files", "policy_fil
 # Options that say how soon something is done or abandoned, and the most seconds that a test can wait for by URL. What tests make
 # short for embedded clouds may take so long here.
 HOW_SOON = {
-    "cells_refresh_interval": 5,
     "first_pause": 1,
     "lease": 6,
     "long_rpc_timeout": 20,
     "recovery_interval": 60,
     "report_interval": 2,
     "rpc_response_timeout": 20,
+    "service_down_time": 60,
     "stuck_retry_interval": 30,
     "vif_plugging_timeout": 10,
 }
@@ -75,8 +75,8 @@ class DeployedCloud:
         named = [described.get(name) for name in ("faults", "devcloud_faults")]
         self.faults = FaultRules(*(directory / name if name else None for name in named))
         self.homes: dict[str, str] = described["hosts"]
-        self._files = [directory / name for name in described["configuration"]]
-        self.conf = new_config(config_files=[str(file) for file in self._files])
+        self.configuration = [directory / name for name in described["configuration"]]
+        self.conf = new_config(config_files=[str(file) for file in self.configuration])
         self.conf.set_override("enabled", False, group="fault_injection")
         self.around = roles.surroundings(self.conf, remote_placement(self.conf))
         self.around.transports = RemoteTransports(self.conf)
@@ -126,7 +126,7 @@ class DeployedCloud:
             for name, value in options.items():
                 self.needs(name, value, None if group == "DEFAULT" else group)
         # By their text: libraries know these options only when they use them.
-        mine = _written(*self._files)
+        mine = _written(*self.configuration)
         for group, values in _written(*map(Path, wanted.get("config_files", ()))).items():
             for name, text in values.items():
                 if mine.get(group, {}).get(name) != text:

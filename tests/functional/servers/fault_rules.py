@@ -73,8 +73,9 @@ class FaultRules:
         _write(self._devcloud, self._devcloud_rules)
 
     def lose(self, methods: tuple[str, ...], verdict: Verdict, times: int) -> None:
-        """The next calls of an RPC method are lost, or their answers."""
-        self._set(_point(methods, SIDES[verdict]), error=True, times=times)
+        """The next calls of an RPC method (of several: so many of each) are lost, or their answers."""
+        for method in methods:
+            self._set(_point(method, SIDES[verdict]), error=True, times=times)
 
     def break_driver(self, hosts: list[str], method: str, times: int) -> None:
         """The hypervisors of hosts fail in a method, so often."""
@@ -90,7 +91,7 @@ class FaultRules:
     @contextmanager
     def held(self, method: str) -> Iterator[Reached]:
         """Within the block the next call of an RPC method stays with its sender; what is yielded is set when it was made."""
-        point = _point((method,), "request")
+        point = _point(method, "request")
         reached = Reached(self, point)
         self._set(point, delay=HELD, times=1)
         try:
@@ -153,12 +154,11 @@ class NetworkSwitches:
         self._file.unlink(missing_ok=True)
 
 
-def _point(methods: tuple[str, ...], side: str) -> str:
-    """The one fault point of an RPC method, of whichever of these there is."""
-    found = [point for point in every_point() if point.startswith("rpc.") and point.endswith(f".{side}")]
-    found = [point for point in found if point.split(".")[2] in methods]
+def _point(method: str, side: str) -> str:
+    """The one fault point of an RPC method."""
+    found = [point for point in every_point() if point.startswith("rpc.") and point.endswith(f".{method}.{side}")]
     if len(found) != 1:
-        refuse(f"there is not one fault point for losing or holding {' or '.join(methods)}")
+        refuse(f"there is not one fault point for losing or holding {method}")
     return found[0]
 
 

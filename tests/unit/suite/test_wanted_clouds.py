@@ -26,7 +26,7 @@ def cloud(tmp_path: Path, **options: dict[str, Any]) -> DeployedCloud:
     vars(found).update(
         conf=new_config(config_files=[str(file)]),
         homes={f"{cell}-host{number}": cell for cell in ("cell1", "cell2") for number in (1, 2)},
-        _files=[file],
+        configuration=[file],
     )
     return found
 

@@ -123,6 +123,7 @@ def test_the_quota_is_free_again(cloud: Cloud) -> None:
     assert cloud.member.compute.get_limits().absolute.instances_used == before - 1
 
 
+@pytest.mark.embedded("looks at calls")
 def test_a_server_that_is_deleted_while_it_is_built_leaves_nothing(cloud: Cloud) -> None:
     created, destroyed = [], threading.Event()
 

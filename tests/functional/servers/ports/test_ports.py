@@ -106,6 +106,7 @@ def test_a_server_shows_resize_until_it_can_be_verified(cloud: Cloud) -> None:
     assert set(seen) == {"RESIZE", "VERIFY_RESIZE"}
 
 
+@pytest.mark.embedded("looks at calls")
 def test_external_events_reach_both_hosts_of_a_move(cloud: Cloud) -> None:
     server = cloud.boot()
     home = cloud.show(server).compute_host
