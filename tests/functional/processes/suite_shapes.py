@@ -66,7 +66,7 @@ SHAPES = (
     Shape("at once while off", merged(AT_ONCE, WHILE_OFF, VERSIONED)),
     Shape("settings", SETTINGS),
     Shape("late", {"moves": {"first_pause": 3600.0, "stuck_retry_interval": 3600.0}}),
-    Shape("one host", {"DEFAULT": {"allow_resize_to_same_host": True}}, hosts_per_cell=1),
+    Shape("one host", merged(AT_ONCE, {"DEFAULT": {"allow_resize_to_same_host": True}}), hosts_per_cell=1),
     Shape("three hosts", {"filter_scheduler": EVEN, "quota": {"instances": -1, "cores": -1}}, hosts_per_cell=3),
     Shape("four hosts", merged(AT_ONCE, {"scheduler": {"max_attempts": 2}}), hosts_per_cell=4),
     Shape("policy", {"oslo_policy": {"policy_file": str(DEFAULT_POLICY)}}),
