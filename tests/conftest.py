@@ -76,7 +76,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> EachFileO
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With ``--part``, tests of the other part are deselected. With ``--cloud``, tests of one process are left out and counted."""
+    """With ``--part``, the other part is deselected. With ``--cloud``, tests of one process are left out and counted."""
     part = config.getoption("--part")
     if part is not None:
         quick.keep(part, config, items)
