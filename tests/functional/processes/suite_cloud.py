@@ -18,7 +18,11 @@ from tests.of_one_process import SUITE
 
 CELLS = {cell: [f"{cell}-host1", f"{cell}-host2"] for cell in ("cell1", "cell2")}
 # What hosts, zones and aggregates are counts at once, as where scheduler and API are one process.
-SUITE_OPTIONS = {**OPTIONS, "scheduler": {"host_state_max_age": 0}}
+SUITE_OPTIONS = {
+    **OPTIONS,
+    "DEFAULT": {**OPTIONS["DEFAULT"], "rescue_timeout": 3600},
+    "scheduler": {"host_state_max_age": 0},
+}
 
 
 def stock(admin: Any, cells: Sequence[Sequence[str]]) -> None:

@@ -15,6 +15,7 @@ from tests.functional.processes.consumer import VERSIONED
 from tests.functional.processes.suite_cloud import SUITE_OPTIONS
 from tests.functional.servers import pinned_cloud, sriov_cloud
 from tests.functional.servers.choosing_hosts.test_group_moves import EVEN
+from tests.functional.servers.sriov import test_sriov_bandwidth
 
 Options = Mapping[str, Mapping[str, Any]]
 # What fails is undone at once and for good.
@@ -26,7 +27,7 @@ AT_ONCE: Options = {
 WHILE_OFF: Options = {"moves": {"warm": "never"}}
 # What operators may want otherwise; hosts report when they start, and then no more.
 SETTINGS: Options = {
-    "DEFAULT": {"report_interval": 3600, "service_down_time": 7200, "shelved_offload_time": -1, "rescue_timeout": 3600},
+    "DEFAULT": {"report_interval": 3600, "service_down_time": 7200, "shelved_offload_time": -1},
     "scheduler": {"move_keeps_availability_zone": False},
     "cinder": {"cross_az_attach": False},
     "quota": {"ram": -1},
@@ -72,4 +73,5 @@ SHAPES = (
     Shape("policy", {"oslo_policy": {"policy_file": str(DEFAULT_POLICY)}}),
     Shape("NUMA", merged(AT_ONCE, pinned_cloud.OVERRIDES)),
     Shape("SR-IOV", merged(AT_ONCE, sriov_cloud.OVERRIDES)),
+    Shape("SR-IOV on one network", merged(AT_ONCE, test_sriov_bandwidth.OVERRIDES)),
 )
