@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from causeway.clients.placement import PlacementClient
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import mappings
 from tests.functional.servers.audited_cloud import AuditedCloud
@@ -53,6 +54,13 @@ class KnownBugsCloud(AuditedCloud):
             return Verdict.DELIVER
 
         self.parts.around.transports.on_send = on_send
+
+    @property
+    def other_placement(self) -> PlacementClient:
+        """A client of somebody else, who knows nothing of what the cloud wrote."""
+        found = self.parts.around.placement if self.by_url else self.parts.placement.client()
+        assert isinstance(found, PlacementClient)
+        return found
 
     def spec(self, server: Any) -> dict[str, Any]:
         """The request spec that is kept with a server."""

@@ -64,7 +64,7 @@ def test_a_move_that_an_administrator_asks_for_is_the_owners(cloud: KnownBugsClo
     cloud.wait(server, "VERIFY_RESIZE")
     assert [(spec.project_id, spec.user_id) for spec in specs] == [(server.project_id, server.user_id)]
     for consumer in (server.id, cloud.migration(server).uuid):
-        held = cloud.parts.placement.client().get_allocations(consumer)
+        held = cloud.other_placement.get_allocations(consumer)
         assert (held.project_id, held.user_id) == (server.project_id, server.user_id)
     assert (cloud.spec(server)["project_id"], cloud.spec(server)["user_id"]) == (server.project_id, server.user_id)
     operator.compute.confirm_server_resize(server.id)

@@ -65,6 +65,7 @@ SHAPES = (
     Shape("at once", AT_ONCE),
     Shape("while off", WHILE_OFF),
     Shape("at once while off", merged(AT_ONCE, WHILE_OFF, VERSIONED)),
+    Shape("through images", {"moves": {"direct": "never"}}),
     Shape("settings", SETTINGS),
     Shape("late", {"moves": {"first_pause": 3600.0, "stuck_retry_interval": 3600.0}}),
     Shape("one host", merged(AT_ONCE, {"DEFAULT": {"allow_resize_to_same_host": True}}), hosts_per_cell=1),

@@ -61,6 +61,11 @@ class FaultRules:
         self._devcloud_rules: list[dict[str, Any]] = []
 
     @property
+    def is_enabled(self) -> bool:
+        """Whether the cloud's processes inject faults."""
+        return self._faults is not None
+
+    @property
     def has_devcloud(self) -> bool:
         """Whether devcloud is around, not the real services."""
         return self._devcloud is not None

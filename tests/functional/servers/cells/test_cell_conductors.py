@@ -128,6 +128,7 @@ def conductor_of_cell1(cloud: Cloud, host: str) -> tuple[CellConductorService, D
     return conductor, database, queue
 
 
+@pytest.mark.embedded("starts cell conductors in its own process")
 def test_it_shows_its_life_in_its_cell_and_ends_in_order(cloud: Cloud) -> None:
     conductor, database, _queue = conductor_of_cell1(cloud, "second")
     (service,) = hosts.list_services(database, host="second")
