@@ -25,6 +25,7 @@ AT_ONCE: Options = {
 }
 # Disks travel when their guests are off.
 WHILE_OFF: Options = {"moves": {"warm": "never"}}
+SAME_HOST: Options = {"DEFAULT": {"allow_resize_to_same_host": True}}
 # What operators may want otherwise; hosts report when they start, and then no more.
 SETTINGS: Options = {
     "DEFAULT": {"report_interval": 3600, "service_down_time": 7200, "shelved_offload_time": -1},
@@ -68,7 +69,8 @@ SHAPES = (
     Shape("through images", {"moves": {"direct": "never"}}),
     Shape("settings", SETTINGS),
     Shape("late", {"moves": {"first_pause": 3600.0, "stuck_retry_interval": 3600.0}}),
-    Shape("one host", merged(AT_ONCE, {"DEFAULT": {"allow_resize_to_same_host": True}}), hosts_per_cell=1),
+    Shape("one host", SAME_HOST, hosts_per_cell=1),
+    Shape("one host at once", merged(AT_ONCE, SAME_HOST), hosts_per_cell=1),
     Shape("three hosts", {"filter_scheduler": EVEN, "quota": {"instances": -1, "cores": -1}}, hosts_per_cell=3),
     Shape("four hosts", merged(AT_ONCE, {"scheduler": {"max_attempts": 2}}), hosts_per_cell=4),
     Shape("policy", {"oslo_policy": {"policy_file": str(DEFAULT_POLICY)}}),
