@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from tests import quick
+from tests import of_one_process, quick
 
 # Every answer of every API in the tests, those of processes that they start included, is held against its schema.
 os.environ.setdefault("OS_API__RESPONSE_VALIDATION", "error")
@@ -34,12 +34,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run tests/functional/api on databases of this kind, not on SQLite files (see `server_databases`)",
     )
     parser.addoption("--part", choices=("quick", "rest"), help="what `make test` runs, or all else: see tests/quick.py")
-
-
-# They change or watch the process of the tests; the cloud is in others.
-INSIDE = ("monkeypatch", "caplog")
-# The folders whose tests are of whole clouds.
-SUITE = ("tests/functional/servers", "tests/functional/known_bugs")
 
 
 # Seconds after its time is up until a test that can't be interrupted is ended together with its process.
@@ -82,26 +76,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> EachFileO
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With ``--part``, tests of the other part are deselected. With ``--cloud``, what can only be done to a cloud in this process
-    is skipped, and says so."""
+    """With ``--part``, the other part is deselected. With ``--cloud``, tests of one process are left out and counted."""
     part = config.getoption("--part")
     if part is not None:
         quick.keep(part, config, items)
-    if config.getoption("--cloud") is None:
-        return
-    for item in items:
-        reason = _why_not_by_url(item)
-        if reason is not None:
-            item.add_marker(pytest.mark.skip(reason=f"by URL: {reason}"))
+    if config.getoption("--cloud") is not None:
+        of_one_process.deselect(config, items)
 
 
-def _why_not_by_url(item: pytest.Item) -> str | None:
-    marker = item.get_closest_marker("embedded")
-    if marker is not None:
-        return str(marker.args[0])
-    known = getattr(item, "fixturenames", ())
-    if "deployed" in known:
-        found = [name for name in INSIDE if name in known]
-        return f"changes or watches code of the cloud ({found[0]})" if found else None
-    is_of_suite = any(item.path.is_relative_to(item.config.rootpath / folder) for folder in SUITE)
-    return "makes an embedded cloud of its own" if is_of_suite else None
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    of_one_process.give(session)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    of_one_process.take(node)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    of_one_process.report(terminalreporter)

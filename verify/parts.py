@@ -106,8 +106,19 @@ PARTS: tuple[Part, ...] = (
     _real("upgrade", "an upgrade while servers move", 5, "test_online_upgrade.py"),
     _real("faults", "each part around fails in the middle of a move", 12, "test_faults_of_parts.py"),
     _real("suite-sample", "a sample of the suite by URL, on devcloud", 2, "test_suite_on_devcloud.py"),
-    _real("suite-mariadb", "the functional suite by URL, on MariaDB", 10, "test_suite_beside.py", only="mariadb"),
-    _real("suite-postgresql", "the same on PostgreSQL", 10, "test_suite_beside.py", only="postgresql"),
+    Part(
+        *("integration", "suite-devcloud", "the functional suite by URL on devcloud, on clouds of all shapes"),
+        (PYTHON, "-W", "ignore", "-m", "tests.functional.processes.suite_runs", "--json", RESULT),
+        *(35, reading.suites, ("servers",)),
+    ),
+    _real(
+        "suite-mariadb",
+        "the functional suite by URL, on MariaDB, on clouds of all shapes",
+        40,
+        "test_suite_beside.py",
+        only="mariadb",
+    ),
+    _real("suite-postgresql", "the same on PostgreSQL", 40, "test_suite_beside.py", only="postgresql"),
     _faults("moves", "the matrix of moves: every point fails, crashes, hangs, loses power or has an accident", 60),
     _faults("operations", "the matrix of all other operations", 40, "--of", "operations"),
     Part(

@@ -20,7 +20,7 @@ class Cloud(Switches):
     """State and background work over one directory. `calls` counts requests by "service METHOD route"."""
 
     def __init__(self, config: DevcloudConfig) -> None:
-        super().__init__()
+        super().__init__(config.state_dir / "devcloud-switches.yaml")
         self.config = config
         durable.make_folder(config.state_dir)
         self.images_dir = config.state_dir / "images"

@@ -1,6 +1,13 @@
-"""Switches that tests and labs may set at any time."""
+"""Switches that tests and labs may set at any time: in this process, or in a file that is read again whenever it changes."""
 
+import logging
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+LOG = logging.getLogger(__name__)
 
 
 class Switches:
@@ -11,10 +18,58 @@ class Switches:
     - `port_resource_request_groups`: whether ports show their resource requests as groups, or in the older form, as one;
     - `on_ports_changed`: called on a background thread after networks, subnets, ports or bindings were changed, and before ports
       that wait for it become ACTIVE.
+
+    While ``file`` is there, the first three are what it says, a YAML mapping of their names.
     """
 
-    def __init__(self) -> None:
-        self.plug_delay = 0.0
-        self.unpluggable_hosts: set[str] = set()
-        self.port_resource_request_groups = True
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+        self._version: tuple[int, int] | None = None
+        self._written: dict[str, Any] = {}
+        self._plug_delay = 0.0
+        self._unpluggable_hosts: set[str] = set()
+        self._port_resource_request_groups = True
         self.on_ports_changed: Callable[[], None] | None = None
+
+    @property
+    def plug_delay(self) -> float:
+        return float(self._in_file().get("plug_delay", self._plug_delay))
+
+    @plug_delay.setter
+    def plug_delay(self, seconds: float) -> None:
+        self._plug_delay = seconds
+
+    @property
+    def unpluggable_hosts(self) -> set[str]:
+        written = self._in_file().get("unpluggable_hosts")
+        return self._unpluggable_hosts if written is None else set(written)
+
+    @unpluggable_hosts.setter
+    def unpluggable_hosts(self, hosts: set[str]) -> None:
+        self._unpluggable_hosts = hosts
+
+    @property
+    def port_resource_request_groups(self) -> bool:
+        return bool(self._in_file().get("port_resource_request_groups", self._port_resource_request_groups))
+
+    @port_resource_request_groups.setter
+    def port_resource_request_groups(self, are_shown: bool) -> None:
+        self._port_resource_request_groups = are_shown
+
+    def _in_file(self) -> dict[str, Any]:
+        if self._file is None:
+            return {}
+        try:
+            found = self._file.stat()
+        except FileNotFoundError:
+            self._version = None
+            return {}
+        version = (found.st_mtime_ns, found.st_size)
+        if version != self._version:
+            try:
+                self._written = dict(yaml.safe_load(self._file.read_text()) or {})
+            except (OSError, yaml.YAMLError, TypeError, ValueError) as error:
+                LOG.error("%s is not a mapping of switches and is ignored: %s", self._file, error)
+                self._written = {}
+            self._version = version
+        return self._written

@@ -109,6 +109,29 @@ def test_activation_takes_the_port_down_until_the_new_host_has_it(devcloud: Any,
     assert show(devcloud, port)["status"] == "ACTIVE"
 
 
+def test_switches_in_a_file_are_read_again(devcloud: Any, network: str) -> None:
+    port = make_server_port(devcloud, network)
+    path = f"/network/v2.0/ports/{port['id']}/bindings"
+    devcloud.ok("POST", path, {"binding": {"host": HOST2}})
+    file = devcloud.cloud.config.state_dir / "devcloud-switches.yaml"
+    file.write_text(f"unpluggable_hosts: [{HOST2}]\n")
+    assert devcloud.cloud.unpluggable_hosts == {HOST2}
+    devcloud.ok("PUT", f"{path}/{HOST2}/activate")
+    assert show(devcloud, port)["status"] == "DOWN"
+    file.write_text("plug_delay: 0.01\n")
+    assert (devcloud.cloud.unpluggable_hosts, devcloud.cloud.plug_delay) == (set(), 0.01)
+    devcloud.ok("PUT", f"{path}/{HOST1}/activate")
+    assert event_of(devcloud, port)["name"] == "network-vif-plugged"
+    assert show(devcloud, port)["status"] == "ACTIVE"
+    for ignored in ("no mapping\n", "{\n"):
+        file.write_text(ignored)
+        assert devcloud.cloud.unpluggable_hosts == set() and devcloud.cloud.plug_delay == 0.0
+    file.write_text("{plug_delay: 3, port_resource_request_groups: false}\n")
+    assert (devcloud.cloud.plug_delay, devcloud.cloud.port_resource_request_groups) == (3.0, False)
+    file.unlink()
+    assert (devcloud.cloud.plug_delay, devcloud.cloud.port_resource_request_groups) == (0.0, True)
+
+
 @pytest.mark.parametrize(
     ("method", "tail", "body", "status"),
     [

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from causeway.clients.placement import PlacementClient
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import mappings
 from tests.functional.servers.audited_cloud import AuditedCloud
-from tests.functional.servers.moves_cloud import until
+from tests.functional.servers.moves_cloud import PATIENCE, until
 
 ALL_HOSTS = ("cell1-host1", "cell1-host2", "cell2-host1", "cell2-host2")
 
@@ -21,6 +22,18 @@ class KnownBugsCloud(AuditedCloud):
     def at(self, method: str, act: Callable[[], Any]) -> threading.Event:
         """The first RPC ``method`` from now on waits until ``act`` was done; the event is set then."""
         done, begun = threading.Event(), list[Any]()
+        if self.by_url:
+            until_then = ExitStack()
+            reached = until_then.enter_context(self.parts.faults.held(method))
+
+            def watch() -> None:
+                with until_then:
+                    if reached.wait(PATIENCE):
+                        act()
+                        done.set()
+
+            threading.Thread(target=watch, daemon=True).start()
+            return done
 
         def on_send(message: Outgoing) -> Verdict:
             if message.method == method and not begun:
@@ -41,6 +54,13 @@ class KnownBugsCloud(AuditedCloud):
             return Verdict.DELIVER
 
         self.parts.around.transports.on_send = on_send
+
+    @property
+    def other_placement(self) -> PlacementClient:
+        """A client of somebody else, who knows nothing of what the cloud wrote."""
+        found = self.parts.around.placement if self.by_url else self.parts.placement.client()
+        assert isinstance(found, PlacementClient)
+        return found
 
     def spec(self, server: Any) -> dict[str, Any]:
         """The request spec that is kept with a server."""

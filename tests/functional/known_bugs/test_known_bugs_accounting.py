@@ -37,6 +37,7 @@ SAME_CELL = {
 @pytest.mark.parametrize(
     ("flavor", "calls"), [("gen2.small", CROSS_CELL), ("any.medium", SAME_CELL)], ids=["cross-cell", "same-cell"]
 )
+@pytest.mark.embedded("looks at calls")
 def test_both_ends_are_held_from_the_first_call_of_a_move_to_its_last(
     cloud: KnownBugsCloud, flavor: str, calls: dict[str, list[str]]
 ) -> None:

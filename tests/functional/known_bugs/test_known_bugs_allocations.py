@@ -19,7 +19,7 @@ MEDIUM = {"VCPU": 2, "MEMORY_MB": 192, "DISK_GB": 2}
 
 def another_writer(cloud: KnownBugsCloud, server: Any) -> None:
     """Somebody else writes what a server holds, so that whoever remembers its generation is wrong."""
-    client = cloud.parts.placement.client()
+    client = cloud.other_placement
     held = client.get_allocations(server.id)
     client.set_allocations(server.id, held.allocations, held.project_id, held.user_id, known=held)
 
@@ -29,7 +29,7 @@ def test_a_server_without_allocations_can_be_moved(cloud: KnownBugsCloud, outcom
     """1741307: nobody knows why it holds nothing; a move works, and leaves nothing at the end that it has left."""
     server = cloud.boot()
     home = cloud.show(server).compute_host
-    cloud.parts.placement.client().delete_allocations(server.id)
+    cloud.other_placement.delete_allocations(server.id)
     if outcome == "fails":
         cloud.without_rounds()
         cloud.fail("status", "/file$", service="image", method="PUT", status=413)

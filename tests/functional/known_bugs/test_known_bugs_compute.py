@@ -151,6 +151,7 @@ def test_a_server_whose_image_is_gone_moves_with_its_whole_disk(cloud: KnownBugs
     assert "precious" in cloud.driver(cloud.confirmed(server).compute_host).guest_read(server.id)
 
 
+@pytest.mark.embedded("looks at calls")
 def test_a_migration_never_says_that_its_target_is_its_source(cloud: KnownBugsCloud) -> None:
     """1818730: at no call of a move that fails at every host, nor afterwards."""
     server = cloud.boot()

@@ -17,6 +17,7 @@ from tests.functional.servers.moves_cloud import until
 from .known_bugs_cloud import ALL_HOSTS, KnownBugsCloud
 
 
+@pytest.mark.embedded("does what a conductor does, when the test says so")
 def test_a_resize_that_nobody_ends_is_confirmed_by_a_conductor(cloud: KnownBugsCloud) -> None:
     """Docs: auto-confirm across cells; no compute asks the API database for anything."""
     server, deleted = cloud.boot(), cloud.boot("deleted")
@@ -34,6 +35,7 @@ def test_a_resize_that_nobody_ends_is_confirmed_by_a_conductor(cloud: KnownBugsC
     instances.update(cloud.cell("cell2"), deleted.id, task_state=None)
 
 
+@pytest.mark.embedded("looks at calls")
 def test_no_late_write_of_a_conductor_covers_what_happened_meanwhile(cloud: KnownBugsCloud) -> None:
     """Stale copies: what users change while any step runs is there afterwards, in both outcomes."""
     server = cloud.boot()

@@ -32,6 +32,7 @@ def asked_for(cloud: KnownBugsCloud) -> list[RequestSpec]:
     return specs
 
 
+@pytest.mark.embedded("looks at calls")
 def test_nothing_of_one_move_is_kept_for_the_next(cloud: KnownBugsCloud) -> None:
     """1669054, 1797580, 1718512: not the host to leave, not the host to go to, not the tries."""
     server = cloud.boot(flavor="any.small")
@@ -52,6 +53,7 @@ def test_nothing_of_one_move_is_kept_for_the_next(cloud: KnownBugsCloud) -> None
     assert cloud.spec(server)["flavor"]["flavorid"] == "any.small"
 
 
+@pytest.mark.embedded("looks at calls")
 def test_a_move_that_an_administrator_asks_for_is_the_owners(cloud: KnownBugsCloud) -> None:
     """1774205, 1675607: tenant isolation looks at the owner's project, and Placement counts for the owner."""
     server = cloud.show(cloud.boot(flavor="any.small"))
@@ -62,13 +64,14 @@ def test_a_move_that_an_administrator_asks_for_is_the_owners(cloud: KnownBugsClo
     cloud.wait(server, "VERIFY_RESIZE")
     assert [(spec.project_id, spec.user_id) for spec in specs] == [(server.project_id, server.user_id)]
     for consumer in (server.id, cloud.migration(server).uuid):
-        held = cloud.parts.placement.client().get_allocations(consumer)
+        held = cloud.other_placement.get_allocations(consumer)
         assert (held.project_id, held.user_id) == (server.project_id, server.user_id)
     assert (cloud.spec(server)["project_id"], cloud.spec(server)["user_id"]) == (server.project_id, server.user_id)
     operator.compute.confirm_server_resize(server.id)
     cloud.wait(server, "ACTIVE")
 
 
+@pytest.mark.embedded("looks at calls")
 def test_a_server_keeps_its_group_and_hints_through_moves(cloud: KnownBugsCloud) -> None:
     """1830747: uuid and policy, there and back."""
     group = cloud.member.compute.create_server_group(name="apart", policy="anti-affinity")

@@ -20,6 +20,7 @@ import openstack
 import requests
 import yaml
 
+from causeway.conf import MODULES
 from causeway.store.api import journal
 from causeway.store.database import Database
 from tests.ports import free_ports
@@ -111,9 +112,16 @@ class Process:
             raise
 
 
-def as_text(value: Any) -> str:
-    """An option's value in a file; of a list that has one value for each line there may be one."""
-    return ",".join(value) if isinstance(value, list) else str(value)
+# Options that have a line for each of their values.
+A_LINE_EACH = {
+    option.dest for module in MODULES for options in module.OPTS.values() for option in options if option.multi
+}
+
+
+def as_text(name: str, value: Any) -> str:
+    """An option's value in a file; further lines name it again."""
+    between = f"\n{name} = " if name in A_LINE_EACH else ","
+    return between.join(value) if isinstance(value, list) else str(value)
 
 
 class Deployment:
@@ -166,7 +174,7 @@ class Deployment:
             self.manage("cell", "create", configured, "--name", name, *urls)
 
         common = {
-            group: {name: as_text(value) for name, value in each.items()} for group, each in self._options.items()
+            group: {name: as_text(name, value) for name, value in each.items()} for group, each in self._options.items()
         }
         common["DEFAULT"]["state_path"] = str(self.directory)
         self._write("common.conf", common)

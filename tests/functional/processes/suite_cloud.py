@@ -5,27 +5,24 @@ The suite runs as its users run it, ``pytest --cloud DIRECTORY/cloud.yaml tests/
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import yaml
 
 from causeway.embedded.content import FLAVORS, GENERATION
 from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment
+from tests.of_one_process import SUITE
 
-ROOT = Path(__file__).parents[3]
 CELLS = {cell: [f"{cell}-host1", f"{cell}-host2"] for cell in ("cell1", "cell2")}
 # What hosts, zones and aggregates are counts at once, as where scheduler and API are one process.
-SUITE_OPTIONS = {**OPTIONS, "scheduler": {"host_state_max_age": 0}}
-SUITE = ("tests/functional/servers", "tests/functional/known_bugs")
-# Seconds for one test.
-PATIENCE = 600
+SUITE_OPTIONS = {
+    **OPTIONS,
+    "DEFAULT": {**OPTIONS["DEFAULT"], "rescue_timeout": 3600},
+    "scheduler": {"host_state_max_age": 0},
+}
 
 
 def stock(admin: Any, cells: Sequence[Sequence[str]]) -> None:
@@ -64,7 +61,10 @@ def describe(deployment: Deployment) -> Path:
                 "logs": ".",
                 "hosts": deployment.hosts,
                 "faults": "faults.yaml",
-                "devcloud_faults": "devcloud/devcloud-faults.yaml" if devcloud.is_dir() else None,
+                **{
+                    f"devcloud_{kind}": f"devcloud/devcloud-{kind}.yaml" if devcloud.is_dir() else None
+                    for kind in ("faults", "switches")
+                },
             }
         )
     )
@@ -86,54 +86,6 @@ class SuiteDeployment(Deployment):
             [[host for host in self.hosts if self.hosts[host] == cell] for cell in sorted({*self.hosts.values()})],
         )
         describe(self)
-
-
-@dataclass
-class Outcome:
-    """What became of the suite. ``failed`` and ``skipped`` name tests and reasons."""
-
-    passed: int
-    failed: dict[str, str]
-    skipped: Counter[str]
-    output: str
-
-    def __str__(self) -> str:
-        lines = [f"{self.passed} passed, {len(self.failed)} failed, {self.skipped.total()} skipped"]
-        lines += [f"{number:5} skipped: {reason}" for reason, number in self.skipped.most_common()]
-        lines += [f"FAILED {name}: {message}" for name, message in self.failed.items()]
-        return "\n".join(lines)
-
-
-def run_suite(cloud: Path, *arguments: str, seconds: float) -> Outcome:
-    """Runs the suite on the cloud that a file describes."""
-    return run_tests(cloud.parent, "--cloud", str(cloud), *(arguments or SUITE), seconds=seconds)
-
-
-def run_tests(directory: Path, *arguments: str, seconds: float) -> Outcome:
-    """Runs tests in a process of their own."""
-    report = directory / "suite.xml"
-    command = [sys.executable, "-W", "ignore", "-m", "pytest", f"--junitxml={report}", "-q", f"--timeout={PATIENCE}"]
-    command += ["-p", "no:cacheprovider", *arguments]
-    with (directory / "suite.log").open("w+") as log:
-        subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, timeout=seconds, check=False)
-        log.seek(0)
-        output = log.read()
-    assert report.exists(), output[-5000:]
-    return _read(report, output)
-
-
-def _read(report: Path, output: str) -> Outcome:
-    passed, failed, skipped = 0, {}, Counter[str]()
-    for case in ElementTree.parse(report).iter("testcase"):
-        broken = [found for kind in ("failure", "error") if (found := case.find(kind)) is not None]
-        left = case.find("skipped")
-        if broken:
-            failed[f"{case.get('classname')}::{case.get('name')}"] = (broken[0].get("message") or "")[:300]
-        elif left is not None:
-            skipped[left.get("message") or ""] += 1
-        else:
-            passed += 1
-    return Outcome(passed, failed, skipped, output)
 
 
 def wait_for_key() -> None:

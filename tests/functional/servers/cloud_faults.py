@@ -61,7 +61,7 @@ class Faults(Reality):
         """Adds a rule to devcloud's fault injection."""
         fault = Fault(action, path, **fields)  # type: ignore[arg-type]  # whoever adds an unknown one gets an error
         if self.by_url:
-            self.parts.fail(fault)
+            self.parts.faults.fail(fault)
         else:
             self.parts.devcloud.faults.add(fault)
 
@@ -70,7 +70,7 @@ class Faults(Reality):
         left = [verdict] * times
         methods = (method,) if isinstance(method, str) else method
         if self.by_url:
-            self.parts.lose(methods, verdict, times)
+            self.parts.faults.lose(methods, verdict, times)
             return
 
         def on_send(message: Outgoing) -> Verdict:
@@ -96,6 +96,10 @@ class Faults(Reality):
     @contextmanager
     def held(self, method: str) -> Iterator[threading.Event]:
         """Within the block the first call of an RPC method stays where it is; the event is set when it was made."""
+        if self.by_url:
+            with self.parts.faults.held(method) as made:
+                yield made
+            return
         reached, opened, left = threading.Event(), threading.Event(), [method]
 
         def on_send(message: Outgoing) -> Verdict:
@@ -116,7 +120,7 @@ class Faults(Reality):
     def break_driver(self, hosts: list[str], method: str, times: int = 1000) -> None:
         """The hypervisors of hosts fail in a method, so often."""
         if self.by_url:
-            self.parts.break_driver(hosts, method, times)
+            self.parts.faults.break_driver(hosts, method, times)
             return
         left = [None] * times
         for host in hosts:
@@ -150,6 +154,9 @@ class Faults(Reality):
 
     def cut_offers(self) -> None:
         """What hosts offer can't be fetched any more, as if the network between them had been cut."""
+        if self.by_url:
+            self.parts.faults.cut_offers()
+            return
 
         def cut(*_given: Any) -> None:
             raise requests.ConnectionError("cut")

@@ -6,6 +6,7 @@ from typing import Any
 
 from openstack import exceptions
 
+from causeway.compute.host.claims import Claims
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.instance import Instance
 from causeway.store.cell import copies, instances
@@ -103,6 +104,12 @@ class Reality:
         driver = self.parts.driver(host) if self.by_url else self.parts.computes[host].host.driver
         assert isinstance(driver, SimulatedDriver)
         return driver
+
+    def claims(self, host: str) -> Claims:
+        """What is claimed on a host."""
+        found = self.parts.claims(host) if self.by_url else self.parts.computes[host].host.claims
+        assert isinstance(found, Claims)
+        return found
 
     def cell(self, name: str) -> Any:
         """The database of a cell."""

@@ -10,6 +10,7 @@
     hosts: {cell1-host1: cell1, ...}
     faults: faults.yaml             # [fault_injection] file, if it is enabled
     devcloud_faults: devcloud/devcloud-faults.yaml       # if devcloud is around it
+    devcloud_switches: devcloud/devcloud-switches.yaml   # if devcloud is around it
 
 `DeployedCloud` has what `EmbeddedCloud` has wherever both can: users, databases, the services around, the hosts' files. What only
 the process of an embedded cloud has, it has not: a test that reaches for it is skipped and says for what.
@@ -17,39 +18,45 @@ the process of an embedded cloud has, it has not: a test that reaches for it is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import asdict
+from configparser import ConfigParser
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-import msgspec
-import pytest
 import yaml
 
 from causeway import roles
 from causeway.clients.placement import remote_placement
+from causeway.compute.host.claims import Claims
 from causeway.conf import new_config
-from causeway.devcloud import Fault
 from causeway.embedded.settings import StateDir
-from causeway.faults.points import every_point
-from causeway.rpc.transport import SendHook, Transports, Verdict
+from causeway.rpc.transport import SendHook, Transports
 from causeway.store.database import Database
 from causeway.virt.simulated import SimulatedDriver
-from causeway.virt.simulated.guest import Guest
-from causeway.virt.simulated.host_files import HostFiles
+from causeway.virt.simulated.hardware import from_options
+from tests.functional.servers.fault_rules import FaultRules, NetworkSwitches, refuse
+from tests.functional.servers.files_by_url import GuestFiles, claims_in
 
-DOUBLE_START = re.compile(r"Guest (\S+) is started on \S+ while another host runs it")
-# What a network service does if it is configured for nothing else; devcloud's besides.
-NETWORK = {"plug_delay": 0.0}
-DEVCLOUD = {**NETWORK, "port_resource_request_groups": True}
-SIDES = {Verdict.LOSE_REQUEST: "request", Verdict.LOSE_REPLY: "reply"}
-
-
-def refuse(what: str) -> NoReturn:
-    pytest.skip(f"by URL: {what}")
+# What a network service does if it is configured for nothing else.
+USUAL = {"plug_delay": 0.0}
+# What a reason begins with if the test would run on a cloud of another shape.
+NEEDS = "by URL: needs"
+# The arguments of an embedded cloud that `DeployedCloud.check` understands.
+ARGUMENTS = {"cells", "hosts_per_cell", "overrides", "config_files", "policy_file"}
+# Options that say how soon something is done or abandoned, and the most seconds that a test can wait for by URL. What tests make
+# short for embedded clouds may take so long here.
+HOW_SOON = {
+    "first_pause": 1,
+    "lease": 6,
+    "long_rpc_timeout": 20,
+    "recovery_interval": 60,
+    "report_interval": 2,
+    "rpc_response_timeout": 20,
+    "service_down_time": 60,
+    "stuck_retry_interval": 30,
+    "vif_plugging_timeout": 10,
+}
 
 
 class DeployedCloud:
@@ -65,12 +72,11 @@ class DeployedCloud:
         self._users: dict[str, str] = described["users"]
         self._clouds = yaml.safe_load((directory / described["clouds"]).read_text())["clouds"]
         self._logs = directory / described["logs"]
-        self._faults = directory / described["faults"] if described.get("faults") else None
-        self._devcloud_faults = directory / described["devcloud_faults"] if described.get("devcloud_faults") else None
-        self._fault_rules: dict[str, Any] = {}
-        self._devcloud_rules: list[dict[str, Any]] = []
+        named = [described.get(name) for name in ("faults", "devcloud_faults")]
+        self.faults = FaultRules(*(directory / name if name else None for name in named))
         self.homes: dict[str, str] = described["hosts"]
-        self.conf = new_config(config_files=[str(directory / name) for name in described["configuration"]])
+        self.configuration = [directory / name for name in described["configuration"]]
+        self.conf = new_config(config_files=[str(file) for file in self.configuration])
         self.conf.set_override("enabled", False, group="fault_injection")
         self.around = roles.surroundings(self.conf, remote_placement(self.conf))
         self.around.transports = RemoteTransports(self.conf)
@@ -79,7 +85,8 @@ class DeployedCloud:
         self.state = StateDir(directory / described["state"])
         self.computes = Names(self.homes)
         self.conductor = Inside("conductor")
-        self.devcloud = Inside("devcloud", DEVCLOUD if self._devcloud_faults is not None else NETWORK)
+        switches = described.get("devcloud_switches")
+        self.devcloud = NetworkSwitches(directory / switches) if switches else Inside("devcloud", USUAL)
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse(f"reaches into the process of an embedded cloud ({name})")
@@ -102,73 +109,65 @@ class DeployedCloud:
 
     def driver(self, host: str) -> SimulatedDriver:
         """The guests of a host, by its files."""
-        return GuestFiles(host, self.state.host(host), self._logs / f"{host}.log")
+        return GuestFiles(host, self.state.host(host), self._logs / f"{host}.log", from_options(self.conf))
+
+    def claims(self, host: str) -> Claims:
+        """What is claimed on a host now, by its files."""
+        return claims_in(self.state.host(host), self.driver(host), self.conf)
 
     def check(self, wanted: Mapping[str, Any]) -> None:
         """Skips a module whose ``CLOUD`` this one is not."""
         cells = [list(self.homes.values()).count(cell) for cell in sorted(set(self.homes.values()))]
         if len(cells) != wanted.get("cells", 2) or set(cells) != {wanted.get("hosts_per_cell", 2)}:
             refuse(f"needs {wanted.get('cells', 2)} cells of {wanted.get('hosts_per_cell', 2)} hosts")
-        if set(wanted) - {"cells", "hosts_per_cell", "overrides"}:
-            refuse(f"needs a cloud with {', '.join(set(wanted) - {'cells', 'hosts_per_cell', 'overrides'})} of its own")
+        if unknown := set(wanted) - ARGUMENTS:
+            refuse(f"needs a cloud with {', '.join(unknown)} of its own")
         for group, options in wanted.get("overrides", {}).items():
             for name, value in options.items():
                 self.needs(name, value, None if group == "DEFAULT" else group)
+        # By their text: libraries know these options only when they use them.
+        mine = _written(*self.configuration)
+        for group, values in _written(*map(Path, wanted.get("config_files", ()))).items():
+            for name, text in values.items():
+                if mine.get(group, {}).get(name) != text:
+                    refuse(f"needs [{group}] {name} = {text}")
+        if "policy_file" in wanted:
+            policy = mine.get("oslo_policy", {}).get("policy_file")
+            if policy is None or _rules(Path(policy)) != _rules(Path(wanted["policy_file"])):
+                refuse("needs another policy")
 
     def needs(self, name: str, value: Any, group: str | None) -> None:
         """Skips a test that needs another value of an option than this cloud has."""
         found = (self.conf[group] if group else self.conf)[name]
+        if (group, name) == ("fault_injection", "enabled"):
+            # Off here, on in the cloud's processes.
+            found = self.faults.is_enabled
+        if name in HOW_SOON and value <= found <= HOW_SOON[name]:
+            return
         if str(found) != str(value) and found != value:
             refuse(f"needs [{group or 'DEFAULT'}] {name} = {value}, which is {found}")
-
-    # faults
-
-    def fail(self, fault: Fault) -> None:
-        if self._devcloud_faults is None:
-            refuse("a fault of devcloud's is wanted, and the real services are there")
-        self._devcloud_rules.append({name: value for name, value in asdict(fault).items() if name[0] != "_"})
-        _write(self._devcloud_faults, self._devcloud_rules)
-
-    def lose(self, methods: tuple[str, ...], verdict: Verdict, times: int) -> None:
-        points = [point for point in every_point() if point.startswith("rpc.") and point.endswith(SIDES[verdict])]
-        points = [point for point in points if point.split(".")[2] in methods]
-        if len(points) != 1:
-            refuse(f"there is not one fault point for losing {' or '.join(methods)}")
-        self._fault(points[0], error=True, times=times)
-
-    def break_driver(self, hosts: list[str], method: str, times: int) -> None:
-        point = f"driver.{method}.before"
-        if point not in every_point():
-            refuse(f"there is no fault point {point}")
-        self._fault(point, error=True, times=times, host=hosts)
-
-    def _fault(self, point: str, **rule: Any) -> None:
-        if self._faults is None:
-            refuse("fault injection is not enabled")
-        self._fault_rules[point] = rule
-        _write(self._faults, self._fault_rules)
 
     @property
     def has_devcloud(self) -> bool:
         """Whether devcloud is around, not the real services."""
-        return self._devcloud_faults is not None
+        return self.faults.has_devcloud
 
     def heal(self) -> None:
         """Undoes every fault."""
-        self._fault_rules.clear()
-        self._devcloud_rules.clear()
-        for path in (self._faults, self._devcloud_faults):
-            if path is not None:
-                path.unlink(missing_ok=True)
-        if self._faults is not None:
-            self._faults.with_name(self._faults.name + ".hits").unlink(missing_ok=True)
+        self.faults.heal()
+        if isinstance(self.devcloud, NetworkSwitches):
+            self.devcloud.restore()
 
 
-def _write(path: Path, content: Any) -> None:
-    """Whole: others read it at any time."""
-    temporary = path.with_suffix(".new")
-    temporary.write_text(yaml.safe_dump(content))
-    temporary.replace(path)
+def _written(*files: Path) -> dict[str, dict[str, str]]:
+    """group -> option -> what is written in files of configuration; the last one counts."""
+    parser = ConfigParser(interpolation=None, strict=False, default_section="")
+    parser.read(files)
+    return {group: dict(parser[group]) for group in parser.sections()}
+
+
+def _rules(policy: Path) -> dict[str, str]:
+    return yaml.safe_load(policy.read_text()) or {}
 
 
 class Inside:
@@ -216,35 +215,3 @@ class RemoteTransports(Transports):
     def on_send(self, hook: SendHook | None) -> None:
         if hook is not None:
             refuse("looks at, holds or loses calls in the process that makes them")
-
-
-class _FilesOfAnotherProcess(HostFiles):
-    @property
-    def guests(self) -> dict[str, Guest]:
-        found = {}
-        for path in self._guests_dir.glob("*.json"):
-            # It may go at any moment.
-            with suppress(FileNotFoundError):
-                found[path.stem] = msgspec.json.decode(path.read_bytes(), type=Guest)
-        return found
-
-    @guests.setter
-    def guests(self, _none: dict[str, Guest]) -> None:
-        pass
-
-
-class GuestFiles(SimulatedDriver):
-    """What a simulated hypervisor of another process keeps, read anew each time; nothing is done to its guests."""
-
-    def __init__(self, host: str, state_dir: Path, log: Path) -> None:
-        self._log = log
-        super().__init__(host, state_dir, peers_dir=state_dir.parent)
-        self.files = _FilesOfAnotherProcess(host, state_dir)
-
-    @property
-    def double_starts(self) -> list[str]:
-        return DOUBLE_START.findall(self._log.read_text(errors="replace"))
-
-    @double_starts.setter
-    def double_starts(self, _none: list[str]) -> None:
-        pass

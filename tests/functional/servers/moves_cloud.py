@@ -30,7 +30,8 @@ from causeway.moves.recipes import RECIPES
 from causeway.store.api import journal
 from causeway.store.cell import actions
 from tests.functional.servers.cloud_faults import Faults
-from tests.functional.servers.deployed_cloud import DeployedCloud, refuse
+from tests.functional.servers.deployed_cloud import DeployedCloud
+from tests.functional.servers.fault_rules import refuse
 from tests.functional.servers.patience import PATIENCE, until
 
 __all__ = ["PATIENCE", "Cloud", "another_conductor", "until"]
@@ -249,7 +250,7 @@ class Cloud(Faults):
 @contextmanager
 def another_conductor(cloud: Cloud) -> Iterator[ConductorService]:
     """Two share the work."""
-    parts = cloud.parts
+    parts = cloud.embedded
     conductor = roles.conductor(parts.around, parts.api_database, parts.cells, "conductor2", of_cells=[])
     conductor.start()
     conductor.recover()

@@ -50,7 +50,7 @@ def pinned(cloud: Cloud, name: str, vcpus: int = 2, **more: Any) -> str:
 
 def held(cloud: Cloud, host: str) -> dict[str, Any]:
     """What is held on a host, as its compute says: CPUs, pages, devices."""
-    claims = cloud.parts.computes[host].host.claims
+    claims = cloud.claims(host)
     topology = claims.topology()
     assert topology is not None
     return summary(topology) | {"devices": sorted(d.address for d in claims.devices() if d.instance_uuid is not None)}
@@ -79,6 +79,6 @@ def claims_of(cloud: Cloud, server: Any) -> list[str]:
     """The hosts that keep something for a server."""
     return [
         name
-        for name, service in cloud.parts.computes.items()
-        if any(claim.instance_uuid == server.id for claim in service.host.claims.listed())
+        for name in cloud.parts.computes
+        if any(claim.instance_uuid == server.id for claim in cloud.claims(name).listed())
     ]

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.functional.processes.rabbit import rabbit, why_not
-from tests.functional.processes.suite_cloud import SUITE_OPTIONS, SuiteDeployment, run_suite
+from tests.functional.processes.suite_runs import on_devcloud, run_suite
+from tests.functional.processes.suite_shapes import SHAPES
+from tests.of_one_process import INSIDE
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
@@ -20,15 +22,11 @@ SAMPLE = (
 
 
 def test_a_sample_of_the_suite_passes_by_url(tmp_path: Path) -> None:
-    with rabbit(tmp_path / "rabbit") as queue:
-        # Some of the sample want what fails to be rolled back at once.
-        moves = SUITE_OPTIONS["moves"] | {"patience": 0.0, "patience_while_off": 0.0, "whole_tries": 1}
-        cloud = SuiteDeployment(tmp_path, queue, options=SUITE_OPTIONS | {"moves": moves})
-        try:
-            cloud.start()
-            outcome = run_suite(tmp_path / "cloud.yaml", *SAMPLE, seconds=300)
-        finally:
-            cloud.stop()
+    # Some of the sample want what fails to be rolled back at once.
+    (shape,) = (each for each in SHAPES if each.name == "at once")
+    with rabbit(tmp_path / "rabbit") as queue, on_devcloud(tmp_path, queue, shape) as cloud:
+        outcome = run_suite(cloud, *SAMPLE, seconds=300)
     assert outcome.failed == {}, outcome
-    assert outcome.passed == 10, outcome
-    assert list(outcome.skipped) == ["by URL: changes or watches code of the cloud (monkeypatch)"], outcome
+    assert outcome.skipped == {}, outcome
+    assert len(outcome.passed) == 10, outcome
+    assert outcome.of_one_process == {INSIDE["monkeypatch"]: 2}, outcome

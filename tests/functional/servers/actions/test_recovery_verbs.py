@@ -246,6 +246,7 @@ def test_shelved_but_not_offloaded_until_somebody_asks(cloud: Cloud) -> None:
     check_clean(cloud)
 
 
+@pytest.mark.embedded("does what a conductor does, when the test says so")
 def test_a_server_that_was_shelved_for_long_enough_is_offloaded(cloud: Cloud) -> None:
     cloud.option("shelved_offload_time", 3600)
     server = cloud.boot()

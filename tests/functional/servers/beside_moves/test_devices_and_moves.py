@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,13 +14,13 @@ from causeway.operations import requests
 from causeway.parts import acceptance
 from tests.functional.servers.moves_cloud import Cloud, until
 
-pytestmark = pytest.mark.embedded("holds calls inside one process")
-
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request for a move does not wait for the end of a change that is held."""
-    monkeypatch.setattr(acceptance, "DEVICE_PAUSES", ())
+def impatient() -> Iterator[None]:
+    """A request for a move does not wait for the end of a change that is held; by URL it waits for seconds."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(acceptance, "DEVICE_PAUSES", ())
+        yield
 
 
 class Request:

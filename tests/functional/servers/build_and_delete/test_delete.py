@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from causeway.rpc.transport import Outgoing, Verdict
-from tests.functional.servers.moves_cloud import Cloud, until
+from tests.functional.servers.moves_cloud import PATIENCE, Cloud, until
 
 
 def check_gone(cloud: Cloud, server: Any, volume: Any) -> None:
@@ -29,21 +29,6 @@ def server_and_volume(cloud: Cloud) -> tuple[Any, Any]:
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
     return server, volume
-
-
-class Gate:
-    """Holds up an RPC method until it is opened."""
-
-    def __init__(self, cloud: Cloud, method: str) -> None:
-        self.reached, self.opened = threading.Event(), threading.Event()
-
-        def on_send(message: Outgoing) -> Verdict:
-            if message.method == method:
-                self.reached.set()
-                assert self.opened.wait(30)
-            return Verdict.DELIVER
-
-        cloud.parts.around.transports.on_send = on_send
 
 
 @pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
@@ -77,12 +62,11 @@ def test_while_the_resize_waits_for_its_end(cloud: Cloud, flavor: str) -> None:
 )
 def test_a_server_is_deleted_while_a_step_of_its_resize_hangs(cloud: Cloud, method: str) -> None:
     server, volume = server_and_volume(cloud)
-    gate = Gate(cloud, method)
-    cloud.member.compute.resize_server(server.id, "gen2.small")
-    assert gate.reached.wait(20)
-    cloud.member.compute.delete_server(server.id)
-    assert cloud.show(server).task_state == "deleting"
-    gate.opened.set()
+    with cloud.held(method) as reached:
+        cloud.member.compute.resize_server(server.id, "gen2.small")
+        assert reached.wait(PATIENCE)
+        cloud.member.compute.delete_server(server.id)
+        assert cloud.show(server).task_state == "deleting"
     check_gone(cloud, server, volume)
 
 
@@ -91,12 +75,11 @@ def test_a_server_is_deleted_while_its_resize_is_confirmed_or_reverted(cloud: Cl
     server, volume = server_and_volume(cloud)
     cloud.resized(server)
     method = {"confirm": "confirm_snapshot_based_resize_at_source", "revert": "restore_at_source"}[end]
-    gate = Gate(cloud, method)
     act = cloud.member.compute.confirm_server_resize if end == "confirm" else cloud.member.compute.revert_server_resize
-    act(server.id)
-    assert gate.reached.wait(20)
-    cloud.member.compute.delete_server(server.id)
-    gate.opened.set()
+    with cloud.held(method) as reached:
+        act(server.id)
+        assert reached.wait(PATIENCE)
+        cloud.member.compute.delete_server(server.id)
     check_gone(cloud, server, volume)
     assert cloud.migration(server).status == {"confirm": "confirmed", "revert": "reverted"}[end]
     # Whoever ended the move deleted the server, and for the request that asked for it.
@@ -123,6 +106,7 @@ def test_the_quota_is_free_again(cloud: Cloud) -> None:
     assert cloud.member.compute.get_limits().absolute.instances_used == before - 1
 
 
+@pytest.mark.embedded("looks at calls")
 def test_a_server_that_is_deleted_while_it_is_built_leaves_nothing(cloud: Cloud) -> None:
     created, destroyed = [], threading.Event()
 

@@ -42,6 +42,7 @@ def test_hosts_are_mapped_by_a_super_conductor(cloud: Cloud) -> None:
     assert {names[cell] for host, cell in known.items() if host.startswith("cell2-")} == {"cell2"}
 
 
+@pytest.mark.embedded("loses casts of this process")
 def test_a_host_whose_mapping_was_lost_on_the_way_is_mapped_with_a_later_report(cloud: Cloud) -> None:
     lost = threading.Event()
 
@@ -127,6 +128,7 @@ def conductor_of_cell1(cloud: Cloud, host: str) -> tuple[CellConductorService, D
     return conductor, database, queue
 
 
+@pytest.mark.embedded("starts cell conductors in its own process")
 def test_it_shows_its_life_in_its_cell_and_ends_in_order(cloud: Cloud) -> None:
     conductor, database, _queue = conductor_of_cell1(cloud, "second")
     (service,) = hosts.list_services(database, host="second")
@@ -142,6 +144,7 @@ def test_it_shows_its_life_in_its_cell_and_ends_in_order(cloud: Cloud) -> None:
     cloud.admin.compute.delete_service(shown.id)
 
 
+@pytest.mark.embedded("reports for a compute")
 def test_reports_do_not_wait_for_super_conductors(cloud: Cloud) -> None:
     """With nobody on the other end of the queue."""
     conductor, database, queue = conductor_of_cell1(cloud, "alone")

@@ -27,6 +27,7 @@ CLOUD = {
         "scheduler": {"host_state_max_age": 0.0},
     }
 }
+pytestmark = pytest.mark.embedded("adds a host to this process, which knows when it has seen a cell's change")
 
 
 @pytest.fixture(scope="module")

@@ -146,6 +146,7 @@ def test_a_host_that_an_administrator_names_may_be_in_another_zone(cloud: Cloud)
     assert cloud.wait(server, "VERIFY_RESIZE").availability_zone == "west"
 
 
+@pytest.mark.embedded("changes an option while the cloud runs")
 def test_a_server_with_volumes_stays_if_volumes_must_be_in_its_zone(cloud: Cloud) -> None:
     cloud.option("move_keeps_availability_zone", False, "scheduler")
     server, plain = boot(cloud), boot(cloud)

@@ -10,8 +10,6 @@ from openstack import exceptions
 from causeway.store.api import journal
 from tests.functional.servers.moves_cloud import Cloud
 
-pytestmark = pytest.mark.embedded("needs a cloud with another policy")
-
 
 @pytest.fixture(scope="module")
 def cloud_options(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:

@@ -28,6 +28,7 @@ def ask(cloud: Cloud, aggregate_id: Any, *images: str, by: Any = None) -> int:
     return int(answer.status_code)
 
 
+@pytest.mark.embedded("looks into computes")
 def test_hosts_of_every_cell_fetch_images(cloud: Cloud, aggregate: Any) -> None:
     image = cloud.member.image.create_image(
         name="new", data=b"bytes of an image", disk_format="raw", container_format="bare", wait=True

@@ -192,6 +192,7 @@ def test_the_root_disk_of_the_flavor_does_not_matter_to_a_server_on_a_volume(clo
         ("same", "fetch"),
     ],
 )
+@pytest.mark.embedded("damages what computes offer")
 def test_a_failed_move_leaves_no_image_and_restores_the_disks(
     cloud: Cloud, flavors: Any, reach: str, broken: str
 ) -> None:

@@ -84,6 +84,7 @@ def test_volumes_connected_for_a_guest_that_was_never_made_are_disconnected(
 
 
 @pytest.mark.parametrize("lost", [FINISH, "prep_snapshot_based_resize_at_source"])
+@pytest.mark.embedded("gives orders to computes of this process")
 def test_an_order_that_arrives_after_it_was_undone_does_nothing(cloud: Cloud, lost: str) -> None:
     server = cloud.boot()
     before = cloud.reality(server)

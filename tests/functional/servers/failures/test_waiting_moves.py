@@ -72,6 +72,7 @@ def test_a_user_is_obeyed_in_the_middle_of_a_pause(cloud: Cloud) -> None:
 
 def test_what_was_rolled_back_for_a_passing_reason_is_tried_once_more(cloud: Cloud) -> None:
     cloud.option("patience_while_off", 0.0, "moves")
+    cloud.option("whole_tries", 2, "moves")
     server = cloud.boot()
     cloud.attach(server, cloud.volume())
     cloud.without_rounds()
@@ -97,6 +98,7 @@ def test_what_was_rolled_back_for_a_passing_reason_is_tried_once_more(cloud: Clo
 
 def test_what_fails_a_second_time_is_rolled_back_for_good(cloud: Cloud) -> None:
     cloud.option("patience_while_off", 0.0, "moves")
+    cloud.option("whole_tries", 2, "moves")
     server = cloud.boot()
     before = cloud.reality(server)
     cloud.without_rounds()

@@ -16,8 +16,6 @@ from causeway.store.cell import instances
 from causeway.virt.simulated.driver import SimulatedDriver
 from tests.functional.servers.moves_cloud import Cloud, until
 
-pytestmark = pytest.mark.embedded("looks into simulated guests")
-
 PASSWORD = "a-new-password"
 
 

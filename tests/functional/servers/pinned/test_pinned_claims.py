@@ -78,6 +78,7 @@ def test_a_target_that_refuses_or_does_not_answer_keeps_nothing(
     assert claims_of(cloud, server) == [source]
 
 
+@pytest.mark.embedded("looks into computes and conductors, and at calls")
 def test_a_target_that_does_not_answer_at_all_gets_its_order_later(cloud: Cloud) -> None:
     """It claimed, and does not hear that it was abandoned for the next one."""
     services = cloud.embedded.conductor._services
@@ -132,6 +133,7 @@ def left_by_an_earlier_try(cloud: Cloud, server: Any, what: Missed) -> str:
     return host
 
 
+@pytest.mark.embedded("looks into computes and conductors, and at calls")
 def test_what_an_earlier_try_of_a_move_left_is_not_taken_from_the_one_that_succeeded(cloud: Cloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
@@ -144,6 +146,7 @@ def test_what_an_earlier_try_of_a_move_left_is_not_taken_from_the_one_that_succe
     cloud.confirmed(server)
 
 
+@pytest.mark.embedded("looks into computes and conductors, and at calls")
 def test_what_an_earlier_try_of_a_move_left_waits_for_the_end_of_the_present_one(cloud: Cloud) -> None:
     services = cloud.embedded.conductor._services
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
@@ -193,6 +196,7 @@ def _cpus(cloud: Cloud, server: Any) -> list[int]:
     return [host for cell in topology.cells for host in cell.cpu_pinning.values()]
 
 
+@pytest.mark.embedded("looks into computes and conductors, and at calls")
 def test_claims_outlive_the_compute(cloud: Cloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
     target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
@@ -273,6 +277,7 @@ def steps_of(cloud: Cloud, server: Any) -> list[Any]:
     return journal.steps(cloud.parts.api_database, move.id)
 
 
+@pytest.mark.embedded("looks into computes and conductors, and at calls")
 def test_a_claim_that_comes_after_it_was_abandoned_is_refused(cloud: Cloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     source = cloud.show(server).compute_host

@@ -215,8 +215,7 @@ def test_a_failed_move_restores_allocations_and_mapping(cloud: Cloud, policy: An
     server = cloud.boot(networks=[{"port": port.id}])
     host = cloud.show(server).compute_host
     before, reported = cloud.reality(server), profile(cloud, port, host)
-    for target in set(cloud.parts.computes) - {host}:
-        cloud.parts.devcloud.unpluggable_hosts.add(target)
+    cloud.parts.devcloud.unpluggable_hosts = set(cloud.parts.computes) - {host}
     cloud.option("vif_plugging_timeout", 1)
     cloud.member.compute.resize_server(server.id, flavor)
     cloud.failed(server)

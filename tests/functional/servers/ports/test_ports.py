@@ -40,7 +40,7 @@ def test_the_guest_waits_for_its_port_to_be_plugged(cloud: Cloud, plug_delay: fl
 def test_an_event_that_nobody_heard_holds_up_no_guest(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """The API was unavailable when the network service said that the port is plugged: it does not say so twice."""
     server = cloud.boot()
-    cloud.embedded.devcloud.plug_delay = 0.2
+    cloud.parts.devcloud.plug_delay = 0.2
     cloud.option("vif_plugging_timeout", 300)
     monkeypatch.setattr(vif_events, "LOOK_EVERY", 0.5)
     monkeypatch.setattr(vif_events.VifEvents, "deliver", lambda _self, _event: False)
@@ -106,6 +106,7 @@ def test_a_server_shows_resize_until_it_can_be_verified(cloud: Cloud) -> None:
     assert set(seen) == {"RESIZE", "VERIFY_RESIZE"}
 
 
+@pytest.mark.embedded("looks at calls")
 def test_external_events_reach_both_hosts_of_a_move(cloud: Cloud) -> None:
     server = cloud.boot()
     home = cloud.show(server).compute_host

@@ -160,6 +160,7 @@ def shared_disk(cloud: Cloud) -> Iterator[str]:
     placement.delete_provider(storage)
 
 
+@pytest.mark.embedded("reports for a compute")
 def test_a_host_does_not_report_a_shared_disk_to_placement(cloud: Cloud, shared_disk: str) -> None:
     placement, compute = cloud.parts.around.placement, cloud.parts.computes["cell1-host1"]
     node = next(one.uuid for one in placement.list_providers() if one.name == "cell1-host1")

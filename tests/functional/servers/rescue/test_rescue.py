@@ -30,7 +30,6 @@ from tests.functional.servers.rescued import (
 )
 
 CLOUD: dict[str, Any] = {"overrides": {"DEFAULT": {"rescue_timeout": 3600}}}
-pytestmark = pytest.mark.embedded("looks into simulated guests")
 
 STABLE = {"hw_rescue_device": "disk", "hw_rescue_bus": "virtio"}
 UNKNOWN = "99999999-2222-3333-4444-555555555555"
@@ -186,7 +185,7 @@ class TestStableRescue:
         image = make_image(cloud, **STABLE)
         host = cloud.show(server).compute_host
         (node,) = hosts.list_nodes(cloud.cell("cell1"), host=host)
-        placement = cloud.embedded.around.placement
+        placement = cloud.parts.around.placement
         placement.change_traits(node.uuid, remove={os_traits.COMPUTE_RESCUE_BFV})
         answer = ask(cloud.member, server, "rescue", {"rescue_image_ref": image.id})
         assert answer.status_code == 400
@@ -352,6 +351,7 @@ class TestStates:
         unrescued(cloud, server)
         has_its_own(cloud, server)
 
+    @pytest.mark.embedded("a compute reads its files again")
     def test_the_compute_starts_again(self, cloud: Cloud, server: Any) -> None:
         rescued(cloud, server)
         files = driver_of(cloud, server).files
@@ -362,6 +362,7 @@ class TestStates:
         has_its_own(cloud, server)
 
 
+@pytest.mark.embedded("does what a conductor does, when the test says so")
 def test_it_ends_when_its_time_is_over(cloud: Cloud, server: Any) -> None:
     rescued(cloud, server)
     services, conductor = cloud.embedded.conductor._services, cloud.embedded.conductor._conductor

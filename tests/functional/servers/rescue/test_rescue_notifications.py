@@ -19,7 +19,6 @@ CONFIGURATION.write_text(
     "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
 )
 CLOUD = {"config_files": [str(CONFIGURATION)]}
-pytestmark = pytest.mark.embedded("listens to what this process notifies")
 
 
 class Consumer:

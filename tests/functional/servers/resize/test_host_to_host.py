@@ -70,6 +70,7 @@ def test_steps_and_events_have_the_fields_names(cloud: Cloud, operation: str, en
         assert steps(cloud, server) == [moving, back]
 
 
+@pytest.mark.embedded("looks into computes")
 def test_the_image_service_has_no_part_in_it(cloud: Cloud) -> None:
     server = cloud.boot(flavor="any.small")
     cloud.driver(cloud.show(server).compute_host).guest_write(server.id, "precious")
@@ -102,6 +103,7 @@ def offers(cloud: Cloud) -> dict[str, set[str]]:
     return {name: servers for name, servers in found.items() if servers}
 
 
+@pytest.mark.embedded("damages what computes offer")
 def test_a_disk_that_was_damaged_on_its_way_rolls_the_move_back(
     cloud: AuditedCloud,
 ) -> None:
@@ -120,6 +122,7 @@ def test_a_disk_that_was_damaged_on_its_way_rolls_the_move_back(
     assert cloud.audit().is_clean
 
 
+@pytest.mark.embedded("stops the disk server of a compute")
 def test_a_source_that_is_gone_rolls_the_move_back(cloud: AuditedCloud) -> None:
     """Its RPC works, its disks can't be fetched: a firewall, say."""
     cloud.without_patience()
@@ -154,6 +157,7 @@ def test_what_is_offered_is_kept_no_longer_than_the_disks(cloud: AuditedCloud, m
     assert cloud.audit().is_clean
 
 
+@pytest.mark.embedded("makes an offer for a compute")
 def test_an_offer_that_nobody_needs_is_found_and_fixed(cloud: AuditedCloud) -> None:
     server = cloud.boot(flavor="any.small")
     host = cloud.show(server).compute_host

@@ -90,7 +90,7 @@ def check_there(cloud: Cloud, server: Any, home: str) -> str:
     assert "on its volume" in cloud.driver(host).guest_read(server.id, "vdb")
     assert [image.name for image in cloud.member.image.images() if image.name.endswith("-shelved")] == []
     if not cloud.by_url:
-        assert audit_embedded(cloud.embedded, pause=0.01).is_clean
+        assert audit_embedded(cloud.parts, pause=0.01).is_clean
     return host
 
 
@@ -197,7 +197,7 @@ def test_a_server_that_is_deleted_between_the_two_operations_is_gone(cloud: Clou
     assert cells_with(cloud, server) in ([], [other(home)]) and cloud.hosts_of(server) == {}
     assert cloud.allocations(server.id) == {} and cloud.attachments(server) == []
     assert [image.name for image in cloud.member.image.images() if image.name.endswith("-shelved")] == []
-    assert audit_embedded(cloud.embedded, pause=0.01).is_clean
+    assert audit_embedded(cloud.parts, pause=0.01).is_clean
 
 
 @pytest.mark.embedded("replaces code")

@@ -201,6 +201,7 @@ def test_the_next_alternate_is_bound_with_its_own_device(cloud: Cloud, ports: An
     until(lambda: devices_on(cloud, other), lambda held: held == expected, "the first choice to release its claim")
 
 
+@pytest.mark.embedded("stops compute services and starts them again")
 def test_an_evacuated_server_gets_a_function_of_its_new_host(
     cloud: Cloud, ports: Any, dead: Callable[..., None]
 ) -> None:

@@ -17,6 +17,7 @@ from causeway.rpc.transport import Outgoing, Verdict
 from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
 
 CLOUD: dict[str, Any] = {"overrides": {"DEFAULT": {"report_interval": 1}, "conductor": {"recovery_interval": 2}}}
+pytestmark = pytest.mark.embedded("an API and a conductor of this process die")
 
 
 class ProcessDiedError(BaseException):

@@ -134,6 +134,7 @@ def answer_after(call: Callable[[], Any], ended: threading.Event) -> Any:
         return asked.result(60)
 
 
+@pytest.mark.embedded("holds a report of a compute")
 def test_the_next_snapshot_waits_for_the_one_before_it(cloud: Cloud, server: Any, volume: Any) -> None:
     """Block storage asks for it when the hypervisor has done its part, and the server's task is not over yet."""
     with nearly_ended(cloud, server, volume) as (snapshot_id, may_end):
@@ -141,6 +142,7 @@ def test_the_next_snapshot_waits_for_the_one_before_it(cloud: Cloud, server: Any
     cloud.wait(server, "ACTIVE")
 
 
+@pytest.mark.embedded("holds a report of a compute")
 def test_a_user_is_not_refused_because_of_a_snapshot(cloud: Cloud, server: Any, volume: Any) -> None:
     """In the field it gives the server no task: block storage asks for it, and its user knows nothing of it."""
     compute = cloud.member.compute
@@ -152,6 +154,7 @@ def test_a_user_is_not_refused_because_of_a_snapshot(cloud: Cloud, server: Any, 
     cloud.wait(server, "ACTIVE")
 
 
+@pytest.mark.embedded("holds a report of a compute")
 def test_a_volume_is_detached_when_its_snapshot_has_ended(cloud: Cloud, server: Any, volume: Any) -> None:
     path = f"/servers/{server.id}/os-volume_attachments/{volume.id}"
     with nearly_ended(cloud, server, volume) as (_snapshot_id, may_end):
@@ -281,6 +284,7 @@ def image_of_both_volumes(cloud: Cloud, storage: StorageOfFiles, *, is_whole: bo
     return server, answer.json()["image_id"]
 
 
+@pytest.mark.embedded("stands in for the volume service in the cloud's process")
 def test_an_image_of_a_server_on_a_volume_is_not_in_the_way_of_its_own_snapshots(
     cloud: Cloud, storage: StorageOfFiles
 ) -> None:
@@ -300,6 +304,7 @@ def test_an_image_of_a_server_on_a_volume_is_not_in_the_way_of_its_own_snapshots
     cloud.wait(server, "PAUSED")
 
 
+@pytest.mark.embedded("stands in for the volume service in the cloud's process")
 def test_snapshots_of_an_image_that_fails_are_merged_and_deleted(cloud: Cloud, storage: StorageOfFiles) -> None:
     server, image_id = image_of_both_volumes(cloud, storage, is_whole=False)
     until(lambda: cloud.admin.image.find_image(image_id), lambda found: found is None, "the image to go")

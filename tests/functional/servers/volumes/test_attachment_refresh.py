@@ -20,13 +20,15 @@ class Refresh:
     """The command, on the cloud's own databases and queue."""
 
     def __init__(self, cloud: Cloud, directory: Path) -> None:
-        parts = cloud.embedded
+        parts = cloud.parts
         self.connector = directory / "connector.json"
-        self._options = directory / "causeway.conf"
-        self._options.write_text(
-            f"[DEFAULT]\ntransport_url = {parts.around.conf.transport_url}\nlong_rpc_timeout = 60\n"
-            f"[api_database]\nconnection = {parts.state.database('api')}\n"
-        )
+        options = directory / "causeway.conf"
+        if not cloud.by_url:
+            options.write_text(
+                f"[DEFAULT]\ntransport_url = {parts.around.conf.transport_url}\nlong_rpc_timeout = 60\n"
+                f"[api_database]\nconnection = {parts.state.database('api')}\n"
+            )
+        self._options = [f"--config-file={file}" for file in (parts.configuration if cloud.by_url else [options])]
 
     def of(self, host: str) -> None:
         """The connector is of this host."""
@@ -36,7 +38,7 @@ class Refresh:
 
     def __call__(self, server: str, volume: str) -> Result:
         words = ["manage", "volume_attachment", "refresh", server, volume, str(self.connector)]
-        return CliRunner().invoke(cli, [*words, f"--config-file={self._options}"])
+        return CliRunner().invoke(cli, [*words, *self._options])
 
 
 @pytest.fixture

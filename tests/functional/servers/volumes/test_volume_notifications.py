@@ -20,7 +20,6 @@ CONFIGURATION.write_text(
     "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
 )
 CLOUD = {"config_files": [str(CONFIGURATION)]}
-pytestmark = pytest.mark.embedded("listens to what this process notifies")
 Heard = tuple[str, str, dict[str, Any]]
 
 

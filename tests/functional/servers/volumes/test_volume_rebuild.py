@@ -10,8 +10,6 @@ import pytest
 from causeway.operations.rebuild_volume import ReleaseRootVolume
 from tests.functional.servers.moves_cloud import Cloud, until
 
-pytestmark = pytest.mark.embedded("looks at the volume service's files")
-
 OTHER = b"another image\n".ljust(4096, b"\0")
 
 
