@@ -6,12 +6,20 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
+# `make test` writes many small files, each of them synced: in memory that takes a quarter less of the processor.
+temporary=()
+if [[ " $* " == *" --part quick "* ]] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt $((6 << 20)) ]; then
+    folder=$(mktemp -d /dev/shm/causeway-tests-XXXXXX)
+    trap 'rm -rf "$folder"' EXIT
+    temporary=("--basetemp=$folder/tests")
+fi
+
 readonly AT_MOST=5 FAILED=.pytest_cache/v/cache/lastfailed
 
 # Hundreds of processes would each compile all of it anew.
 unset PYTHONDONTWRITEBYTECODE
 rm -f "$FAILED"
-.venv/bin/pytest "$@"
+.venv/bin/pytest "${temporary[@]}" "$@"
 status=$?
 # 1: tests ran, and some failed. Anything else is no failure of single tests.
 [ "$status" = 1 ] && [ -f "$FAILED" ] || exit "$status"

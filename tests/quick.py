@@ -1,7 +1,7 @@
 """What `make test` runs, and what it leaves to `make test-rest`: together they run every test, none of them twice.
 
-``--part quick`` proves each statement once: every test function of a whole cloud with its first case, and everything that
-takes milliseconds. ``--part rest`` has the further cases, and what takes long: real guests, processes, databases, browsers.
+``--part quick`` proves each statement once: every test function that needs a cloud with its first case, and everything
+that takes milliseconds. ``--part rest`` has the further cases, and what takes long: real guests, processes, databases, browsers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ Part = Literal["quick", "rest"]
 # Their tests take milliseconds: all cases are quick.
 EVERY_CASE = (
     "tests/unit",
-    "tests/functional/api",
     "tests/functional/clients",
     "tests/functional/metadata",
     "tests/functional/placement",

@@ -27,6 +27,7 @@ def test_a_step_that_fails_once_costs_nothing(local_site: LocalSite, flow: Flow)
     _run(local_site, "error", [flow], 3, local_site)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("operation", "backing"), [("resize", "volume"), ("resize", "image"), ("confirm", "volume"), ("revert", "volume")]
@@ -36,6 +37,7 @@ def test_a_crash_costs_nothing(child_site: ChildSite, local_site: LocalSite, ope
     _run(child_site, "crash", flows, 6, local_site)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("operation", ["resize", "confirm", "revert"])
 def test_a_conductor_that_hangs_costs_nothing(local_site: LocalSite, operation: str) -> None:

@@ -31,6 +31,7 @@ def roles_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesSite]:
         yield site
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("action", "name"), SAMPLE, ids=lambda value: value.replace(" ", "-"))
 def test_no_step_takes_effect_twice(roles_site: RolesSite, local_site: LocalSite, action: str, name: str) -> None:
     (flow,) = [flow for flow in FLOWS if flow.name == name]

@@ -44,6 +44,7 @@ os.kill(os.getpid(), 9)
 """
 
 
+@pytest.mark.long
 def test_what_was_not_synced_is_gone_and_all_else_is_there(tmp_path: Path) -> None:
     folder, log = tmp_path / "folder", tmp_path / "log"
     folder.mkdir()
@@ -67,6 +68,7 @@ def power_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PowerSite]:
         yield site
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["cross resize image", "same revert image"])
 def test_a_power_cut_costs_nothing_that_was_answered_for(
     power_site: PowerSite, local_site: LocalSite, name: str
