@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from openstack import exceptions
+from openstack.compute.v2.server import Server
 
 from causeway.compute.host.claims import Claims
 from causeway.embedded.cloud import EmbeddedCloud
@@ -35,6 +36,10 @@ class Reality:
         exceptions.raise_from_response(answer)
         found: dict[str, Any] = answer.json()["server"]
         return found
+
+    def as_resource(self, server: dict[str, Any]) -> Any:
+        """The SDK's resource of what `glance` saw."""
+        return Server.existing(connection=self.admin, **server)
 
     def record(self, server: Any, cell: str) -> Instance:
         """The server's record in a cell, whether it is shown or hidden."""

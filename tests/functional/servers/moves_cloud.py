@@ -99,12 +99,12 @@ class Cloud(Faults):
 
     def wait(self, server: Any, status: str) -> Any:
         """The server when it has a status and no task; fails at once if it comes to ERROR instead."""
-        until(
+        seen = until(
             lambda: self.glance(server),
             lambda found: found["status"] in (status, "ERROR") and found["OS-EXT-STS:task_state"] is None,
             f"server {server.id} to become {status}",
         )
-        found = self.show(server)
+        found = self.as_resource(seen)
         assert found.status == status, f"{found.status}: {found.fault}"
         return found
 
@@ -123,23 +123,23 @@ class Cloud(Faults):
 
     def confirmed(self, server: Any) -> Any:
         self.member.compute.confirm_server_resize(server.id)
-        until(
+        seen = until(
             lambda: self.glance(server),
             lambda found: found["status"] in ("ACTIVE", "SHUTOFF", "ERROR"),
             f"the resize of {server.id} to be confirmed",
         )
         self.settle()
-        return self.show(server)
+        return self.as_resource(seen)
 
     def reverted(self, server: Any) -> Any:
         self.member.compute.revert_server_resize(server.id)
-        until(
+        seen = until(
             lambda: self.glance(server),
             lambda found: found["status"] in ("ACTIVE", "SHUTOFF", "ERROR"),
             f"the resize of {server.id} to be reverted",
         )
         self.settle()
-        return self.show(server)
+        return self.as_resource(seen)
 
     def moves(self, server: Any) -> list[Operation]:
         """The moves of a server, oldest first."""

@@ -120,12 +120,12 @@ def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 BROKEN = [
-    ("a: b: c\n", 1, "no YAML"),
+    ("a: b: c\n", 1, "not YAML"),
     ('"x": "role:member"\n"y": "role:member and"\n', 2, "not understood: role:member and"),
     ('"x": "(role:member"\n', 1, "not understood"),
     # YAML for "nothing", which oslo.policy takes for "everybody".
     ('\n"x": !\n', 2, "quotes"),
-    ('"x": {"y": "z"}\n', 1, "no check"),
+    ('"x": {"y": "z"}\n', 1, "not text"),
     ("just a text\n", 1, "rules were expected"),
 ]
 
