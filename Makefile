@@ -33,7 +33,7 @@ format: install ## lets ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: install ## every statement proved once, in six minutes on two cores; make test TESTS=tests/unit for all cases of some
+test: install ## every statement proved once, in about nine minutes on two cores; make test TESTS=tests/unit for all cases of some
 	@scripts/run-tests.sh $(PYTEST_OPTIONS) $(or $(TESTS),--part quick --ignore=tests/integration)
 
 test-rest: install ## what make test leaves: further cases of the same tests, real guests, databases, browsers, packages (half an hour)
