@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 
 # `make test` writes many small files, each of them synced: in memory that takes a quarter less of the processor.
 temporary=()
-if [[ " $* " == *" --part quick "* ]] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt $((6 << 20)) ]; then
+free=$(df --output=avail /dev/shm 2>/dev/null | tail -1)
+if [[ " $* " == *" --part quick "* ]] && [ "${free:-0}" -gt $((6 << 20)) ]; then
     folder=$(mktemp -d /dev/shm/causeway-tests-XXXXXX)
     trap 'rm -rf "$folder"' EXIT
     temporary=("--basetemp=$folder/tests")

@@ -9,6 +9,7 @@ import pytest
 from causeway.faults.points import DRAIN_POINTS
 from causeway.model.drains import Afterwards, DrainState, How, Limits
 from causeway.store.api import drains as store
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import another_conductor
 from tests.functional.servers.slow_conductors import Hold
 
@@ -17,10 +18,7 @@ from .drains_cloud import DYING, DrainsCloud, lose_lease, until
 ONE, TWO = "cell1-host1", "cell1-host2"
 THERE = "cell2-host1"
 CLOUD = DYING
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 
 
 @pytest.mark.parametrize(

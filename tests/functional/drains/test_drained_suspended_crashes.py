@@ -9,16 +9,14 @@ import pytest
 
 from causeway import errors
 from causeway.rpc.transport import Verdict
+from tests.functional.servers.dying_threads import THREADS_DIE
 
 from .drains_cloud import DrainsCloud
 from .suspended_servers import check, suspended
 from .test_left_behind import ELSEWHERE, THERE, planned
 from .test_left_behind_crashes import CLOUD as CLOUD
 
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 # The steps in which it is another thing than a guest that was paused.
 STEPS = [
     f"near_live_migration.{step}.do.{side}"

@@ -12,6 +12,7 @@ from causeway import errors
 from causeway.faults import points
 from causeway.store.api import journal, wanted_moves
 from causeway.store.cell import copies
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import another_conductor
 from tests.functional.servers.slow_conductors import take_over
 
@@ -19,10 +20,7 @@ from .drains_cloud import DYING, DrainsCloud, until
 from .test_left_behind import ONE, act, cell_of, planned, shelved
 
 CLOUD = DYING
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 POINTS = [point for point in points.step_points() if point.startswith("move_records.")]
 STEPS = [point for point in POINTS if ".do." in point]
 UNDOING = [point for point in POINTS if ".do." not in point]

@@ -14,16 +14,11 @@ from causeway.compute.host.departures import Departures
 from causeway.context import admin_context
 from causeway.model.outcomes import MoveToken
 from causeway.store.api import journal
+from tests.functional.servers.dying_threads import SOON_NOTICED
 
 from .live_cloud import LiveCloud
 
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"rpc_response_timeout": 2},
-        "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
-        "fault_injection": {"enabled": True},
-    }
-}
+CLOUD = SOON_NOTICED
 pytestmark = [
     pytest.mark.embedded("looks into hosts, and breaks them"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),

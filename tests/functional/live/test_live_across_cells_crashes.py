@@ -12,6 +12,7 @@ from causeway.rpc.compute.live import LiveCalls
 from causeway.rpc.transport import Verdict
 from causeway.virt.live import Presence
 from tests.functional.servers.dead_hosts import come_back
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import until
 
 from .live_cloud import ONE_NETWORK, LiveCloud
@@ -26,10 +27,7 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 RECIPE = "cross_cell_live_migration"
 STEPS = [
     "near_live_migration.SelectOtherCell.do.before",

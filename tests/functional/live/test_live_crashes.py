@@ -12,6 +12,7 @@ from causeway.rpc.compute.live import LiveCalls
 from causeway.rpc.transport import Verdict
 from causeway.virt.live import Presence
 from tests.functional.servers.dead_hosts import come_back
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import until
 from tests.functional.servers.operations.test_watched_operations import operations
 
@@ -25,10 +26,7 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 STEPS = [point for point in points.step_points() if point.startswith("live_migration.") and ".do." in point]
 UNDOING = [
     point

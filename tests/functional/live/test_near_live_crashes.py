@@ -12,21 +12,13 @@ from causeway.faults import points
 from causeway.rpc.compute.near_live import NearLiveCalls
 from causeway.rpc.transport import Verdict
 from tests.functional.servers.conftest import ProcessDiedError
+from tests.functional.servers.dying_threads import SOON_NOTICED, THREADS_DIE
 
 from .live_cloud import LiveCloud
 from .test_near_live import elsewhere
 
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"rpc_response_timeout": 2},
-        "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
-        "fault_injection": {"enabled": True},
-    }
-}
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+CLOUD = SOON_NOTICED
+pytestmark = THREADS_DIE
 STEPS = [point for point in points.step_points() if point.startswith("near_live_migration.") and ".do." in point]
 UNDOING = [
     point

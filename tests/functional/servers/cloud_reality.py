@@ -30,15 +30,15 @@ class Reality:
     def show(self, server: Any) -> Any:
         return self.admin.compute.get_server(server.id)
 
-    def glance(self, server: Any) -> dict[str, Any]:
+    def json_of(self, server: Any) -> dict[str, Any]:
         """The server as JSON: the SDK needs longer to make its resource of it than the cloud to answer."""
         answer = self.admin.compute.get(f"/servers/{server.id}")
         exceptions.raise_from_response(answer)
         found: dict[str, Any] = answer.json()["server"]
         return found
 
-    def as_resource(self, server: dict[str, Any]) -> Any:
-        """The SDK's resource of what `glance` saw."""
+    def resource_of(self, server: dict[str, Any]) -> Any:
+        """The SDK's resource of what `json_of` saw."""
         return Server.existing(connection=self.admin, **server)
 
     def record(self, server: Any, cell: str) -> Instance:

@@ -100,11 +100,11 @@ class Cloud(Faults):
     def wait(self, server: Any, status: str) -> Any:
         """The server when it has a status and no task; fails at once if it comes to ERROR instead."""
         seen = until(
-            lambda: self.glance(server),
+            lambda: self.json_of(server),
             lambda found: found["status"] in (status, "ERROR") and found["OS-EXT-STS:task_state"] is None,
             f"server {server.id} to become {status}",
         )
-        found = self.as_resource(seen)
+        found = self.resource_of(seen)
         assert found.status == status, f"{found.status}: {found.fault}"
         return found
 
@@ -124,22 +124,22 @@ class Cloud(Faults):
     def confirmed(self, server: Any) -> Any:
         self.member.compute.confirm_server_resize(server.id)
         seen = until(
-            lambda: self.glance(server),
+            lambda: self.json_of(server),
             lambda found: found["status"] in ("ACTIVE", "SHUTOFF", "ERROR"),
             f"the resize of {server.id} to be confirmed",
         )
         self.settle()
-        return self.as_resource(seen)
+        return self.resource_of(seen)
 
     def reverted(self, server: Any) -> Any:
         self.member.compute.revert_server_resize(server.id)
         seen = until(
-            lambda: self.glance(server),
+            lambda: self.json_of(server),
             lambda found: found["status"] in ("ACTIVE", "SHUTOFF", "ERROR"),
             f"the resize of {server.id} to be reverted",
         )
         self.settle()
-        return self.as_resource(seen)
+        return self.resource_of(seen)
 
     def moves(self, server: Any) -> list[Operation]:
         """The moves of a server, oldest first."""

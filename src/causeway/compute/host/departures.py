@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from oslo_concurrency import lockutils
@@ -70,7 +70,6 @@ class Departures:
     def _path(self, instance_uuid: str) -> Path:
         return self._directory / instance_uuid
 
-    @contextmanager
-    def _lock(self, instance_uuid: str) -> Iterator[None]:
-        with lockutils.lock(f"{self._directory}-{instance_uuid}"):
-            yield
+    def _lock(self, instance_uuid: str) -> AbstractContextManager[object]:
+        held: AbstractContextManager[object] = lockutils.lock(f"{self._directory}-{instance_uuid}")
+        return held

@@ -21,6 +21,7 @@ from causeway.operations import build
 from causeway.store import archive
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.database import utcnow
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
 from tests.functional.servers.slow_conductors import Hold, proceed, take_over
 
@@ -32,10 +33,7 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 EDGES = pytest.mark.parametrize("edge", ["before", "after"])
 STEPS_OF_BUILD = ["ChooseHost", "PlaceInCell", "MakeDevices", "SpawnGuest", "EndBuild"]
 

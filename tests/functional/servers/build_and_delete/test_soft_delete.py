@@ -12,6 +12,7 @@ from causeway.conductor.upkeep import reclaim
 from causeway.operations.soft_delete import SINCE
 from causeway.rpc.transport import Verdict
 from causeway.store.cell import instances
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.rescued import has_its_own, is_rescued, rescued, with_mark
 
@@ -22,10 +23,7 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 
 
 @pytest.fixture(autouse=True)

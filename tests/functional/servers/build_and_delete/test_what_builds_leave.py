@@ -14,6 +14,7 @@ from causeway.audit import audit_embedded
 from causeway.clients.session import calls
 from causeway.conductor.service import ConductorService
 from causeway.rpc.transport import Outgoing, Verdict
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
 
 CLOUD: dict[str, Any] = {
@@ -24,10 +25,7 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 
 MAKE_PORT = "call.network POST /v2.0/ports"
 MAKE_VOLUME, RESERVE = "call.volume POST /v3/volumes", "call.volume POST /v3/attachments"

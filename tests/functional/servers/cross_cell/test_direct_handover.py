@@ -17,15 +17,10 @@ from causeway.moves.steps import direct
 from causeway.rpc.compute import ComputeClient
 from causeway.store.api import journal
 from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.dying_threads import SOON_NOTICED
 from tests.functional.servers.moves_cloud import PATIENCE, Cloud
 
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"rpc_response_timeout": 2},
-        "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
-        "fault_injection": {"enabled": True},
-    }
-}
+CLOUD = SOON_NOTICED
 KIND = AuditedCloud
 pytestmark = [
     pytest.mark.embedded("looks into hosts, and breaks them"),

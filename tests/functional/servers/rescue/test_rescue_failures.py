@@ -16,6 +16,7 @@ from causeway.rpc.transport import Verdict
 from causeway.store.api import journal, wanted_moves
 from causeway.virt.driver import RESCUE_DISK
 from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.rescued import (
     ask,
@@ -37,10 +38,7 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 
 RESCUE_POINTS = [
     "rescue.RescueGuest.do.before",

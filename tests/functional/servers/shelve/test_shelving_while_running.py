@@ -15,17 +15,12 @@ from causeway.model.states import PowerState
 from causeway.rpc.transport import Verdict
 from causeway.store.api import journal
 from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.dying_threads import SOON_NOTICED
 from tests.functional.servers.failures.test_failed_operations import act, images_of, newest
 from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.warm.test_warm_moves import boots
 
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"rpc_response_timeout": 2},
-        "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
-        "fault_injection": {"enabled": True},
-    }
-}
+CLOUD = SOON_NOTICED
 KIND = AuditedCloud
 pytestmark = [
     pytest.mark.embedded("looks into hosts, and breaks them"),

@@ -24,6 +24,7 @@ from causeway.parts import acceptance
 from causeway.store.api import journal
 from causeway.store.cell import device_changes
 from causeway.store.database import utcnow
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
 from tests.functional.servers.slow_conductors import Hold
 
@@ -35,10 +36,7 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 
 RESERVE, CONNECT = "call.volume POST /v3/attachments", "call.volume PUT /v3/attachments/{attachment_id}"
 RELEASE = "call.volume DELETE /v3/attachments/{attachment_id}"

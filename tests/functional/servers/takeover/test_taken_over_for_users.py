@@ -16,6 +16,7 @@ from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
 from causeway.model.sagas import ENDED
 from causeway.store.api import journal
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
 
 CLOUD: dict[str, Any] = {
@@ -26,10 +27,7 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 
 IS_UNDER_WAY = journal.MOVES.c.state.not_in([state.value for state in ENDED])
 CHOOSE_HOST = "rpc.scheduler.select_destinations.request"

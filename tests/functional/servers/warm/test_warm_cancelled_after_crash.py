@@ -10,6 +10,7 @@ from causeway.model.warm import CopyRound, WarmCopy
 from causeway.moves.run import Run
 from causeway.moves.steps.warm import CopyWhileRunning
 from tests.functional.servers.conftest import ProcessDiedError
+from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until
 
 from .test_warm_moves import content, resize, server, way
@@ -17,10 +18,7 @@ from .test_warm_moves import content, resize, server, way
 __all__ = ["server", "way"]
 
 CLOUD: dict[str, Any] = {"overrides": {"moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5}}}
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = THREADS_DIE
 
 
 @pytest.mark.parametrize("when", ["begun", "received"])

@@ -8,23 +8,15 @@ from typing import Any
 import pytest
 
 from tests.functional.servers.conftest import ProcessDiedError
+from tests.functional.servers.dying_threads import SOON_NOTICED, THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud
 
 from .test_warm_moves import content, has_moved, resize, server, source, way, without_cold_copies
 
 __all__ = ["server", "way"]
 
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"rpc_response_timeout": 2},
-        "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
-        "fault_injection": {"enabled": True},
-    }
-}
-pytestmark = [
-    pytest.mark.embedded("threads of this process die"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+CLOUD = SOON_NOTICED
+pytestmark = THREADS_DIE
 _ACROSS = ("prep_snapshot_based_resize_at_source", "finish_snapshot_based_resize_at_dest")
 AT_SOURCE, AT_TARGET = (
     {"inside a cell": inside, "directly": across, "as images": across}
