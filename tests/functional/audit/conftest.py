@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,16 @@ from tests.functional.servers.moves_cloud import until
 
 
 @pytest.fixture(scope="module")
-def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCloud]:
+def embedded(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    put_schemas: Callable[[Path, int], None],
+) -> Iterator[EmbeddedCloud]:
     """A module's ``CLOUD`` gives arguments of its own."""
     options = {"cells": 2, "hosts_per_cell": 2, **getattr(request.module, "CLOUD", {})}
-    cloud = EmbeddedCloud(Path(tmp_path_factory.mktemp("cloud")), port=0, **options)
+    folder = tmp_path_factory.mktemp("cloud")
+    put_schemas(folder, options["cells"])
+    cloud = EmbeddedCloud(folder, port=0, **options)
     cloud.start()
     yield cloud
     cloud.stop()
