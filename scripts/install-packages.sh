@@ -13,7 +13,7 @@ fi
 packages="
     make ca-certificates
     python3 python3-venv python3-dev gcc libc6-dev pkg-config libvirt-dev
-    qemu-system-x86 qemu-utils libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
+    qemu-system-x86 qemu-utils libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients libxml2-utils
     ovmf swtpm swtpm-tools
     busybox-static zstd extlinux genisoimage
     novnc
