@@ -102,7 +102,7 @@ class AwaitedEndpoint:
 
 @dataclass
 class LateAnswer:
-    """What a server knows about a late answer; neither field is set if it was restarted since."""
+    """What a server knows about a late answer; neither field is set if it was restarted since, or its work ended without one."""
 
     is_coming: bool = False
     reply: dict[str, Any] | None = None
@@ -132,6 +132,11 @@ class LateAnswers:
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         self._send(context, ticket, topic, reply)
+
+    def end(self, ticket: str) -> None:
+        """Ends the wait for an answer that was promised, unless it came."""
+        with self._lock:
+            self._coming.discard(ticket)
 
     def find(self, ticket: str) -> LateAnswer:
         with self._lock:
@@ -185,6 +190,13 @@ class PatientMessage:
             reply = {"error": CausewayError("The call failed unexpectedly.", details=repr(failure[1])).to_wire()}
         context = RequestContext.from_dict(self._incoming.ctxt, overwrite=False)
         self._answers.answer(context, self._ticket, self._topic, reply)
+
+    def close(self) -> None:
+        """Ends its processing. Something that nobody catches may have ended it without an answer."""
+        with self._lock:
+            # A heartbeat that is under way promises nothing any more.
+            self._is_answered = True
+        self._answers.end(self._ticket)
 
 
 def is_patient(incoming: Any) -> bool:

@@ -118,6 +118,9 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
         try:
             super()._process_incoming(messages)
         finally:
+            for message in messages:
+                if isinstance(message, PatientMessage):
+                    message.close()
             self._running.dec()
             with self._idle:
                 self._in_hand -= 1

@@ -41,6 +41,11 @@ class Host:
         assert self.release.wait(PATIENCE)
         raise errors.ServerNotFound("gone")
 
+    def end(self, context: RequestContext) -> None:
+        self.entered.release()
+        assert self.release.wait(PATIENCE)
+        raise SystemExit("nobody catches this")
+
     def quick(self, context: RequestContext) -> str:
         return "here"
 
@@ -165,6 +170,25 @@ def test_a_server_that_was_started_anew_knows_of_no_answer(scene: Scene, transpo
     threading.Timer(0.5, scene.host.release.set).start()
     scene.server.stop()
     scene.start_host()
+    with pytest.raises(errors.RpcTimeout):
+        answer.result(PATIENCE)
+
+
+def test_an_answer_that_was_promised_is_not_waited_for_when_its_work_has_ended_without_one(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promised, promise = threading.Event(), late_answers.LateAnswers.promise
+
+    def note(answers: late_answers.LateAnswers, ticket: str) -> None:
+        promise(answers, ticket)
+        promised.set()
+
+    monkeypatch.setattr(late_answers.LateAnswers, "promise", note)
+    scene.transport.conf.set_override("rpc_response_timeout", 1)
+    answer = scene.call("end", type(None))
+    scene.has_begun()
+    assert promised.wait(PATIENCE)
+    scene.host.release.set()
     with pytest.raises(errors.RpcTimeout):
         answer.result(PATIENCE)
 
