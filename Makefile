@@ -33,10 +33,10 @@ format: install ## lets ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: install ## every statement proved once, in about nine minutes on two cores; make test TESTS=tests/unit for all cases of some
+test: install ## every statement proved once, in about ten minutes on two cores; make test TESTS=tests/unit for all cases of some
 	@scripts/run-tests.sh $(PYTEST_OPTIONS) $(or $(TESTS),--part quick --ignore=tests/integration)
 
-test-rest: install ## what make test leaves: further cases of the same tests, real guests, databases, browsers, packages (half an hour)
+test-rest: install ## what make test leaves: further cases of the same tests, real guests, databases, browsers, packages (some 35 minutes)
 	@scripts/run-tests.sh -v $(PYTEST_OPTIONS) --part rest --ignore=tests/integration/real_services
 
 coverage: install ## the lines of src that unit tests and tests of the API run, in threads and processes too; fails below the floor in pyproject.toml (COVERAGE=tests/unit/sagas: of some tests, without a floor)
