@@ -4,6 +4,7 @@ that of the API on other databases (see `server_databases`)."""
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 from collections.abc import Iterator
 
@@ -82,6 +83,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         quick.keep(part, config, items)
     if config.getoption("--cloud") is not None:
         of_one_process.deselect(config, items)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Thousands of tests and their modules stay until the end: the garbage collector need not look at them again and again.
+
+    A tenth of the processor went into that, most of it into looks at everything (the third threshold)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(7000, 10, 20)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

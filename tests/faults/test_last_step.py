@@ -25,7 +25,7 @@ def test_what_the_user_asks_for_next_waits_for_the_resize_to_end(
     (uuid,) = boot(local_site, flow, 1)
     local_site.arm({POINTS[reach]: "error"})
     ask(local_site, flow, "resize", uuid)
-    until(lambda: journal.of_server(local_site.api, uuid)[0].state, lambda state: state is SagaState.STUCK)
+    assert until(lambda: _states(local_site, uuid), lambda states: states == [SagaState.STUCK]) == [SagaState.STUCK]
     assert local_site.admin.compute.get_server(uuid).status == "VERIFY_RESIZE"
     if operation == "delete":
         local_site.admin.compute.delete_server(uuid)
@@ -37,8 +37,12 @@ def test_what_the_user_asks_for_next_waits_for_the_resize_to_end(
         assert look.remains(local_site, uuid) == []
         return
     assert until(lambda: look.is_settled(local_site, uuid), bool)
-    moves = [each for each in journal.of_server(local_site.api, uuid) if each.recipe in RECIPES]
-    assert [str(move.state) for move in moves] == ["done", "done"]
+    assert _states(local_site, uuid) == [SagaState.DONE, SagaState.DONE]
     assert look.complaints(local_site, uuid, mark(uuid)) == []
     assert local_site.admin.compute.get_server(uuid).status == "ACTIVE"
     local_site.admin.compute.delete_server(uuid)
+
+
+def _states(site: LocalSite, uuid: str) -> list[SagaState]:
+    """Of the server's moves, oldest first."""
+    return [each.state for each in journal.of_server(site.api, uuid) if each.recipe in RECIPES]
