@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Three workers for two cores: many tests wait. A file's tests stay on one, so that what they share is made once.
-PYTEST_OPTIONS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations=25
+# Five workers for two cores: many tests wait. A file's tests stay on one, so that what they share is made once.
+PYTEST_OPTIONS ?= -n 5 --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
 .PHONY: help packages install lint audit format test test-rest coverage integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean

@@ -3,20 +3,57 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.instance import ActionEvent, InstanceFault
+from causeway.store import servers
 from causeway.store.cell import actions, instances
+from causeway.store.cells import Cells
 from causeway.store.database import Database, utcnow
 
 
 @contextmanager
 def event(database: Database, context: RequestContext, uuid: str, name: str, host: str) -> Iterator[None]:
-    """Encloses an event of the request's action. Writes its result when the block ends or fails."""
+    """Encloses an event of the request's action. Writes its result when the block ends or fails.
+
+    For a server that can't move meanwhile, because it has a task of its own: see `event_beside_move`.
+    """
+    with _timed(name, host, lambda record: actions.record_event(database, uuid, context.request_id, record)):
+        yield
+
+
+@contextmanager
+def event_beside_move(
+    cells: Cells, cell_uuid: str, context: RequestContext, uuid: str, name: str, host: str
+) -> Iterator[None]:
+    """The same for a server that may move to another cell meanwhile: its history goes with it.
+
+    ``cell_uuid``: where it lives when the block begins. Raises RecordsClosed if it is between two cells for too long.
+    """
+
+    def write(record: ActionEvent) -> None:
+        def in_cell(connection: sa.Connection) -> None:
+            instances.touch_in(connection, uuid)
+            actions.record_event_in(connection, uuid, context.request_id, record)
+
+        try:
+            servers.change(cells, uuid, cell_uuid, in_cell)
+        except errors.ServerNotFound:
+            # It was deleted: its history stays where it was.
+            actions.record_event(cells.database(cell_uuid), uuid, context.request_id, record)
+
+    with _timed(name, host, write):
+        yield
+
+
+@contextmanager
+def _timed(name: str, host: str, write: Callable[[ActionEvent], None]) -> Iterator[None]:
     record = ActionEvent(event=name, start_time=utcnow(), host=host, result="Success")
     try:
         yield
@@ -27,7 +64,7 @@ def event(database: Database, context: RequestContext, uuid: str, name: str, hos
         raise
     finally:
         record.finish_time = utcnow()
-        actions.record_event(database, uuid, context.request_id, record)
+        write(record)
 
 
 def failed_event(name: str, failure: errors.CausewayError) -> ActionEvent:

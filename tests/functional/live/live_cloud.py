@@ -6,9 +6,9 @@ from typing import Any
 
 from causeway.virt.simulated.live import BUSY
 from tests.functional.servers.audited_cloud import AuditedCloud
-from tests.functional.servers.moves_cloud import until
+from tests.functional.servers.moves_cloud import PATIENCE, until
 
-__all__ = ["LiveCloud", "until"]
+__all__ = ["PATIENCE", "LiveCloud", "until"]
 
 LATEST = "2.96"
 # Options of [simulated]: all hypervisors reach one another.
@@ -37,6 +37,14 @@ class LiveCloud(AuditedCloud):
         )
         self.settle()
         return self.show(server)
+
+    def ordered(self, server: Any, action: str, event: str) -> None:
+        """Waits until the history has an order to a hypervisor: who gave it may write that after the end of the move."""
+        until(
+            lambda: self.events(server, action),
+            lambda events: events == [(event, "Success")],
+            f"{event} in the history of {server.id}",
+        )
 
     def becomes(self, server: Any, *statuses: str) -> Any:
         """The migration when it has one of these statuses."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from causeway import errors
 from causeway.rpc.client import RpcClient
+from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import migrations as store
 
-from .live_cloud import ONE_NETWORK, LiveCloud, until
+from .live_cloud import ONE_NETWORK, PATIENCE, LiveCloud, until
 from .test_live_migration import until_counted
 from .test_live_refusals import refuse
 from .test_near_live import booted, elsewhere
@@ -143,7 +145,7 @@ def test_counters_are_shown_and_a_busy_guest_is_aborted(cloud: LiveCloud) -> Non
     assert cloud.memory(server) == memory
     cloud.check_left_nothing(server, source)
     assert cloud.faults(server, source[:5]) == []
-    assert cloud.events(server, "live_migration_cancel") == [("compute_live_migration_abort", "Success")]
+    cloud.ordered(server, "live_migration_cancel", "compute_live_migration_abort")
 
 
 def test_a_busy_guest_is_forced(cloud: LiveCloud) -> None:
@@ -160,9 +162,31 @@ def test_a_busy_guest_is_forced(cloud: LiveCloud) -> None:
     assert cloud.after(server).compute_host == there
     assert cloud.memory(server) == memory
     cloud.check_left_nothing(server, there)
-    assert cloud.events(server, "live_migration_force_complete") == [
-        ("compute_live_migration_force_complete", "Success")
-    ]
+    cloud.ordered(server, "live_migration_force_complete", "compute_live_migration_force_complete")
+
+
+def test_an_order_whose_answer_comes_after_the_move_is_in_the_history(
+    cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, _memory = booted(cloud)
+    there = elsewhere(cloud, server)
+    cloud.busy(server)
+    cloud.migrate_live(server, host=there)
+    migration = cloud.becomes(server, "running")
+    cloud.job_runs(server)
+    moved = threading.Event()
+
+    def on_reply(message: Outgoing) -> Verdict:
+        if message.method == "live_migration_force_complete":
+            assert moved.wait(PATIENCE)
+        return Verdict.DELIVER
+
+    monkeypatch.setattr(cloud.embedded.around.transports, "on_reply", on_reply)
+    path = f"/servers/{server.id}/migrations/{migration.id}/action"
+    assert cloud.admin.compute.post(path, json={"force_complete": None}, microversion="2.96").status_code == 202
+    assert cloud.after(server).compute_host == there
+    moved.set()
+    cloud.ordered(server, "live_migration_force_complete", "compute_live_migration_force_complete")
 
 
 def test_it_waits_for_its_turn(cloud: LiveCloud) -> None:

@@ -116,7 +116,7 @@ def test_progress_is_shown_and_a_busy_guest_is_aborted(cloud: LiveCloud) -> None
     assert cloud.memory(server)[: len(memory)] == memory
     cloud.check_left_nothing(server, source)
     assert cloud.faults(server) == []
-    assert cloud.events(server, "live_migration_cancel") == [("compute_live_migration_abort", "Success")]
+    cloud.ordered(server, "live_migration_cancel", "compute_live_migration_abort")
 
 
 def until_counted(cloud: LiveCloud, path: str) -> dict[str, Any]:
@@ -146,9 +146,7 @@ def test_a_busy_guest_is_forced(cloud: LiveCloud) -> None:
     assert after.compute_host == cloud.other(source)
     assert cloud.memory(server) == memory
     cloud.check_left_nothing(server, after.compute_host)
-    assert cloud.events(server, "live_migration_force_complete") == [
-        ("compute_live_migration_force_complete", "Success")
-    ]
+    cloud.ordered(server, "live_migration_force_complete", "compute_live_migration_force_complete")
 
 
 def test_a_host_sends_one_guest_at_a_time(cloud: LiveCloud) -> None:

@@ -42,7 +42,7 @@ class InsideEndpoint:
         host = instance.host or ""
         notify(services, context, instance, action, "start")
         try:
-            with history.event(database, context, instance_uuid, action.event, host):
+            with history.event_beside_move(services.cells, cell.uuid, context, instance_uuid, action.event, host):
                 services.computes(cell.uuid).trigger_crash_dump(context, host, instance_uuid=instance_uuid)
         except errors.CausewayError as failure:
             history.fail(database, instance_uuid, failure, instance.host)

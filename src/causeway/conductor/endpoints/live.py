@@ -54,7 +54,8 @@ class LiveEndpoint:
         migration = migrations.get(services.api, migration_uuid)
         host = migration.source_compute or ""
         try:
-            with history.event(database, context, instance_uuid, f"compute_live_migration_{what}", host):
+            event = f"compute_live_migration_{what}"
+            with history.event_beside_move(services.cells, cell.uuid, context, instance_uuid, event, host):
                 self._notify(context, instance, what, "start", host)
                 token = self._token(migration_uuid)
                 if token is not None:
