@@ -2,8 +2,9 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Five workers for two cores: many tests wait. A file's tests stay on one, so that what they share is made once.
-PYTEST_OPTIONS ?= -n 5 --dist loadfile --no-loadscope-reorder --durations=25
+# Five workers for two cores, because many tests wait; three beside real guests. A file's tests stay on one worker, so that what
+# they share is made once.
+PYTEST_OPTIONS ?= --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
 .PHONY: help packages install lint audit format test test-rest coverage integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
@@ -34,10 +35,10 @@ format: install ## lets ruff fix what it can
 	$(BIN)/ruff format .
 
 test: install ## every statement proved once, in about ten minutes on two cores; make test TESTS=tests/unit for all cases of some
-	@scripts/run-tests.sh $(PYTEST_OPTIONS) $(or $(TESTS),--part quick --ignore=tests/integration)
+	@scripts/run-tests.sh -n 5 $(PYTEST_OPTIONS) $(or $(TESTS),--part quick --ignore=tests/integration)
 
 test-rest: install ## what make test leaves: further cases of the same tests, real guests, databases, browsers, packages (some 35 minutes)
-	@scripts/run-tests.sh -v $(PYTEST_OPTIONS) --part rest --ignore=tests/integration/real_services
+	@scripts/run-tests.sh -v -n 3 $(PYTEST_OPTIONS) --part rest --ignore=tests/integration/real_services
 
 coverage: install ## the lines of src that unit tests and tests of the API run, in threads and processes too; fails below the floor in pyproject.toml (COVERAGE=tests/unit/sagas: of some tests, without a floor)
 	@scripts/measure-coverage.sh $(COVERAGE)
