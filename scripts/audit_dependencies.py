@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
                 raise Unreachable(f"it knows no vulnerability of {VULNERABLE}, which has some")
         packages = ask(program, options, ROOT / "constraints.txt")
     except Unreachable as failure:
-        print(f"audit: nothing was audited. pip-audit's database can't be had here: {failure}", file=sys.stderr)
+        print(f"audit: nothing was audited. pip-audit's database is unreachable from here: {failure}", file=sys.stderr)
         return UNKNOWN
     vulnerable = [each for each in packages if each.get("vulns")]
     skipped = [each for each in packages if "skip_reason" in each]

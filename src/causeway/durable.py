@@ -52,7 +52,7 @@ def write(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
     ``mode``: its permissions; None: those of the old file, or the default of new files.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}{_NEW}")
-    # An earlier process with the same number may have left it, with other permissions.
+    # An earlier process with the same process id may have left it, with other permissions.
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
     try:
@@ -135,7 +135,7 @@ def make_folder(path: Path, *, mode: int = 0o777) -> None:
         make_folder(path.parent)
         path.mkdir(mode=mode, exist_ok=True)
     elif not os.access(path.parent, os.R_OK | os.W_OK):
-        # Others made it.
+        # Its parent belongs to another user, who made the folder: nothing to sync.
         return
     sync(path.parent)
 

@@ -25,40 +25,40 @@
     │   └── ServiceDown               409  service_down
     ├── UnsupportedMediaType          415  unsupported_media_type
     ├── NotImplementedHere            501  not_implemented
-    ├── NoSuchMethod                  500  no_such_method         (a service of ours, of an older version, was asked)
+    ├── NoSuchMethod                  500  no_such_method         (one of our services is of an older version)
     ├── Misconfigured                 500  misconfigured          (options, policy files: raised when a process starts)
     ├── DatabaseFailed                503  database_failed
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
-        ├── Cancelled                 500  move_cancelled         (its user asked for it)
+        ├── Cancelled                 500  move_cancelled         (a user asked for that)
         ├── NoValidHost               500  no_valid_host
-        ├── ClaimRefused              500  claim_refused          (the next alternate host may do)
+        ├── ClaimRefused              500  claim_refused          (an alternate host may take the server)
         ├── UnexpectedFailure         500  unexpected_failure     (a mistake in the program, most likely)
-        ├── Interrupted               500  interrupted            (whoever worked on it was stopped)
+        ├── Interrupted               500  interrupted            (the process that worked on it was stopped)
         ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)
         ├── GuestStayed               500  guest_stayed           (a live migration failed: the guest is where it was)
         ├── GuestUnclear              500  guest_unclear          (which host owns a guest is unknown now; it is waited for)
-        ├── GuestArrived              500  guest_arrived          (undoing finds the guest at its target: forward again)
+        ├── GuestArrived              500  guest_arrived          (a rollback found the guest at its target: forward again)
         ├── CopyNotUsable             500  copy_not_usable        (so the other copy was not destroyed)
         ├── DiskTransferFailed        500  disk_transfer_failed
         │   └── DiskTransferBroken    500  disk_transfer_broken   (it broke off, or what came was damaged)
         ├── HostUnreachable           500  host_unreachable       (one host can't connect to another)
         ├── HostNotTrusted            500  host_not_trusted       (hosts refuse each other's certificates)
         ├── VifPluggingFailed         500  vif_plugging_failed
-        ├── OperationUnderWay         500  operation_under_way    (another one on the same server: its end is waited for)
-        ├── HostDown                  500  host_down              (a host is needed that does not report; it is waited for)
+        ├── OperationUnderWay         500  operation_under_way    (on the same server: its end is waited for)
+        ├── HostDown                  500  host_down              (a needed host does not report; it is waited for)
         ├── HostFenced                500  host_fenced            (an operator said that it is dead)
-        ├── ClaimsUnknown             500  claims_unknown         (a host asks what a server holds of it; it is waited for)
-        ├── RpcTimeout                500  rpc_timeout            (a service of ours did not answer in time)
+        ├── ClaimsUnknown             500  claims_unknown         (a host asks which of its resources a server holds)
+        ├── RpcTimeout                500  rpc_timeout            (one of our services did not answer in time)
         └── ServiceFailed             503  service_failed         (a service around us failed or did not answer)
             └── ServiceRefused        500  service_refused        (it answered, and refused)
 
 An error crosses RPC as (code, message, details) and is raised again as the same class on the other side.
-The message is for the user: it says what failed, on what, and where there is something to do, what. Host names and
-addresses belong in ``details``, which only administrators see.
+The message is for the user: it says what failed, on what, and what the user can do, if anything. Host names and addresses
+belong in ``details``, which only administrators see.
 
-Each class says whether the failure is *passing*: nobody refused, and what is asked may succeed when it is asked again a little
-later (no answer, no connection, 5xx, a database that failed). Moves wait for such things; what is refused they undo. Of some
-(`few_tries`) nobody can say: the hypervisor broke, or the program. They are tried again a few times, and not waited for.
+Each class says whether the failure is *passing*: nothing was refused, and the same request may succeed a little later (no answer,
+no connection, 5xx, a database that failed). Moves wait until such a failure has passed; after a refusal they roll back. Some
+failures may pass or not, such as a broken hypervisor or a mistake in the program (`few_tries`): moves retry those a few times.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class CausewayError(Exception):
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
-    #: asked again a little later, the same may succeed
+    #: the same request may succeed a little later
     passing: ClassVar[bool] = True
-    #: passing perhaps: worth a few more tries, and not to be waited for
+    #: it may pass or not: it is retried a few times, and not waited for
     few_tries: ClassVar[bool] = True
-    #: passing, but not within seconds: no thread is kept waiting for it
+    #: it passes, but not within seconds: no thread waits for it
     takes_long: ClassVar[bool] = False
 
     def __init__(self, message: str, *, details: str = "") -> None:
@@ -102,7 +102,7 @@ class FlavorNotUsable(BadRequest):
 
 
 class ConsoleTypeUnavailable(BadRequest):
-    """There is no such console, or not of this guest."""
+    """There is no such type of console, or this guest has none of that type."""
 
     code = "console_type_unavailable"
 
@@ -220,7 +220,7 @@ class StateChanged(Conflict):
 
 
 class DevicesChanging(StateChanged):
-    """A volume or port of the server is being attached or detached: it does not begin to move meanwhile."""
+    """A volume or port of the server is being attached or detached: the server can't begin to move until that ends."""
 
     code = "devices_changing"
 
@@ -250,7 +250,7 @@ class ServerLocked(Conflict):
 
 
 class CellDown(Conflict):
-    """What is asked needs the records of a cell whose database does not answer."""
+    """The request needs the records of a cell whose database does not answer."""
 
     code = "cell_down"
     passing = True
@@ -272,7 +272,7 @@ class NotImplementedHere(CausewayError):
 
 
 class NoSuchMethod(CausewayError):
-    """A service of ours does not know what it was asked: it is of an older version. Another one of its kind may."""
+    """One of our services lacks the called method: it is of an older version. Another process of that service may have it."""
 
     code = "no_such_method"
 
@@ -281,7 +281,7 @@ class NoSuchMethod(CausewayError):
 
 
 class Misconfigured(CausewayError):
-    """What an operator wrote is not understood, or can't be; a process does not start with it."""
+    """An option or a policy file is not understood, or asks for what is impossible. A process does not start with it."""
 
     code = "misconfigured"
     passing, few_tries = False, False
@@ -325,14 +325,14 @@ class UnexpectedFailure(OperationFailed):
 
 
 class Interrupted(OperationFailed):
-    """Whoever worked on it was stopped in the middle; asked again, the next one continues from what is there."""
+    """The process that worked on it was stopped in the middle. When asked again, another one continues from what is there."""
 
     code = "interrupted"
     passing = True
 
 
 class GuestFailed(OperationFailed):
-    """The hypervisor refused or broke: it does not say which."""
+    """The hypervisor refused or failed, and does not say which."""
 
     code = "guest_failed"
     passing, few_tries = True, True
@@ -352,7 +352,7 @@ class GuestUnclear(OperationFailed):
 
 
 class GuestArrived(OperationFailed):
-    """What is being undone has passed its pivot all the same: it goes forward."""
+    """A saga that is being rolled back turns out to have passed its pivot: it goes forward."""
 
     code = "guest_arrived"
 
@@ -364,7 +364,7 @@ class CopyNotUsable(OperationFailed):
 
 
 class DiskTransferFailed(OperationFailed):
-    """A disk can't be sent or received: it is not there (any more), or not what is wanted."""
+    """A disk can't be sent or received: it does not exist (any more), or is not the expected one."""
 
     code = "disk_transfer_failed"
 
@@ -383,7 +383,7 @@ class WarmCopyImpossible(OperationFailed):
 
 
 class Held(OperationFailed):
-    """What was prepared waits for its time, as was asked for."""
+    """A prepared move waits for its time, as its user asked."""
 
     code = "held"
     passing, few_tries = True, False
@@ -403,13 +403,13 @@ class HostNotTrusted(OperationFailed):
 
 
 class VifPluggingFailed(OperationFailed):
-    """The network service did not plug a port in time. Not passing: the time was long, and its guest is off meanwhile."""
+    """The network service did not plug a port in time. Not passing: the time was long, and the guest is off meanwhile."""
 
     code = "vif_plugging_failed"
 
 
 class OperationUnderWay(OperationFailed):
-    """What is asked waits for the end of another operation on the same server."""
+    """The request waits until another operation on the same server ends."""
 
     code = "operation_under_way"
     passing = True
@@ -417,7 +417,7 @@ class OperationUnderWay(OperationFailed):
 
 
 class HostDown(OperationFailed):
-    """What is asked needs a host that does not report. Nobody said that it is dead: it is waited for."""
+    """The request needs a host that does not report. No operator said that it is dead, so it is waited for."""
 
     code = "host_down"
     passing: ClassVar[bool] = True
@@ -425,7 +425,7 @@ class HostDown(OperationFailed):
 
 
 class HostFenced(OperationFailed):
-    """What is asked needs a host that an operator said to be dead (``forced_down``)."""
+    """The request needs a host that an operator declared dead (``forced_down``)."""
 
     code = "host_fenced"
 
@@ -437,14 +437,14 @@ class HostTooOld(OperationFailed):
 
 
 class ClaimsUnknown(OperationFailed):
-    """A host lost its record of what a server holds of it, and asks for it: no guest is made before it knows."""
+    """A host lost its record of which resources a server holds, and asks for it. Until it knows, it makes no guest."""
 
     code = "claims_unknown"
     passing = True
 
 
 class RpcTimeout(OperationFailed):
-    """A service of ours did not answer. What it was asked may have been done, or not, or may still be running."""
+    """One of our services did not answer. What it was asked for may be done, or not, or may still be running."""
 
     code = "rpc_timeout"
     passing = True
@@ -464,7 +464,7 @@ class ServiceFailed(OperationFailed):
 
 
 class ServiceRefused(ServiceFailed):
-    """A service around us answered and said no; trying again will not help."""
+    """A service around us answered and refused. A retry will not help."""
 
     status, code = 500, "service_refused"
     passing = False
@@ -478,7 +478,7 @@ def _tree(cls: type[CausewayError]) -> dict[str, type[CausewayError]]:
 
 
 def from_wire(wire: dict[str, Any]) -> CausewayError:
-    """The error that ``to_wire`` described; an unknown code (a newer service's) becomes the root class."""
+    """Returns the error that ``to_wire`` described. An unknown code, from a newer service, becomes the root class."""
     cls = _tree(CausewayError).get(wire["code"], CausewayError)
     error = cls.__new__(cls)
     CausewayError.__init__(error, wire["message"], details=wire.get("details", ""))

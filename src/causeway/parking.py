@@ -33,11 +33,11 @@ class _Task(greenlet.greenlet):
     """A function that runs on the thread of ``worker``, from its beginning to its end."""
 
     def __init__(self, work: Callable[[], object], workers: Workers, worker: _Worker) -> None:
-        # Its parent is the hub, whoever makes it: when the task is parked or ends, the hub runs the next one.
+        # The hub is its parent, no matter who makes it: when the task is parked or ends, the hub runs the next one.
         super().__init__(work, worker.hub)
         self.gr_context = contextvars.copy_context()
         self.workers, self.worker = workers, worker
-        # Identifies the wait that it is in. None: it runs, or is ready to.
+        # Identifies the wait that the task is in. None: it runs, or is ready to run.
         self.waits: object | None = None
 
 
@@ -82,9 +82,9 @@ class Workers:
         """Runs ``work`` as a task, later. Logs what it raises. Raises RuntimeError after `shutdown`."""
         with self._lock:
             if self._closed:
-                raise RuntimeError("these workers were shut down")
+                raise RuntimeError(f"the workers {self._name} were shut down: they accept no more tasks")
             self._queue.append(work)
-            self._call_one()
+            self._wake_or_start_thread()
 
     def shutdown(self, *, wait: bool) -> None:
         """Accepts no more tasks, and discards those that have not begun. With ``wait``, returns when the others have ended."""
@@ -130,7 +130,7 @@ class Workers:
             task.worker.parked -= 1
             task.worker.ready.append(task)
 
-    def _call_one(self) -> None:
+    def _wake_or_start_thread(self) -> None:
         """Wakes the idle thread that has the fewest parked tasks, so that it begins a queued task; starts one if none is idle."""
         if self._begun >= self._at_once:
             return
@@ -194,7 +194,7 @@ def result_of(future: Future[T], timeout: float | None = None) -> T:
 
 
 class Beside:
-    """Runs work beside its caller: while the caller is parked, on its thread, if it is a task; otherwise in ``pool``."""
+    """Runs work beside its caller. If the caller is a task: on its thread, while it is parked. Otherwise: in ``pool``."""
 
     def __init__(self, pool: ThreadPoolExecutor | None) -> None:
         self._pool = pool

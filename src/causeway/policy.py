@@ -5,8 +5,8 @@ policy_file``; oslo.policy reads the file again when it changes. ``oslopolicy-sa
 all rules.
 
 All rules are of project scope: tokens of the whole system or of a domain are refused, unless ``enforce_scope`` is off. With
-``enforce_new_defaults`` off, who was allowed something before there were the roles reader, member, manager and service still is
-(`_FORMER`): everybody in the project what is a reader's or a member's now, administrators the rest.
+``enforce_new_defaults`` off, the defaults from before the roles reader, member, manager and service hold too (`_FORMER`):
+everybody in the project may do what readers and members may do, and administrators may do the rest.
 
 A rule is one line in `_RULES`: name, default, what it allows, and the operations it guards.
 """
@@ -61,7 +61,7 @@ _RULES: list[tuple[str, str, str, str]] = [
     (
         CROSS_CELL_RESIZE,
         NOBODY,
-        "Resize or cold migrate a server to a host of another cell. Who is not allowed gets a host of the same cell, or none. "
+        "Resize or cold migrate a server to a host of another cell. Others get a host of the same cell, or none. "
         "The target has the project and the user of the server.",
         "POST /servers/{server_id}/action (resize), POST /servers/{server_id}/action (migrate)",
     ),
@@ -345,7 +345,7 @@ def _operations(text: str) -> list[dict[str, str]]:
     return [dict(zip(("method", "path"), one.split(" ", 1), strict=True)) for one in text.split(", ")]
 
 
-# Default -> what it was before; rules of younger APIs never had another one.
+# A default -> what it was before these roles; rules of newer APIs never had another default.
 _FORMER = {
     READER: "rule:admin_or_owner",
     MEMBER: "rule:admin_or_owner",
@@ -383,10 +383,10 @@ def list_rules() -> list[policy.RuleDefault]:
     return base + documented
 
 
-# oslo.policy 6 has it no more, and enforces scopes always; nova.conf files of today may still switch that off.
+# oslo.policy 6 removed this option and always enforces scopes; existing nova.conf files may still switch that off.
 ENFORCE_SCOPE = cfg.BoolOpt("enforce_scope", default=True, help="Whether tokens that are not of a project are refused.")
 
-# Seconds between two looks at the policy files.
+# How often the policy files are checked for changes, in seconds.
 RELOAD_INTERVAL = 1.0
 
 
@@ -394,32 +394,32 @@ class Enforcer:
     """Answers "may this caller do that". Safe to use from many threads."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        """Raises Misconfigured if a policy file is broken; one that breaks later leaves the rules as they were."""
+        """Raises Misconfigured if a policy file is broken. If one breaks later, the rules stay as they were."""
         policy_opts.set_defaults(conf)
         if ENFORCE_SCOPE.dest not in conf.oslo_policy:
             conf.register_opt(ENFORCE_SCOPE, group="oslo_policy")
         self._stamps = policy_files.stamps(conf)
         policy_files.check(conf)
         self._conf = conf
-        self._complaint = ""
+        self._reported = ""
         self._oslo = policy.Enforcer(conf)
-        # With the former defaults in force it would warn of each of them.
+        # Otherwise it logs a warning for each former default that is in force.
         self._oslo.suppress_default_change_warnings = True
         self._oslo.register_defaults(list_rules())
         self._oslo.load_rules()
         self._decisions = Decisions(self._oslo)
         self._reloading = threading.Lock()
-        self._next_look = time.monotonic() + RELOAD_INTERVAL
+        self._next_check = time.monotonic() + RELOAD_INTERVAL
 
     def authorize(self, context: RequestContext, rule: str, target: Mapping[str, Any] | None = None) -> None:
-        """Raises Forbidden unless ``rule`` allows it. ``target`` None: what is the caller's own."""
+        """Raises Forbidden unless ``rule`` allows it on ``target`` (None: on what the caller and its project own)."""
         if not self.allows(context, rule, target):
             raise errors.Forbidden(f"Policy doesn't allow {rule} to be performed.")
 
     def allows(self, context: RequestContext, rule: str, target: Mapping[str, Any] | None = None) -> bool:
-        """Whether ``rule`` allows it; a rule that does not exist is a programming error (KeyError)."""
-        if time.monotonic() >= self._next_look:
-            self._look_again()
+        """Whether ``rule`` allows it on ``target``. Raises KeyError if there is no such rule: that is a programming error."""
+        if time.monotonic() >= self._next_check:
+            self._reload_if_changed()
         if (context.system_scope or context.domain_id) and self._conf.oslo_policy.enforce_scope:
             return False
         credentials = _credentials(context)
@@ -429,13 +429,13 @@ class Enforcer:
             raise KeyError(f"there is no policy rule {rule}")
         return self._decisions.of_rule(rule)(target, credentials)
 
-    def _look_again(self) -> None:
-        """Reads policy files that have changed. Whoever asks meanwhile is answered by the rules as they were."""
+    def _reload_if_changed(self) -> None:
+        """Reads policy files that have changed. Until they are read, requests are answered by the rules as they were."""
         if not self._reloading.acquire(blocking=False):
             return
         try:
-            self._next_look = time.monotonic() + RELOAD_INTERVAL
-            if not self._are_whole():
+            self._next_check = time.monotonic() + RELOAD_INTERVAL
+            if not self._files_are_valid():
                 return
             self._oslo.load_rules()
             if not self._decisions.are_of(self._oslo.rules):
@@ -443,23 +443,23 @@ class Enforcer:
         finally:
             self._reloading.release()
 
-    def _are_whole(self) -> bool:
-        """Whether the policy files can be read; what is wrong with them is logged once."""
+    def _files_are_valid(self) -> bool:
+        """Whether the policy files are valid. What is wrong with them is logged once."""
         stamps = policy_files.stamps(self._conf)
         if stamps == self._stamps:
-            return not self._complaint
+            return not self._reported
         self._stamps = stamps
         try:
             policy_files.check(self._conf)
         except errors.Misconfigured as broken:
             LOG.error("%s The rules that were read before stay in force.", broken.message)
-            self._complaint = broken.message
+            self._reported = broken.message
             return False
-        self._complaint = ""
+        self._reported = ""
         return True
 
     def text_of(self, rule: str) -> str:
-        """What a rule says now, as one writes it in a policy file."""
+        """Returns the check that a rule has now, in the syntax of policy files."""
         return str(self._oslo.rules[rule])
 
     def is_admin(self, context: RequestContext) -> bool:
@@ -468,7 +468,7 @@ class Enforcer:
 
 
 def _credentials(context: RequestContext) -> dict[str, Any]:
-    """What checks compare with; remembered with the context, whose rights do not change."""
+    """Returns the caller's values that checks compare with. They are stored in the context, since its rights rarely change."""
     found: dict[str, Any] | None = context.__dict__.get("_policy_credentials")
     if found is None or found["is_admin"] != context.is_admin or found["roles"] is not context.roles:
         found = dict(context.to_policy_values())

@@ -29,7 +29,7 @@ def files_of(conf: cfg.ConfigOpts) -> list[Path]:
 
 
 def stamps(conf: cfg.ConfigOpts) -> dict[Path, tuple[int, int]]:
-    """Returns time and size of each policy file. If they differ from those of an earlier call, a file has changed."""
+    """Returns when each policy file changed last, and its size: if they differ from an earlier call's, a file has changed."""
     found = {}
     for path in files_of(conf):
         with suppress(FileNotFoundError):
@@ -48,9 +48,11 @@ def _check_file(path: Path) -> None:
     try:
         document = yaml.compose(path.read_text(), yaml.SafeLoader)
     except OSError as failure:
-        raise errors.Misconfigured(f"The policy file {path} can't be read: {failure.strerror}.") from failure
+        raise errors.Misconfigured(
+            f"The policy file {path} can't be read: {failure.strerror}. Make it readable."
+        ) from failure
     except UnicodeDecodeError as failure:
-        raise errors.Misconfigured(f"The policy file {path} is not text: {failure}.") from failure
+        raise errors.Misconfigured(f"The policy file {path} is not UTF-8 text: {failure}.") from failure
     except yaml.YAMLError as failure:
         mark = getattr(failure, "problem_mark", None)
         reason = getattr(failure, "problem", None) or str(failure)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Surroundings:
-    """What every role of a process shares: its configuration, queues, and clients of the services around."""
+    """What all roles of a process share: the configuration, the queues, and the clients of the services around."""
 
     conf: cfg.ConfigOpts
     transports: Transports
@@ -143,7 +143,7 @@ class SchedulerEndpoint:
         found = self._service.select_destinations(context, spec, instance_uuids, alternates=alternates, move=move)
         self._notifier.select_destinations(context, spec, "end")
         if move is None:
-            # Only moves keep it.
+            # Only moves record the explanation.
             return [replace(one, explanation=Explanation()) for one in found]
         return found
 
@@ -157,7 +157,7 @@ class SchedulerEndpoint:
 def conductor(
     around: Surroundings, api: Database, cells: Cells, host: str, *, of_cells: Collection[str] | None = None
 ) -> ConductorService:
-    """A super conductor that is also the conductor of the given cells (names or uuids; none: of no cell; None: of all)."""
+    """A super conductor that is also the conductor of ``of_cells`` (names or uuids; empty: of no cell; None: of all cells)."""
     transport = around.transports.get(around.conf.transport_url)
     services = ConductorServices(
         host=host,
@@ -215,7 +215,7 @@ def metadata_app(sessions: ServiceSessions, api: Database, cells: Cells) -> Wsgi
 
 
 def console_proxy(conf: cfg.ConfigOpts, queues: Transports, cells: Cells, address: str, port: int) -> ConsoleProxy:
-    """A proxy of consoles, not started yet. Raises OSError if it can't listen there."""
+    """A console proxy that is not started yet. Raises OSError if it can't listen there."""
     # Imported here, because websockify imports many modules that other roles don't need.
     from causeway.console_proxy.server import ConsoleProxy
 

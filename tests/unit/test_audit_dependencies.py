@@ -68,7 +68,7 @@ def test_a_vulnerable_one_is_named(
         ([{"name": "requests", "version": "2.19.0", "vulns": []}], "knows no vulnerability of requests"),
     ],
 )
-def test_a_database_that_can_not_be_had_is_no_good_answer(
+def test_a_database_that_is_unreachable_is_no_good_answer(
     audit: ModuleType, pip_audit: FalsePipAudit, capsys: pytest.CaptureFixture[str], vulnerable: Any, says: str
 ) -> None:
     assert audit.main([pip_audit(vulnerable=vulnerable, ours=[])]) == 3

@@ -17,7 +17,7 @@ from causeway.rpc.compute import ComputeClient
 from causeway.store.cells import Cells
 from causeway.store.database import Database, utcnow
 
-# Seconds between two looks. Work that is not in the journal (attaching a port) mostly ends in this time.
+# Seconds between two checks. Work that is not in the journal (attaching a port) mostly ends in this time.
 PAUSE = 1.0
 # How often the audit looks again at servers that change each time.
 LOOKS = 4
@@ -38,7 +38,7 @@ def audit_cloud(
 ) -> Report:
     """Lists all disagreements; with ``fix``, fixes what is safe first and lists what is left.
 
-    ``pause``: seconds between two looks. ``stale_after``: seconds after which work that is not in the journal must have ended
+    ``pause``: seconds between two checks. ``stale_after``: seconds after which work that is not in the journal must have ended
     (None: ``long_rpc_timeout``, which bounds all such work).
     """
     stale = stale_after if stale_after is not None else float(services.conf.long_rpc_timeout)

@@ -136,7 +136,7 @@ class ConductorService:
     def stop(self) -> None:
         """Takes no new work, waits for the steps under way, and hands over their moves."""
         self.drain()
-        # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they look up.
+        # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they notice.
         with ThreadPoolExecutor(1 + len(self._servers), thread_name_prefix="conductor-stop") as pool:
             cells = pool.submit(self._cells.stop)
             list(pool.map(RpcServer.stop, self._servers))

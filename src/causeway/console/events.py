@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-# Seconds between two looks, and until a stream ends, so that a lost client does not hold a thread. Browsers ask again.
+# Seconds between two checks of the page, and until a stream ends: a lost client must not hold a thread. Browsers reconnect.
 INTERVAL, LONGEST = 2.0, 55.0
 RETRY_MS = 500
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 FOREVER = 1 << 62
-# Seconds between two looks of a held request at the file, since it can't wait for a change of a file.
+# Seconds between two checks of the file by a held request, since it can't wait for a change of a file.
 LOOK_EVERY = 0.2
 ANNOUNCED_LENGTH = 1 << 40
 READ_METHODS = ("GET", "HEAD")

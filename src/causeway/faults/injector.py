@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 CRASH_STATUS = 70
 ACTIONS = ("error", "refuse", "crash", "hang", "delay")
-# Seconds between two looks of a delayed thread at the rules: nobody notifies it of a changed file.
+# Seconds between two checks of the rules by a delayed thread: nobody notifies it of a changed file.
 LOOK_EVERY = 0.05
 
 

@@ -45,7 +45,7 @@ DISK_POINTS = (
 )
 # A host begins a round of a running guest's disks, sends a part of it, has received a part.
 WARM_POINTS = ("warm.round.begun", "warm.part.out", "warm.part.in")
-# Reached between two looks at the progress of a live migration.
+# Reached between two checks of the progress of a live migration.
 LIVE_POINTS = ("live.transfer.in",)
 # A drain requests a move, a confirm or a revert (noted: it has noted that, but not yet sent it), closes and opens hosts.
 DRAIN_POINTS = (

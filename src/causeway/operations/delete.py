@@ -32,7 +32,7 @@ from causeway.store.cells import Cells
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two looks at what a delete waits for. Usually it is notified earlier.
+# Seconds between two checks of what a delete waits for. Usually it is notified earlier.
 LONGEST_PAUSE = 60.0
 _OTHER_TASKS: tuple[TaskState | None, ...] = (None, *(task for task in TaskState if task is not TaskState.DELETING))
 

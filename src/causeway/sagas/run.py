@@ -25,7 +25,7 @@ T = TypeVar("T")
 # The last characters of a traceback, which are kept.
 LONGEST_TRACEBACK = 8000
 
-# Seconds between two looks whether the journal's database is back: the first pause, which doubles each time, and the longest.
+# Seconds between two checks whether the journal's database is back: the first pause, which doubles each time, and the longest.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 

@@ -25,7 +25,7 @@ Kind = Literal["api", "cell"]
 
 # Seconds that a change of a table waits for others at a time, and how often it is tried.
 LOCK_SECONDS, LOCK_ATTEMPTS = 2, 30
-# MariaDB: seconds between two looks whether nobody uses the table, and how many there are before a change waits for its turn.
+# MariaDB: seconds between two checks whether nobody uses the table, and how many there are before a change waits for its turn.
 LOOK_SECONDS, LOOKS = 0.05, 600
 
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Seconds: how long a writer waits for the end of a switch; the first pause between two looks, which doubles; the longest pause.
+# Seconds: how long a writer waits for the end of a switch; the first pause between two checks, which doubles; the longest pause.
 PATIENCE, FIRST_PAUSE, LONGEST_PAUSE = 10.0, 0.01, 0.5
 
 

@@ -201,6 +201,6 @@ def test_rules_hold_while_they_are_read_again(enforcer: Enforcer, monkeypatch: p
         read(True)
 
     monkeypatch.setattr(enforcer._oslo, "load_rules", read_slowly)
-    monkeypatch.setattr(enforcer, "_next_look", 0.0)
+    monkeypatch.setattr(enforcer, "_next_check", 0.0)
     assert enforcer.allows(caller("member", "reader"), rule, OWN)
     assert asked == [True]

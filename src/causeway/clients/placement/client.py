@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class PlacementClient(ProviderCalls):
-    """Placement over a keystoneauth1 adapter. Safe to use from many threads, which should share one for what it remembers."""
+    """Placement over a keystoneauth1 adapter. Safe to use from many threads; let them share one, since it has a cache."""
 
     def __init__(self, adapter: Adapter, *, timeout: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         """``timeout``: seconds, for each single call."""

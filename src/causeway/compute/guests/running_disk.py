@@ -24,7 +24,7 @@ _ROUND = 1
 # held back, and sent in small pieces meanwhile.
 _KEPT_BYTES, _BIT = 4 << 20, 32 << 10
 _SECONDS_BETWEEN_BITS = 1.0
-# Seconds for which an image service may need to notice that an upload broke off, and seconds between two looks.
+# Seconds for which an image service may need to notice that an upload broke off, and seconds between two checks.
 _NOTICED_SECONDS, _LOOK_EVERY = 20.0, 0.2
 
 

@@ -73,7 +73,7 @@ LOG = logging.getLogger(__name__)
 
 # Seconds after which a move's record is deleted.
 KEPT_FOR = 7 * 24 * 3600
-# Seconds between two looks for old records.
+# Seconds between two checks for old records.
 LOOK_EVERY = 24 * 3600
 
 

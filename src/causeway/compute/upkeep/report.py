@@ -25,7 +25,7 @@ from causeway.model.outcomes import HostReport
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two looks at certificates and at what live migrations lack: both change seldom, and a look takes seconds.
+# Seconds between two checks of certificates and of what live migrations lack: both change seldom, and a check takes seconds.
 _READINESS_SECONDS = 600.0
 # The traits that a host sets and unsets itself. Others set traits too.
 _OF_HYPERVISOR = {

@@ -146,6 +146,6 @@ class CellQueues:
 
 def _stop(servers: list[RpcServer]) -> None:
     if servers:
-        # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they look up.
+        # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they notice.
         with ThreadPoolExecutor(len(servers), thread_name_prefix="conductor-stop") as pool:
             list(pool.map(RpcServer.stop, servers))

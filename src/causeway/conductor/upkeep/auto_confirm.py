@@ -25,12 +25,12 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two looks, as in the field.
+# Seconds between two checks, as in the field.
 INTERVAL = 60.0
 
 
 def interval(services: ConductorServices) -> float:
-    """Seconds between two looks; 0 if resizes wait for their users for ever."""
+    """Seconds between two checks; 0 if resizes wait for their users for ever."""
     return min(INTERVAL, float(services.conf.resize_confirm_window))
 
 

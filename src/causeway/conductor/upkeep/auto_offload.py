@@ -15,7 +15,7 @@ from causeway.rpc.conductor import ConductorClient
 
 
 def interval(services: ConductorServices) -> float:
-    """Seconds between two looks; 0 if servers are offloaded at once, or never."""
+    """Seconds between two checks; 0 if servers are offloaded at once, or never."""
     return float(services.conf.shelved_poll_interval) if services.conf.shelved_offload_time > 0 else 0.0
 
 

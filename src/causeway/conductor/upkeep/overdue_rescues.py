@@ -13,12 +13,12 @@ from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 
-# Seconds between two looks.
+# Seconds between two checks.
 LONGEST = 60.0
 
 
 def interval(services: ConductorServices) -> float:
-    """Seconds between two looks; 0 if servers stay rescued until their users unrescue them."""
+    """Seconds between two checks; 0 if servers stay rescued until their users unrescue them."""
     return min(float(services.conf.rescue_timeout), LONGEST)
 
 

@@ -12,12 +12,12 @@ from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 
-# Seconds between two looks.
+# Seconds between two checks.
 LONGEST = 60.0
 
 
 def interval(services: ConductorServices) -> float:
-    """Seconds between two looks; 0 if servers are deleted at once."""
+    """Seconds between two checks; 0 if servers are deleted at once."""
     return min(float(services.conf.reclaim_instance_interval), LONGEST)
 
 

@@ -39,4 +39,4 @@ class HostFilter(ABC):
 
     @abstractmethod
     def check(self, host: HostState, request: Request) -> Refusal | None:
-        """None if the host will do, else why not."""
+        """Returns None if the host may serve the request, else why not."""

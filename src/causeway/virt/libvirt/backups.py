@@ -19,7 +19,7 @@ from causeway.errors import GuestFailed
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import target_of_file
 
-# Seconds between two looks at a job, in case libvirt does not report its end.
+# Seconds between two checks of a job, in case libvirt does not report its end.
 _LOOK_EVERY = 5.0
 # Seconds for QEMU to close a copy that is abandoned.
 _ABORT_SECONDS = 30.0

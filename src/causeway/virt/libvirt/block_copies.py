@@ -31,7 +31,7 @@ from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two looks at a copy.
+# Seconds between two checks of a copy.
 _LOOK_EVERY = 0.5
 # Seconds for QEMU to complete writes to the disks and to close one of them.
 _SWITCH_SECONDS = 300.0

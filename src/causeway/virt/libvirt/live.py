@@ -29,7 +29,7 @@ from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two looks at a migration.
+# Seconds between two checks of a migration.
 _LOOK_EVERY = 1.0
 # A look that takes longer is abandoned, and the next one is made.
 _LOOK_SECONDS = 10.0

@@ -21,7 +21,7 @@ from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import device_of_serial
 
-# Seconds between two looks at a merge.
+# Seconds between two checks of a merge.
 _LOOK_EVERY = 0.5
 _SNAPSHOT_FLAGS = (
     libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_DISK_ONLY

@@ -45,7 +45,7 @@ def cross_cell(cloud: Any) -> Iterator[None]:
     enforcer = cloud.services.enforcer
     rule = policy.RuleDefault(CROSS_CELL_RESIZE, "project_id:%(project_id)s or role:admin")
     enforcer._oslo.set_rules(policy.Rules({**enforcer._oslo.rules, CROSS_CELL_RESIZE: rule.check}), use_conf=False)
-    enforcer._look_again()
+    enforcer._reload_if_changed()
     return iter(())
 
 
