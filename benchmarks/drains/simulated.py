@@ -23,7 +23,7 @@ from causeway.model.drains import DrainServer, DrainServerState, First, How, Lim
 
 _GIB = 1 << 30
 _BEGIN = datetime(2027, 3, 1)
-# As a conductor's: seconds between two looks, and after which it measures.
+# As a conductor's: seconds between two checks, and after which it measures.
 _LOOK, _MEASURE = 3.0, 15.0
 # As [moves] has them: rounds at most, and seconds that the last one takes.
 _ROUNDS, _LAST_ROUND = 5, 2.0

@@ -102,7 +102,7 @@ OPTS: dict[str, list[Opt]] = {
             "shelved_poll_interval",
             default=3600,
             min=1,
-            help="Seconds between two looks for servers that were shelved long enough to be offloaded from their hosts.",
+            help="Seconds between two checks for servers that were shelved long enough to be offloaded from their hosts.",
         ),
         cfg.ListOpt(
             "non_inheritable_image_properties",

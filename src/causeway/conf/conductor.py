@@ -19,7 +19,7 @@ OPTS: dict[str, list[Opt]] = {
         cfg.IntOpt(
             "sync_power_state_interval",
             default=600,
-            help="Seconds between two looks of a cell's conductor for guests of a host that run although their servers are"
+            help="Seconds between two checks of a cell's conductor for guests of a host that run although their servers are"
             " SHUTOFF: they are stopped, as in the field. 0: with every report of the host; negative: never. A guest that stopped"
             " by itself makes its server SHUTOFF with the next report, whatever this is.",
         ),
@@ -70,7 +70,7 @@ OPTS: dict[str, list[Opt]] = {
             "recovery_interval",
             default=60,
             min=1,
-            help="Seconds between two looks of a super conductor for tasks that a dead one left, and for hosts that must be"
+            help="Seconds between two checks of a super conductor for tasks that a dead one left, and for hosts that must be"
             " cleaned. A task is recovered if it has not changed for this time, and no live conductor works on it. Ours.",
         ),
         cfg.ListOpt(

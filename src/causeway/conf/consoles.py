@@ -81,7 +81,7 @@ OPTS: dict[str, list[Opt]] = {
             "check_interval",
             default=3.0,
             min=0.1,
-            help="Ours: seconds between two looks whether the servers of open consoles are still where they were.",
+            help="Ours: seconds between two checks whether the servers of open consoles are still where they were.",
         ),
     ],
 }

@@ -19,7 +19,7 @@ _RUN: list[Opt] = [
         "interval",
         default=3.0,
         min=0.0,
-        help="Seconds between two looks of a conductor at running drains. 0: it leaves them to other conductors.",
+        help="Seconds between two checks of a conductor at running drains. 0: it leaves them to other conductors.",
     ),
     cfg.FloatOpt(
         "measure_interval",
