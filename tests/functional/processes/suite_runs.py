@@ -15,9 +15,10 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import Pipe, Process
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -237,10 +238,28 @@ def _databases(kind: str | None) -> Iterator[Callable[[str], str] | None]:
 
 
 def run_lanes(lanes: Sequence[Lane]) -> dict[str, Outcomes]:
-    """All at the same time, each in a process of its own."""
-    with ProcessPoolExecutor(len(lanes)) as pool:
-        running = {lane.name: pool.submit(lane.run) for lane in lanes}
-        return {name: each.result() for name, each in running.items()}
+    """All at the same time, each in a process of its own.
+
+    :raises EOFError: a lane ended early; it printed why.
+    """
+    running: list[tuple[Lane, Process, Connection]] = []
+    try:
+        for lane in lanes:
+            receiver, sender = Pipe(duplex=False)
+            process = Process(target=_run_lane, args=(lane, sender), name=lane.name)
+            process.start()
+            # Only the lane has it now: that nothing comes any more is seen when the lane ends.
+            sender.close()
+            running.append((lane, process, receiver))
+        return {lane.name: receiver.recv() for lane, _process, receiver in running}
+    finally:
+        # Ctrl-C reaches the lanes, too; they end what they started.
+        for _lane, process, _receiver in running:
+            process.join()
+
+
+def _run_lane(lane: Lane, sender: Connection) -> None:
+    sender.send(lane.run())
 
 
 def together(lanes: Mapping[str, Outcomes], of_one_process: Counter[str]) -> Outcomes:
