@@ -112,11 +112,11 @@ PARTS: tuple[Part, ...] = (
     ),
     _real("upgrade", "an upgrade while servers move", 5, "test_online_upgrade.py"),
     _real("faults", "each part around fails in the middle of a move", 12, "test_faults_of_parts.py"),
-    _real("suite-sample", "a sample of the suite by URL beside the real services", 3, "test_suite_sample.py"),
+    _real("suite-sample", "a sample of the suite by URL beside the real services", 2, "test_suite_sample.py"),
     Part(
         *("integration", "suite", "the functional suite by URL on devcloud, all shapes, half of it on each database"),
         (PYTHON, "-W", "ignore", "-m", "tests.functional.processes.suite_runs", *_BOTH, "--json", RESULT),
-        *(20, reading.suites, ("servers",)),
+        *(16, reading.suites, ("servers",)),
     ),
     _suite("api", "the tests of the API on MariaDB and on PostgreSQL", 10, "of_the_api"),
     _suite("mariadb", "the functional suite by URL beside the real services, on MariaDB", 40, "by_url and mariadb"),

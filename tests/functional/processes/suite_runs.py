@@ -34,6 +34,8 @@ from tests.of_one_process import COUNTED, SUITE
 
 # Seconds for one test.
 PATIENCE = 600
+# In the reason of a test that needs another number of hosts.
+OF_HOSTS = re.compile(r"cells of (\d+) hosts")
 # The part of the suite that may be left on all clouds together. With more, something is skipped and nobody notices.
 MOST_SKIPPED = 0.1
 # Seconds for the suite on one cloud: about two for each test on a quiet machine, ten on a busy one.
@@ -120,16 +122,22 @@ def run_shapes(
     """Runs tests (none given: the suite) on one cloud after the other.
 
     ``start`` gives the cloud.yaml of a cloud of a shape; the first runs all tests, each further one those that need another
-    cloud than the earlier ones. ``report`` gets a line for each when it is done."""
-    outcomes, left = Outcomes(), list(tests or SUITE)
+    cloud than the earlier ones; none is started that has too few or too many hosts for all of them. ``report`` gets a line for
+    each when it is done."""
+    outcomes, left, hosts = Outcomes(), list(tests or SUITE), dict[str, int]()
     for shape in shapes:
-        if not left:
-            break
+        given = [test for test in left if hosts.get(test, shape.hosts_per_cell) == shape.hosts_per_cell]
+        if not given:
+            continue
         with start(shape) as cloud:
-            outcome = run_suite(cloud, *left)
+            outcome = run_suite(cloud, *given)
         outcomes.add(shape.name, outcome)
         report(f"{shape.name}: {outcome}")
         left = outcomes.wanting
+        for test, reason in outcome.skipped.items():
+            # Hosts are looked at first: who needs something else has as many as it needs.
+            number = OF_HOSTS.search(reason)
+            hosts[test] = int(number[1]) if number else shape.hosts_per_cell
     return outcomes
 
 

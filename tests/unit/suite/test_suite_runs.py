@@ -88,6 +88,24 @@ def test_no_cloud_is_started_for_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert started == ["first"]
 
 
+def test_a_cloud_gets_only_tests_that_want_as_many_hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: list[tuple[str, tuple[str, ...]]] = []
+
+    def run_suite(cloud: Path, *tests: str) -> Outcome:
+        given.append((cloud.name, tests))
+        left = {"a": NEEDS, "b": "by URL: needs 2 cells of 3 hosts"} if cloud.name == "plain" else {}
+        return Outcome(set(tests) if not left else set(), {}, left, Counter(), "")
+
+    @contextmanager
+    def start(shape: Shape) -> Iterator[Path]:
+        yield tmp_path / shape.name
+
+    monkeypatch.setattr(suite_runs, "run_suite", run_suite)
+    shapes = [Shape("plain"), Shape("one", hosts_per_cell=1), Shape("three", hosts_per_cell=3), Shape("late")]
+    run_shapes(start, shapes=shapes)
+    assert given == [("plain", SUITE), ("three", ("b",)), ("late", ("a",))]
+
+
 def test_the_outcome_of_a_suite_is_that_of_its_lanes() -> None:
     lanes = {"mariadb": Outcomes(), "postgresql": Outcomes()}
     lanes["mariadb"].add("plain", Outcome({"a", "b"}, {}, {"c": NEEDS}, Counter(), ""))
