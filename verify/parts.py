@@ -14,6 +14,7 @@ RESULT = "{result}"
 # Of pytest: no cache, because parts of several runs share a checkout.
 _PYTEST = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--junitxml={RESULT}")
 _AT_ONCE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+_BOTH = ("--databases", "mariadb", "--databases", "postgresql")
 _REAL = "tests/integration/real_services"
 
 
@@ -50,10 +51,16 @@ SETUP = {
 }
 
 
-def _real(name: str, about: str, minutes: float, *tests: str, only: str | None = None) -> Part:
+def _real(
+    name: str, about: str, minutes: float, *tests: str, only: str | None = None, group: str = "integration"
+) -> Part:
     """A part beside the real services. ``only``: tests whose names have this in them."""
     command = (*_PYTEST, *(f"{_REAL}/{test}" for test in tests), *(("-k", only) if only else ()))
-    return Part("integration", name, about, command, minutes, reading.junit, ("servers", "services"))
+    return Part(group, name, about, command, minutes, reading.junit, ("servers", "services"))
+
+
+def _suite(name: str, about: str, minutes: float, only: str) -> Part:
+    return _real(name, about, minutes, "test_suite_beside.py", only=only, group="suite")
 
 
 def _faults(name: str, about: str, minutes: float, *options: str) -> Part:
@@ -105,20 +112,15 @@ PARTS: tuple[Part, ...] = (
     ),
     _real("upgrade", "an upgrade while servers move", 5, "test_online_upgrade.py"),
     _real("faults", "each part around fails in the middle of a move", 12, "test_faults_of_parts.py"),
-    _real("suite-sample", "a sample of the suite by URL, on devcloud", 2, "test_suite_on_devcloud.py"),
+    _real("suite-sample", "a sample of the suite by URL beside the real services", 2, "test_suite_sample.py"),
     Part(
-        *("integration", "suite-devcloud", "the functional suite by URL on devcloud, on clouds of all shapes"),
-        (PYTHON, "-W", "ignore", "-m", "tests.functional.processes.suite_runs", "--json", RESULT),
-        *(35, reading.suites, ("servers",)),
+        *("integration", "suite", "the functional suite by URL on devcloud, all shapes, half of it on each database"),
+        (PYTHON, "-W", "ignore", "-m", "tests.functional.processes.suite_runs", *_BOTH, "--json", RESULT),
+        *(16, reading.suites, ("servers",)),
     ),
-    _real(
-        "suite-mariadb",
-        "the functional suite by URL, on MariaDB, on clouds of all shapes",
-        40,
-        "test_suite_beside.py",
-        only="mariadb",
-    ),
-    _real("suite-postgresql", "the same on PostgreSQL", 40, "test_suite_beside.py", only="postgresql"),
+    _suite("api", "the tests of the API on MariaDB and on PostgreSQL", 10, "of_the_api"),
+    _suite("mariadb", "the functional suite by URL beside the real services, on MariaDB", 40, "by_url and mariadb"),
+    _suite("postgresql", "the same on PostgreSQL", 40, "by_url and postgresql"),
     _faults("moves", "the matrix of moves: every point fails, crashes, hangs, loses power or has an accident", 60),
     _faults("operations", "the matrix of all other operations", 40, "--of", "operations"),
     Part(

@@ -21,6 +21,7 @@ import requests
 import yaml
 
 from causeway.conf import MODULES
+from causeway.store.api import cells as cell_records
 from causeway.store.api import journal
 from causeway.store.database import Database
 from tests.ports import free_ports
@@ -205,6 +206,8 @@ class Deployment:
         for process in self.processes.values():
             process.wait_ready()
         until(self._healthy, bool, "the API to answer")
+        # A cell's conductor says it to the cloud's, and does not wait.
+        until(self._unmapped, lambda left: not left, "the cells of hosts to be known")
         self._fill()
 
     def start_role(self, role: str, name: str, *arguments: str) -> Process:
@@ -370,6 +373,9 @@ class Deployment:
         for group, options in groups.items():
             lines += [f"[{group}]", *(f"{option} = {value}" for option, value in options.items())]
         (self.directory / name).write_text("\n".join(lines) + "\n")
+
+    def _unmapped(self) -> set[str]:
+        return self.hosts.keys() - cell_records.hosts(self.api_database).keys()
 
     def _healthy(self) -> bool:
         try:

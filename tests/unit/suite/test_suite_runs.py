@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.functional.processes import suite_runs
-from tests.functional.processes.suite_runs import Outcome, read, run_shapes
+from tests.functional.processes.suite_runs import Outcome, Outcomes, complaint, read, run_shapes, together
 from tests.functional.processes.suite_shapes import Shape
 from tests.of_one_process import SUITE
 from verify.reading import suites
@@ -86,3 +86,48 @@ def test_no_cloud_is_started_for_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr(suite_runs, "run_suite", lambda _cloud, *_tests: Outcome({"a"}, {}, {}, Counter(), ""))
     run_shapes(start, shapes=[Shape("first"), Shape("second")])
     assert started == ["first"]
+
+
+def test_a_cloud_gets_only_tests_that_want_as_many_hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: list[tuple[str, tuple[str, ...]]] = []
+
+    def run_suite(cloud: Path, *tests: str) -> Outcome:
+        given.append((cloud.name, tests))
+        left = {"a": NEEDS, "b": "by URL: needs 2 cells of 3 hosts"} if cloud.name == "plain" else {}
+        return Outcome(set(tests) if not left else set(), {}, left, Counter(), "")
+
+    @contextmanager
+    def start(shape: Shape) -> Iterator[Path]:
+        yield tmp_path / shape.name
+
+    monkeypatch.setattr(suite_runs, "run_suite", run_suite)
+    shapes = [Shape("plain"), Shape("one", hosts_per_cell=1), Shape("three", hosts_per_cell=3), Shape("late")]
+    run_shapes(start, shapes=shapes)
+    assert given == [("plain", SUITE), ("three", ("b",)), ("late", ("a",))]
+
+
+def test_the_outcome_of_a_suite_is_that_of_its_lanes() -> None:
+    lanes = {"mariadb": Outcomes(), "postgresql": Outcomes()}
+    lanes["mariadb"].add("plain", Outcome({"a", "b"}, {}, {"c": NEEDS}, Counter(), ""))
+    lanes["mariadb"].add("late", Outcome({"c"}, {}, {}, Counter(), ""))
+    lanes["postgresql"].add("plain", Outcome({"d"}, {"e": "it broke"}, {"f": INSIDE}, Counter(), ""))
+    found = together(lanes, Counter({"of one": 7}))
+    assert list(found.of_shapes) == ["mariadb, plain", "mariadb, late", "postgresql, plain"]
+    assert (found.passed, found.failed) == (4, {"e": "(postgresql, plain) it broke"})
+    assert (found.skipped, found.of_one_process) == ({"f": INSIDE}, {"of one": 7})
+
+
+@pytest.mark.parametrize(
+    ("failed", "skipped", "said"),
+    [
+        ({}, 1, None),
+        ({}, 2, "18.2% of the suite ran on no cloud, more than 10%"),
+        ({"broken": "why"}, 0, "1 tests failed"),
+    ],
+    ids=["a tenth skipped", "more skipped", "failed"],
+)
+def test_a_run_says_what_is_wrong_with_it(failed: dict[str, str], skipped: int, said: str | None) -> None:
+    outcomes = Outcomes()
+    left = {f"left{number}": NEEDS for number in range(skipped)}
+    outcomes.add("plain", Outcome({f"passed{number}" for number in range(9)}, failed, left, Counter(), ""))
+    assert complaint(outcomes) == said

@@ -317,6 +317,7 @@ class TestStates:
         assert (answer.status_code, "vTPM" in message(answer)) == (400, True)
         instances.update(cloud.cell("cell1"), server.id, vm_state=VmState.ACTIVE)
 
+    @pytest.mark.embedded("writes over what a compute reports")
     def test_a_compute_of_the_former_release_refuses(self, cloud: Cloud, server: Any) -> None:
         host = cloud.show(server).compute_host
         (service,) = hosts.list_services(cloud.cell("cell1"), host=host, binary="nova-compute")

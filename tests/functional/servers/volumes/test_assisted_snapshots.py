@@ -31,10 +31,14 @@ def server(cloud: Cloud) -> Any:
 
 
 @pytest.fixture
-def volume(cloud: Cloud, server: Any) -> Any:
+def volume(cloud: Cloud, server: Any) -> Iterator[Any]:
     volume = cloud.volume()
     cloud.attach(server, volume)
-    return volume
+    yield volume
+    # Nobody continues them: block storage would keep them, and their volume, for ever.
+    for snapshot in snapshots(cloud):
+        if snapshot.volume_id == volume.id:
+            reset(cloud, snapshot.id, "available")
 
 
 def wanted_snapshot(cloud: Cloud, volume: Any, status: str = "creating") -> str:
@@ -42,8 +46,15 @@ def wanted_snapshot(cloud: Cloud, volume: Any, status: str = "creating") -> str:
     body = {"snapshot": {"volume_id": volume.id, "force": True}}
     found = cloud.member.block_storage.post("/snapshots", json=body).json()["snapshot"]["id"]
     until(lambda: shown(cloud, found)["status"], lambda seen: seen == "available", "the snapshot")
-    cloud.admin.block_storage.post(f"/snapshots/{found}/action", json={"os-reset_status": {"status": status}})
+    reset(cloud, found, status)
     return str(found)
+
+
+def reset(cloud: Cloud, snapshot_id: str, status: str) -> None:
+    answer = cloud.admin.block_storage.post(
+        f"/snapshots/{snapshot_id}/action", json={"os-reset_status": {"status": status}}
+    )
+    assert answer.ok, answer.text
 
 
 def shown(cloud: Cloud, snapshot_id: str) -> dict[str, Any]:
@@ -92,7 +103,7 @@ def test_a_guest_continues_in_the_new_file(cloud: Cloud, server: Any, volume: An
     assert file_of(cloud, server) == new
     assert {"before the snapshot", "after the snapshot"} <= set(driver.guest_read(server.id, "vdb"))
 
-    cloud.admin.block_storage.post(f"/snapshots/{snapshot_id}/action", json={"os-reset_status": {"status": "deleting"}})
+    reset(cloud, snapshot_id, "deleting")
     assert merge(cloud, volume.id, snapshot_id, file_to_merge=None, merge_target_file=None).status_code == 204
     cloud.wait(server, "ACTIVE")
     assert progress(cloud, snapshot_id) == ("deleting", "90%")
@@ -216,7 +227,7 @@ class StorageOfFiles:
     def create(self, client: VolumeClient, context: Any, volume_id: str, **named: Any) -> str:
         found = self._create(client, context, volume_id, **named)
         until(lambda: shown(self._cloud, found)["status"], lambda seen: seen == "available", "the snapshot")
-        self._reset(found, "creating")
+        reset(self._cloud, found, "creating")
         volume = self._cloud.admin.block_storage.get_volume(volume_id)
         server_id = volume.attachments[0]["server_id"]
         driver = self._cloud.driver(self._cloud.admin.compute.get_server(server_id).compute_host)
@@ -229,18 +240,18 @@ class StorageOfFiles:
 
     def delete(self, client: VolumeClient, context: Any, snapshot_id: str) -> None:
         if snapshot_id in self._made and shown(self._cloud, snapshot_id)["status"] == "available":
-            self._reset(snapshot_id, "deleting")
+            reset(self._cloud, snapshot_id, "deleting")
             answer = merge(self._cloud, self._made[snapshot_id].id, snapshot_id)
             self.asked.append(("merge", answer.status_code))
             until(lambda: progress(self._cloud, snapshot_id), lambda seen: seen == ("deleting", "90%"), "the merge")
-            self._reset(snapshot_id, "available")
+            reset(self._cloud, snapshot_id, "available")
         self._delete(client, context, snapshot_id)
 
     def _ask(self, volume: Any, snapshot_id: str) -> None:
         answer = ask(self._cloud, volume, snapshot_id, snapshot_id)
         self.asked.append(("snapshot", answer.status_code))
         if answer.status_code != 200:
-            self._reset(snapshot_id, "error")
+            reset(self._cloud, snapshot_id, "error")
             return
         done = [("creating", "90%")]
         ended = until(
@@ -249,11 +260,7 @@ class StorageOfFiles:
             "the hypervisor",
         )
         if ended in done:
-            self._reset(snapshot_id, "available")
-
-    def _reset(self, snapshot_id: str, status: str) -> None:
-        path = f"/snapshots/{snapshot_id}/action"
-        assert self._cloud.admin.block_storage.post(path, json={"os-reset_status": {"status": status}}).ok
+            reset(self._cloud, snapshot_id, "available")
 
 
 @pytest.fixture
@@ -268,7 +275,7 @@ def storage(cloud: Cloud) -> Iterator[StorageOfFiles]:
 
 
 def copies(cloud: Cloud) -> list[Any]:
-    """The snapshots of images. Other tests leave some that can't be deleted."""
+    """The snapshots of images, not those that other tests leave."""
     return [each for each in snapshots(cloud) if each.name == "snapshot for copy"]
 
 
