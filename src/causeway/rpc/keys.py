@@ -54,11 +54,11 @@ def fingerprint(key: Ed25519PublicKey) -> str:
 
 
 def read_private_key(path: Path) -> Ed25519PrivateKey:
-    """Raises Misconfigured if it can't be read, is no such key, or others than its owner and group can read it."""
+    """Raises Misconfigured if it can't be read, is no such key, or is open to others than its owner and group."""
     try:
         if path.stat().st_mode & stat.S_IRWXO:
             raise Misconfigured(
-                f"Everybody can read the private key {path}. Run `chmod o= {path}`, or make another one."
+                f"The private key {path} is open to everybody. Run `chmod o= {path}`, or make another one."
             )
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as failure:

@@ -46,7 +46,7 @@ class Ring:
     def __post_init__(self) -> None:
         self.trusted = self.folder / "trusted"
         for kind in (keys.CONTROL, keys.HOSTS):
-            (self.trusted / kind).mkdir(parents=True)
+            (self.trusted / kind).mkdir(parents=True, exist_ok=True)
 
     def make(self, kind: str, name: str, *, is_trusted: bool = True) -> Path:
         private = self.folder / f"{kind}-{name}.key"
@@ -129,6 +129,45 @@ def test_what_is_signed_arrives_without_what_others_added(shared: Ring) -> None:
     unsigned.context["late_answer"] = {"ticket": "ticket", "topic": "somewhere"}
     unsigned.check(shared.of(checks=True))
     assert "late_answer" not in unsigned.context
+
+
+# Parts of a message -> other values of them with which it would be carried out, if it were not for the signature.
+PARTS: dict[str, st.SearchStrategy[Any]] = {
+    "topic": st.sampled_from(["compute", "cell_conductor", "conductor"]),
+    "server": st.sampled_from([None, "host1", "host2"]),
+    "sent": st.floats(NOW - MAX_AGE / 2, NOW + MAX_AGE / 2),
+    "namespace": st.sampled_from([None, "late_answers", "other"]),
+    "method": st.sampled_from(["power_off", "power_on", "late_answer"]),
+    "version": st.sampled_from([None, "1.0", "1.1"]),
+    "args": ARGUMENTS,
+    "user": WORDS | st.none(),
+    "is_admin": st.booleans(),
+    "late_answer": st.none() | st.fixed_dictionaries({"ticket": WORDS, "topic": WORDS}),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@given(data=st.data())
+def test_another_value_of_a_part_is_refused(shared: Ring, part: str, data: st.DataObject) -> None:
+    signed = {name: data.draw(values, name) for name, values in PARTS.items()}
+    changed = signed | {part: data.draw(PARTS[part], "changed")}
+    assume(json.dumps(signed[part], sort_keys=True) != json.dumps(changed[part], sort_keys=True))
+    context = {name: signed[name] for name in ("user", "is_admin", "late_answer")}
+    target = oslo_messaging.Target(**{name: signed[name] for name in ("topic", "server", "namespace", "version")})
+    ring = Ring(shared.folder, signed["sent"])
+    fields = ring.of(shared.folder / "control-conductor1.key").sign(context, target, signed["method"], signed["args"])
+
+    def at_its_receiver(parts: dict[str, Any]) -> Message:
+        envelope = deepcopy(fields["signature"]) | {name: parts[name] for name in ("sent", "server")}
+        arrived = {name: parts[name] for name in context} | {"signature": envelope}
+        message = {name: parts[name] for name in ("method", "args", "version", "namespace")}
+        return Message(arrived, message, parts["topic"], parts["server"] or "host1")
+
+    receiver = shared.of(checks=True)
+    at_its_receiver(signed | {"sent": fields["signature"]["sent"]}).check(receiver)
+    assert (
+        at_its_receiver(changed | {"sent": fields["signature"]["sent"] + (part == "sent")}).refused(receiver) == "wrong"
+    )
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
