@@ -75,9 +75,7 @@ def make_key(kind: str, name: str, directory: Path) -> None:
         durable.make_folder(public.parent, mode=0o755)
         make_pair(private, public)
     except FileExistsError as failure:
-        raise click.ClickException(
-            f"{failure}: delete both files of the old key first, or give another name."
-        ) from failure
+        raise click.ClickException(f"{failure}. Give another --directory for a key that is to replace it.") from failure
     except OSError as failure:
         raise click.ClickException(f"The key can't be written: {failure}") from failure
     click.echo(f"private key: {private}")

@@ -43,5 +43,7 @@ def test_a_move_to_another_cell_and_back(cloud: Cloud) -> None:
     cloud.wait(server, "ACTIVE")
     cloud.settle()
     changed = {name for name, count in counted().items() if count > before.get(name, 0)}
-    assert changed >= {f"{topic} signed" for topic in ("compute", "conductor", "scheduler", "cell_conductor")}
+    assert changed >= {f"{topic} signed" for topic in ("compute", "conductor", "scheduler")}
+    # Hosts may have reported before only: they did when they started.
+    assert counted()["cell_conductor signed"] > 0
     assert {name.partition(" ")[2] for name in changed} == {"signed"}
