@@ -190,6 +190,11 @@ def test_a_host_cannot_connect_to_another_cell(running: BoundHosts) -> None:
             pass
 
 
+def test_the_status_of_a_cloud_that_requires_signatures_is_success(cloud: BoundHosts) -> None:
+    assert cloud.wrong() == {}
+    assert cloud.status()["signed messages"] == ("success", "required; trusted: 3 hosts, 1 of the control plane")
+
+
 @dataclass
 class Forger:
     """Who owns host1: its account, its key and the program. Sends past RabbitMQ's rights, and reads the answer."""
