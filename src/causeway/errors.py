@@ -43,6 +43,7 @@
         │   └── DiskTransferBroken    500  disk_transfer_broken   (it broke off, or what came was damaged)
         ├── HostUnreachable           500  host_unreachable       (one host can't connect to another)
         ├── HostNotTrusted            500  host_not_trusted       (hosts refuse each other's certificates)
+        ├── SenderNotTrusted          500  sender_not_trusted     (a service of ours refuses another one's signature)
         ├── VifPluggingFailed         500  vif_plugging_failed
         ├── OperationUnderWay         500  operation_under_way    (on the same server: its end is waited for)
         ├── HostDown                  500  host_down              (a needed host does not report; it is waited for)
@@ -400,6 +401,15 @@ class HostNotTrusted(OperationFailed):
     """Two hosts can't encrypt what goes from one to the other: one refuses the other's certificate, or speaks no TLS."""
 
     code = "host_not_trusted"
+
+
+class SenderNotTrusted(OperationFailed):
+    """A service of ours refused a message, because it is not signed by anybody who may send it."""
+
+    code = "sender_not_trusted"
+
+    def __init__(self, method: str, *, details: str) -> None:
+        super().__init__(f"{method} was refused: its sender is not trusted.", details=details)
 
 
 class VifPluggingFailed(OperationFailed):

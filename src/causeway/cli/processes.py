@@ -26,6 +26,7 @@ from causeway.clients.placement import remote_placement
 from causeway.conf import PROJECT, ignored, new_config
 from causeway.faults import hooks
 from causeway.metrics.endpoint import Collector, MetricsEndpoint
+from causeway.rpc import signatures
 from causeway.rpc.transport import Transports
 from causeway.store.cells import Cells
 from causeway.store.database import Database
@@ -57,11 +58,16 @@ def warn_of_ignored_options(conf: cfg.ConfigOpts) -> None:
 
 
 def check_queue(conf: cfg.ConfigOpts) -> None:
-    """Raises ClickException if the queue's URL is unusable, which only the first request would show otherwise."""
+    """Raises ClickException if the queue's URL or the keys for its messages are unusable.
+
+    Otherwise only the first request would show that, or a worker of gunicorn, which is started again and again.
+    """
     if not conf.transport_url:
         raise click.ClickException("Set [DEFAULT] transport_url, such as rabbit://user:password@host:5672/cloud.")
     if conf.transport_url.startswith("causeway-memory:"):
         raise click.ClickException("In-memory queues end with their process: set [DEFAULT] transport_url to RabbitMQ.")
+    with failures_reported():
+        signatures.from_options(conf)
 
 
 def check_placement(conf: cfg.ConfigOpts) -> None:

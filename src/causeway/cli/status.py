@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,9 +33,10 @@ from causeway.conductor.upkeep.recovery import BINARY as CONDUCTOR
 from causeway.conf import ignored
 from causeway.model import versions
 from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
-from causeway.model.host import LIVE_MIGRATION_LACKS, CellMapping, ComputeNode, Service
+from causeway.model.host import LIVE_MIGRATION_LACKS, REQUIRES_SIGNATURES, CellMapping, ComputeNode, Service
 from causeway.model.sagas import SagaState
 from causeway.policy import CROSS_CELL_RESIZE, NOBODY, Enforcer
+from causeway.rpc import signatures
 from causeway.store import clock, schema
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal
@@ -118,6 +119,7 @@ def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
             checks |= _of_cell(conf, cell, known, cleanup)
         checks["conductors"] = lambda: _conductors(conf, _super_conductors(mappings))
         checks["moves"] = lambda: _moves(conf, api)
+        checks["signed messages"] = lambda: _signed(conf, known)
         checks["options"] = lambda: _options(conf)
         checks["policy files"] = lambda: _policy_files(conf)
         checks["moves between cells"] = lambda: _policy(conf)
@@ -186,6 +188,7 @@ def _of_cell(conf: cfg.ConfigOpts, cell: CellMapping, known: dict[str, str], cle
         checks[f"{cell.name}: computes"] = lambda: _computes(conf, hosts.list_services(database))
         checks[f"{cell.name}: live migration"] = lambda: _live_migration(hosts.list_nodes(database))
         checks[f"{cell.name}: certificates"] = lambda: _certificates(hosts.list_nodes(database))
+        checks[f"{cell.name}: signed orders"] = lambda: _signed_orders(cell, hosts.list_nodes(database))
         checks[f"{cell.name}: host mappings"] = lambda: _mapped(hosts.list_nodes(database), mapped)
     return checks
 
@@ -293,6 +296,41 @@ def _certificates(nodes: list[ComputeNode]) -> Found:
         return level, "\n".join(lines)
     parts = f"none of {len(nodes) - len(unknown)} hosts expires soon"
     return Level.SUCCESS, f"{parts}; {len(unknown)} have not said yet: {_some(unknown)}" if unknown else parts
+
+
+def _signed_orders(cell: CellMapping, nodes: list[ComputeNode]) -> Found:
+    """Whether hosts refuse orders that nobody signed, as they reported last."""
+    if not cell.transport_url.startswith("rabbit"):
+        return Level.SUCCESS, "only RabbitMQ needs signatures"
+    taking = sorted(node.host for node in nodes if not node.capabilities.get(REQUIRES_SIGNATURES))
+    if taking:
+        return (
+            Level.WARNING,
+            f"{len(taking)} of {len(nodes)} hosts carry out what nobody signed, so orders of any other host: {_some(taking)}",
+        )
+    return Level.SUCCESS, f"{len(nodes)} hosts refuse orders that nobody signed"
+
+
+def _signed(conf: cfg.ConfigOpts, known: Collection[str]) -> Found:
+    """Signatures of messages to the conductors, whose configuration this is; ``known``: all hosts. Raises Misconfigured."""
+    if not (conf.transport_url or "").startswith("rabbit"):
+        return Level.SUCCESS, "only RabbitMQ needs signatures"
+    found = signatures.from_options(conf)
+    if found is None or found.trusted is None or not found.required:
+        return (
+            Level.WARNING,
+            "not required here, so a host may report in the name of another: see [rpc_signatures] required",
+        )
+    if not found.signs:
+        return Level.FAILURE, "required here, but [rpc_signatures] private_key is not set: hosts will refuse orders"
+    trusted = found.trusted.senders()
+    hosts_trusted = {sender.name for sender in trusted if sender.is_host}
+    if without := sorted(set(known) - hosts_trusted):
+        return Level.WARNING, f"reports of {len(without)} hosts are refused, whose key is not trusted: {_some(without)}"
+    return (
+        Level.SUCCESS,
+        f"required; trusted: {len(hosts_trusted)} hosts, {len(trusted) - len(hosts_trusted)} of the control plane",
+    )
 
 
 def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:

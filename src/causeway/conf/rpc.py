@@ -26,6 +26,33 @@ OPTS: dict[str, list[Opt]] = {
             " it is alive; if it does not for rpc_response_timeout, the call has failed.",
         ),
     ],
+    "rpc_signatures": [
+        cfg.StrOpt(
+            "private_key",
+            help="File with the private key (Ed25519, PEM) with which this process signs every message that it sends. Only its"
+            " owner and group may be able to read it. `causeway manage queue make-key` makes it. Without it nothing is signed."
+            " Ours.",
+        ),
+        cfg.StrOpt(
+            "trusted_keys",
+            help="Folder with the public keys of those from whom this process takes messages: control/NAME.pem, services of the"
+            " control plane, which may send anything; hosts/HOST.pem, computes, which may report of themselves. Changes in it"
+            " need no restart. Without it nothing is checked. Ours.",
+        ),
+        cfg.BoolOpt(
+            "required",
+            default=False,
+            help="Whether this process refuses messages that are not signed. Messages with a wrong signature are always refused."
+            " Set it when all who send to this process have a private key. Ours.",
+        ),
+        cfg.IntOpt(
+            "max_age",
+            default=3600,
+            min=60,
+            help="Seconds for which a signed message counts. It should be longer than long_rpc_timeout. Clocks must not differ by"
+            " more. Ours.",
+        ),
+    ],
     "upgrade_levels": [
         cfg.StrOpt(
             "compute",

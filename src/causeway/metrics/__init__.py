@@ -18,6 +18,8 @@ count into files that any of them can add up.)
 | causeway_rpc_call_seconds (who asks) | topic, method, outcome: ok, error, timeout |
 | causeway_rpc_served_seconds (who answers) | topic, method, outcome: ok, error |
 | causeway_rpc_waiting, causeway_rpc_running | topic |
+| causeway_rpc_checked_messages_total (with trusted keys) | topic, outcome: signed, unsigned, or the reason of a refusal: missing,
+  unknown_key, wrong, other_receiver, too_old, not_allowed |
 | causeway_scheduler_seconds | outcome: placed, no_valid_host, error |
 | causeway_scheduler_refusals_total | filter |
 | causeway_api_request_seconds | method, route, status |
@@ -57,6 +59,11 @@ RPC_SERVED = Histogram(
 )
 RPC_WAITING = Gauge("causeway_rpc_waiting", "Requests that came and that no thread works on yet.", ["topic"])
 RPC_RUNNING = Gauge("causeway_rpc_running", "Requests that threads work on.", ["topic"])
+RPC_CHECKED = Counter(
+    "causeway_rpc_checked_messages",
+    "Messages whose signature was looked for: carried out (signed, unsigned), or refused for what reason.",
+    ["topic", "outcome"],
+)
 SCHEDULER_SECONDS = Histogram("causeway_scheduler_seconds", "Decisions of the scheduler.", ["outcome"], buckets=QUICK)
 SCHEDULER_REFUSALS = Counter(
     "causeway_scheduler_refusals", "Hosts that were refused, by what refused them.", ["filter"]

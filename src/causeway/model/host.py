@@ -12,6 +12,8 @@ from causeway.model.pci import PciDevicePool
 
 # A key of a compute node's capabilities: what its host lacks for live migrations, in sentences; None if not known yet.
 LIVE_MIGRATION_LACKS = "live_migration_lacks"
+# Another one: whether its host refuses orders that nobody signed. Hosts of an older release have none.
+REQUIRES_SIGNATURES = "requires_signatures"
 
 CELL0_UUID = "00000000-0000-0000-0000-000000000000"
 

@@ -7,6 +7,7 @@
 - `declare` makes clients: a method without a body declares a message. The clients are `compute`, `conductor`,
   `cell_conductor`, `super_conductor` and `scheduler`; each names its topic and the history of its versions.
 - `client` sends for them: `RpcClient(transport, topic).call(context, "name", result=Type, server=host, argument=...)`.
+- `signatures` says who sent a message, if there are keys (`keys`) and a rule who may send what (`senders`).
 - `memory` is the in-memory driver, `counters` counts what was sent.
 
 Bodies are JSON. Dataclasses, datetimes, enums, lists, dicts and bytes are converted by their types; an ``Any`` must be plain

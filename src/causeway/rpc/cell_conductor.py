@@ -5,7 +5,7 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
-from causeway.rpc.declare import Client, call
+from causeway.rpc.declare import HOLDERS_OF_TOKEN, Client, call
 from causeway.virt.live import LiveProgress
 
 TOPIC = "cell_conductor"
@@ -22,19 +22,20 @@ class CellConductorClient(Client):
 
     topic, history = TOPIC, HISTORY
 
-    @call(since="1.0")
+    # As which host it is recorded, and as whose node.
+    @call(since="1.0", reporter=("report.host", "report.node.host"))
     def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
         """Reports that the host is alive, and what it has. Returns whether the host is enabled."""
 
-    @call(since="1.0")
+    @call(since="1.0", reporter=("host",))
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
         """The orders that a starting host must carry out first, because it missed them while it was dead."""
 
-    @call(since="1.0")
+    @call(since="1.0", reporter=("host",))
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
         """Reports that the host has carried out these missed orders."""
 
-    @call(since="1.0", timeout=PROGRESS_TIMEOUT)
+    @call(since="1.0", timeout=PROGRESS_TIMEOUT, reporter=HOLDERS_OF_TOKEN)
     def report_progress(
         self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int
     ) -> float | None:
@@ -43,19 +44,19 @@ class CellConductorClient(Client):
         Raises Cancelled, StateChanged or TakenOver if the transfer is no longer wanted.
         """
 
-    @call(since="1.0", timeout=PROGRESS_TIMEOUT)
+    @call(since="1.0", timeout=PROGRESS_TIMEOUT, reporter=HOLDERS_OF_TOKEN)
     def report_live_progress(
         self, context: RequestContext, *, token: MoveToken, progress: LiveProgress
     ) -> float | None:
         """Reports the progress of a live migration. Returns and raises what `report_progress` does."""
 
-    @call(since="1.0", timeout=PROGRESS_TIMEOUT)
+    @call(since="1.0", timeout=PROGRESS_TIMEOUT, reporter=HOLDERS_OF_TOKEN)
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move came too late.
 
         ``forward``: the order is only wanted if the move goes forward.
         """
 
-    @call(since="1.0")
+    @call(since="1.0", reporter=("host",))
     def recorded_claims(self, context: RequestContext, *, host: str, instance_uuids: list[str]) -> list[RecordedClaim]:
         """What a host should hold for these servers, according to their records."""

@@ -15,6 +15,7 @@ from causeway.context import RequestContext
 from causeway.rpc import counters
 from causeway.rpc.endpoint import Reply, from_wire, to_wire
 from causeway.rpc.late_answers import NAMESPACE, LateAnswer, ListeningContext
+from causeway.rpc.signatures import SignedContext
 from causeway.rpc.transport import SEND_RETRIES, ContextSerializer, Outgoing, Transport, Verdict
 
 T = TypeVar("T")
@@ -110,7 +111,7 @@ class RpcClient:
             if monitor_timeout is not None and self._listens_at is not None and parking.in_task():
                 reply = self._call_patiently(sending, context, method, wire, server, started + timeout)
             else:
-                reply = sending.call(context, method, **wire)
+                reply = sending.call(self._signed(context, sending, method, wire), method, **wire)
         except oslo_messaging.MessagingTimeout:
             raise self._timeout(method, server, time.monotonic() - started) from None
         except oslo_messaging.RemoteError as error:
@@ -144,7 +145,7 @@ class RpcClient:
     ) -> Reply:
         """Waits for the reply to a task, without holding a thread. ``end``: on the monotonic clock."""
         with self._transport.awaited.ticket() as (ticket, answer):
-            listening = ListeningContext(context, ticket, str(self._listens_at))
+            listening = self._signed(ListeningContext(context, ticket, str(self._listens_at)), sending, method, wire)
             reply: Reply = parking.result_of(self._transport.callers.submit(sending.call, listening, method, **wire))
             while "later" in reply:
                 left = end - time.monotonic()
@@ -164,7 +165,8 @@ class RpcClient:
         Raises MessagingTimeout if the server does not know the call.
         """
         asking = self._prepare(server=server, namespace=NAMESPACE, timeout=self._option("rpc_response_timeout", 60))
-        call = self._transport.callers.submit(asking.call, context, "late_answer_of", ticket=ticket)
+        name, wire = "late_answer_of", {"ticket": ticket}
+        call = self._transport.callers.submit(asking.call, self._signed(context, asking, name, wire), name, **wire)
         known = from_wire(parking.result_of(call)["result"], LateAnswer)
         if known.reply is not None or answer.done():
             return known.reply or answer.result()
@@ -193,10 +195,20 @@ class RpcClient:
         if verdict is Verdict.LOSE_REQUEST:
             return
         try:
-            self._prepare(server=server, fanout=fanout, **_given(version=version)).cast(context, method, **wire)
+            sending = self._prepare(server=server, fanout=fanout, **_given(version=version))
+            sending.cast(self._signed(context, sending, method, wire), method, **wire)
         except Exception as error:
             # As in `call`.
             raise self._not_sent(method, server, error) from error
+
+    def _signed(
+        self, context: RequestContext | ListeningContext, sending: Any, method: str, wire: dict[str, Any]
+    ) -> RequestContext | ListeningContext | SignedContext:
+        """What is sent as the context: with a signature of the message, if this process has a key."""
+        signatures = self._transport.signatures
+        if signatures is None or not signatures.signs:
+            return context
+        return SignedContext(signatures, context, sending.target, method, wire)
 
     def _prepare(self, **target: Any) -> Any:
         return self._client.prepare(**target)

@@ -43,6 +43,9 @@ IfSet = Annotated[T, _Sent.IF_SET]
 # An argument that only decides how the call is made (`Newer`).
 NotSent = Annotated[T, _Sent.NEVER]
 
+# ``reporter`` of a call with a token of an operation: only hosts that take part in the operation have it.
+HOLDERS_OF_TOKEN: tuple[str, ...] = ()
+
 # (the receiver that is too old: a host or a service; the call) -> the error for the caller
 TooOld = Callable[[str, str], errors.CausewayError]
 
@@ -90,6 +93,7 @@ class Call:
     newer: Newer | None = None
     too_old: TooOld | None = None
     formerly: Callable[..., object] | None = None
+    reporter: tuple[str, ...] | None = None
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -171,6 +175,8 @@ class call:
     - ``newer``: a later version added some arguments.
     - ``too_old``: raised if the receiver or the upgrade level is older.
     - ``formerly``: the call or function for an older receiver. It gets those arguments that it takes.
+    - ``reporter``: where the arguments name the host that calls, such as ``report.host``; `HOLDERS_OF_TOKEN`; None: hosts may not
+      call this. Signed calls are checked against it (`causeway.rpc.senders`).
     """
 
     since: str
@@ -179,6 +185,7 @@ class call:
     newer: Newer | None = None
     too_old: TooOld | None = None
     formerly: Callable[..., object] | None = None
+    reporter: tuple[str, ...] | None = None
 
     def __call__(self, stub: Callable[P, T]) -> Callable[P, T]:
         arguments, result, addresses_host = _read(stub)
@@ -192,6 +199,7 @@ class call:
             newer=self.newer,
             too_old=self.too_old,
             formerly=self.formerly,
+            reporter=self.reporter,
         )
         return _sending(stub, declared, addresses_host=addresses_host)
 

@@ -201,4 +201,5 @@ class PatientMessage:
 
 def is_patient(incoming: Any) -> bool:
     """Whether a message's sender listens for a late answer."""
-    return isinstance(incoming.ctxt.get("late_answer"), dict)
+    wanted = incoming.ctxt.get("late_answer")
+    return isinstance(wanted, dict) and all(isinstance(wanted.get(name), str) for name in ("ticket", "topic"))

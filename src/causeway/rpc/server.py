@@ -17,12 +17,14 @@ from oslo_utils import versionutils
 
 from causeway import metrics
 from causeway.context import RequestContext
-from causeway.errors import CausewayError, NoSuchMethod
+from causeway.errors import CausewayError, NoSuchMethod, SenderNotTrusted
 from causeway.rpc.bounded import within
 from causeway.rpc.client import RpcClient
 from causeway.rpc.endpoint import Endpoint, Reply, expose, failure
 from causeway.rpc.heartbeat import Heartbeats
 from causeway.rpc.late_answers import NAMESPACE, LateAnswers, LateAnswersEndpoint, PatientMessage, is_patient
+from causeway.rpc.senders import may_send
+from causeway.rpc.signatures import Refused, Signatures
 from causeway.rpc.transport import ContextSerializer, Transport
 
 LOG = logging.getLogger(__name__)
@@ -31,6 +33,8 @@ LOG = logging.getLogger(__name__)
 STOP_TIMEOUT = 30.0
 # Seconds for which it waits for the listener. With a reachable RabbitMQ the listener needs up to five.
 UNLISTEN_TIMEOUT = 15.0
+# Seconds for which a refused message waits for its answer to be sent.
+REFUSAL_PATIENCE = 1.0
 
 
 class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
@@ -82,8 +86,10 @@ class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
             )
 
 
-def _instance_uuid(arguments: dict[str, Any]) -> str | None:
+def _instance_uuid(arguments: Any) -> str | None:
     """The server that a request is about, for log lines."""
+    if not isinstance(arguments, dict):
+        return None
     instance = arguments.get("instance")
     found = instance.get("uuid") if isinstance(instance, dict) else arguments.get("instance_uuid")
     return found if isinstance(found, str) else None
@@ -93,9 +99,19 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
     """oslo.messaging's server with a named thread pool, which counts running work."""
 
     def __init__(
-        self, transport: Any, target: Any, dispatcher: Dispatcher, name: str, late_answers: LateAnswers
+        self,
+        transport: Any,
+        target: Any,
+        dispatcher: Dispatcher,
+        name: str,
+        late_answers: LateAnswers,
+        signatures: Signatures | None = None,
+        refusals: int = 1,
     ) -> None:
+        """``refusals``: how many refused messages are answered at once. Others wait for a moment, and then get no answer."""
         self._late_answers = late_answers
+        self._signatures = signatures
+        self._refusals = threading.Semaphore(refusals)
         self._waiting = metrics.RPC_WAITING.labels(target.topic)
         self._running = metrics.RPC_RUNNING.labels(target.topic)
         super().__init__(transport, target, dispatcher)
@@ -114,9 +130,13 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
     def _process_incoming(self, incoming: Any) -> None:
         self._waiting.dec()
         self._running.inc()
-        messages = [PatientMessage(each, self._late_answers) if is_patient(each) else each for each in incoming]
+        messages: list[Any] = []
         try:
-            super()._process_incoming(messages)
+            # Before anything in them is used, and so here: a topic for a late answer is read before the dispatcher is asked.
+            trusted = [each for each in incoming if self._is_trusted(each)]
+            messages = [PatientMessage(each, self._late_answers) if is_patient(each) else each for each in trusted]
+            if messages:
+                super()._process_incoming(messages)
         finally:
             for message in messages:
                 if isinstance(message, PatientMessage):
@@ -127,6 +147,34 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
                 self._resources[_instance_uuid(incoming[0].message.get("args", {})) or ""] -= 1
                 if not self._in_hand:
                     self._idle.notify_all()
+
+    def _is_trusted(self, incoming: Any) -> bool:
+        """Whether a message may be carried out. If not, answers it with the reason."""
+        if self._signatures is None:
+            return True
+        topic, server = self._target.topic, self._target.server
+        try:
+            self._signatures.check(topic, server, incoming.ctxt, incoming.message, may_send)
+        except Refused as refused:
+            # What strangers write could be of any length, and have line breaks.
+            method = f"{incoming.message.get('method')!r:.80}"
+            LOG.warning("%s was refused by %s on %s: %s", method, topic, server, refused)
+            self._refuse(incoming, SenderNotTrusted(method, details=f"{topic} on {server}: {refused}"))
+            return False
+        return True
+
+    def _refuse(self, incoming: Any, refusal: SenderNotTrusted) -> None:
+        # An answer to a queue that is not there takes a minute: strangers must not hold all threads with it.
+        if not self._refusals.acquire(timeout=REFUSAL_PATIENCE):
+            return
+        try:
+            incoming.acknowledge()
+            incoming.reply(failure(refusal))
+        except Exception:
+            # The messaging driver may raise anything. The caller's wait ends with a timeout.
+            LOG.exception("A refused message was not answered")
+        finally:
+            self._refusals.release()
 
     def resources(self) -> set[str]:
         """The servers of the requests that are running."""
@@ -179,6 +227,8 @@ class RpcServer:
             Dispatcher(exposed, topic, f"{topic} on {server_name}", self._heartbeats),
             name,
             late,
+            transport.signatures,
+            max(1, threads // 4),
         )
 
     def start(self) -> None:

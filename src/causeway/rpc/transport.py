@@ -20,6 +20,7 @@ from oslo_utils import importutils
 from causeway.context import RequestContext
 from causeway.rpc.bounded import within
 from causeway.rpc.late_answers import Awaited
+from causeway.rpc.signatures import Signatures, from_options
 
 LOG = logging.getLogger(__name__)
 
@@ -118,6 +119,10 @@ class Transport:
         return self._owner.callers
 
     @property
+    def signatures(self) -> Signatures | None:
+        return self._owner.signatures
+
+    @property
     def on_send(self) -> SendHook | None:
         return self._owner.on_send
 
@@ -130,13 +135,14 @@ class Transports:
     """All transports of a process. ``conf`` is an oslo.config ConfigOpts.
 
     ``on_send`` and ``on_reply`` are for tests and fault injection: they are called with each message before it is sent, and with
-    each call when its answer has come.
+    each call when its answer has come. Raises Misconfigured if the keys for signatures can't be used.
     """
 
     def __init__(self, conf: Any) -> None:
         self._conf = conf
         self._lock = threading.Lock()
         self._by_url: dict[str, Transport] = {}
+        self.signatures = from_options(conf)
         self.awaited = Awaited()
         # Threads for calls of tasks. A host that does not answer holds one of these, and no thread of a task.
         self.callers = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="rpc-call")

@@ -251,15 +251,31 @@ class Deployment:
             self.processes.popitem()[1].kill()
         self.api_database.close()
 
-    def manage(self, *arguments: str) -> str:
+    def manage(self, *arguments: str, exit_statuses: Sequence[int] = (0,)) -> str:
         done = subprocess.run(
             [*self._version(), CAUSEWAY, "manage", *arguments],
             capture_output=True,
             text=True,
             timeout=PATIENCE,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode in exit_statuses, done.stderr
         return done.stdout
+
+    def status(self) -> dict[str, tuple[str, str]]:
+        """What `causeway manage status` says with a conductor's configuration: check -> (level, details)."""
+        options = [f"--config-file={path}" for path in self.files_of(CONDUCTORS[0])]
+        found = json.loads(self.manage("status", "--json", *options, exit_statuses=(0, 1, 2)))
+        return {each["check"]: (each["level"], each["details"]) for each in found["checks"]}
+
+    def wrong(self) -> dict[str, tuple[str, str]]:
+        """What is not well in `status`. This cloud signs nothing unless its options say so, which is no wonder."""
+        unsigned = {"signed messages", *(f"{cell}: signed orders" for cell in self._cells)}
+        signs = "rpc_signatures" in self._options
+        return {
+            check: found
+            for check, found in self.status().items()
+            if found[0] != ("warning" if check in unsigned and not signs else "success")
+        }
 
     # faults
 

@@ -191,3 +191,41 @@ def test_a_host_whose_name_is_taken_is_reported(manage: Manage, cell1: str, api:
     hosts.save_node(Database(f"sqlite:///{tmp_path}/cell1.sqlite", "cell1"), node)
     reported = manage("cell", "discover-hosts")
     assert reported.exit_code == 1 and "host names are unique over all cells" in reported.stderr
+
+
+def make_key(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["manage", "queue", "make-key", *arguments])
+
+
+def test_keys_are_made_once_and_only_their_owner_can_read_them(tmp_path: Path) -> None:
+    made = make_key("host", "gen1-host1.example", f"--directory={tmp_path}/keys")
+    assert made.exit_code == 0, made.output
+    private, public = (tmp_path / "keys" / part / "hosts/gen1-host1.example.pem" for part in ("private", "trusted"))
+    assert made.stdout == f"private key: {private}\npublic key: {public}\n"
+    assert private.stat().st_mode & 0o777 == 0o600 and public.stat().st_mode & 0o777 == 0o644
+    assert not private.parent.stat().st_mode & 0o007
+    before = private.read_bytes()
+    again = make_key("host", "gen1-host1.example", f"--directory={tmp_path}/keys")
+    assert again.exit_code == 1 and "exists already" in again.output
+    assert private.read_bytes() == before
+    # Its namesake of the control plane is somebody else.
+    assert make_key("control", "gen1-host1.example", f"--directory={tmp_path}/keys").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["", "../host1", "a/b", ".hidden"])
+def test_names_that_are_no_files_are_refused(tmp_path: Path, name: str) -> None:
+    assert make_key("host", name, f"--directory={tmp_path}").exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("role", ["api", "scheduler", "conductor", "compute", "console-proxy"])
+def test_no_service_starts_without_the_keys_that_it_is_to_use(tmp_path: Path, role: str) -> None:
+    key = tmp_path / "private.pem"
+    options = tmp_path / "causeway.conf"
+    options.write_text(f"[DEFAULT]\ntransport_url = rabbit://127.0.0.1:1/\n[rpc_signatures]\nprivate_key = {key}\n")
+    started = CliRunner().invoke(cli, [role, f"--config-file={options}"])
+    assert started.exit_code == 1 and f"The private key {key} can't be used" in started.output
+    key.write_text("")
+    key.chmod(0o644)
+    started = CliRunner().invoke(cli, [role, f"--config-file={options}"])
+    assert started.exit_code == 1 and f"chmod o= {key}" in started.output

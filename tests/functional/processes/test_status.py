@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from causeway.cli import status
 from causeway.cli.main import cli
 from causeway.cli.status import Finding, Level, together
+from causeway.conf import new_config
 from causeway.model import versions
 from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
@@ -139,6 +140,35 @@ def test_certificates_that_end_soon_are_a_warning_and_expired_ones_a_failure(che
     level, details = checked()["cell1: certificates"]
     assert level == "failure"
     assert "host3: /pki/ca.pem: the certificate of gen1 expired 1 day ago, on " in details.splitlines()[1]
+
+
+def test_orders_and_reports_that_nobody_signed_are_a_warning_on_rabbitmq(checked: Status, tmp_path: Path) -> None:
+    only_rabbit = ("success", "only RabbitMQ needs signatures")
+    found = checked()
+    assert found["cell1: signed orders"] == found["signed messages"] == only_rabbit
+
+    # The queue itself is not asked.
+    rabbit = "rabbit://causeway:secret@127.0.0.1:1/cell1"
+    cell, signing = CellMapping(CELL1, "cell1", rabbit, ""), replace(NODE, capabilities={"requires_signatures": True})
+    assert status._signed_orders(cell, [NODE, signing]) == (
+        Level.WARNING,
+        "1 of 2 hosts carry out what nobody signed, so orders of any other host: host1",
+    )
+    assert status._signed_orders(cell, [signing]) == (Level.SUCCESS, "1 hosts refuse orders that nobody signed")
+
+    def signed(**options: object) -> tuple[Level, str]:
+        return status._signed(new_config(transport_url=rabbit, rpc_signatures=options), ["host1"])
+
+    assert signed()[0] is Level.WARNING and "not required here" in signed()[1]
+    for arguments in (["control", "conductor1"], ["host", "elsewhere"]):
+        made = CliRunner().invoke(cli, ["manage", "queue", "make-key", *arguments, f"--directory={tmp_path}"])
+        assert made.exit_code == 0, made.output
+    options = {"required": True, "trusted_keys": f"{tmp_path}/trusted"}
+    assert signed(**options)[0] is Level.FAILURE
+    options["private_key"] = f"{tmp_path}/private/control/conductor1.pem"
+    assert signed(**options) == (Level.WARNING, "reports of 1 hosts are refused, whose key is not trusted: host1")
+    (tmp_path / "trusted/hosts/elsewhere.pem").rename(tmp_path / "trusted/hosts/host1.pem")
+    assert signed(**options) == (Level.SUCCESS, "required; trusted: 1 hosts, 1 of the control plane")
 
 
 def test_a_cell_that_does_not_answer(checked: Status, api: Database, tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from keystoneauth1.adapter import Adapter
@@ -18,10 +19,12 @@ from causeway.conf import new_config
 from causeway.faults.points import RPC_CLIENTS
 from causeway.model import versions
 from causeway.model.host import CellMapping
+from causeway.model.outcomes import MoveToken
 from causeway.rpc import RpcServer
+from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import ComputeClient
 from causeway.rpc.conductor import ConductorClient
-from causeway.rpc.declare import Argument, Call, Client, calls_of
+from causeway.rpc.declare import HOLDERS_OF_TOKEN, Argument, Call, Client, calls_of
 from causeway.rpc.endpoint import Method
 from causeway.store.cells import Cells
 from causeway.store.database import Database
@@ -122,6 +125,42 @@ def test_a_call_has_a_method_that_takes_it(
     assert method.result == call.result
     for version in call.versions:
         assert versions.numbers(version) <= versions.numbers(understood)
+
+
+REPORTS = list(calls_of(CellConductorClient).values())
+
+
+@pytest.mark.parametrize("call", REPORTS, ids=lambda call: call.name)
+def test_a_report_says_where_it_names_the_host_that_sends_it(call: Call) -> None:
+    """Or a host could send it in the name of another one, though it is signed."""
+    assert call.reporter is not None, "declare the reporter of the call (causeway.rpc.declare)"
+    if call.reporter == HOLDERS_OF_TOKEN:
+        assert call.message["token"].type is MoveToken
+    for path in call.reporter:
+        first, *others = path.split(".")
+        found = call.message[first].type
+        for name in others:
+            found = get_type_hints(found)[name]
+        assert found is str, path
+    # Whatever says "host" in a report is a host's name that has to be its sender's.
+    assert {path for name, argument in call.message.items() for path in hosts_in(name, argument.type)} == set(
+        call.reporter
+    )
+
+
+def hosts_in(path: str, kind: Any) -> Iterator[str]:
+    if path.rpartition(".")[2] == "host":
+        yield path
+    elif is_dataclass(kind):
+        for name, inner in get_type_hints(kind).items():
+            yield from hosts_in(f"{path}.{name}", inner)
+
+
+@pytest.mark.parametrize(
+    "client", [each for each in RPC_CLIENTS if each is not CellConductorClient], ids=lambda client: client.topic
+)
+def test_hosts_call_nobody_but_the_conductor_of_their_cell(client: type[Client]) -> None:
+    assert [call.name for call in calls_of(client).values() if call.reporter is not None] == []
 
 
 @pytest.mark.parametrize("client", RPC_CLIENTS, ids=lambda client: client.topic)

@@ -20,7 +20,7 @@ from causeway.context import admin_context
 from causeway.hardware import pci_fit
 from causeway.model import versions
 from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
-from causeway.model.host import LIVE_MIGRATION_LACKS, ComputeNode
+from causeway.model.host import LIVE_MIGRATION_LACKS, REQUIRES_SIGNATURES, ComputeNode
 from causeway.model.outcomes import HostReport
 
 LOG = logging.getLogger(__name__)
@@ -256,6 +256,7 @@ class Reporter:
                 "stands_still_when_live": self._host.driver.stands_still_when_live,
                 LIVE_MIGRATION_LACKS: self._lacks,
                 CERTIFICATES_ENDING: None if self._ending is None else [each.report() for each in self._ending],
+                REQUIRES_SIGNATURES: conf.rpc_signatures.required,
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
                 "supports_saved_memory": self._host.driver.supports_saved_memory,
                 "supports_suspended_moves": self._host.driver.supports_suspended_moves,

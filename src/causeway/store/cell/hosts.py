@@ -93,18 +93,20 @@ def delete_service(database: Database, service_uuid: str) -> None:
 def save_node(database: Database, node: ComputeNode) -> None:
     """Writes a host's report of its node, which is identified by its uuid.
 
-    Raises Conflict if another node has its name: its compute's ``state_path`` was lost, or two computes have one name.
+    Raises Conflict if another node has its name (its compute's ``state_path`` was lost, or two computes have one name), or
+    another host has a node with its uuid.
     """
     now = utcnow()
     with database.write() as connection:
         values = NODE.to_row(node, without=frozenset({"id", "uuid", "created_at"})) | {"updated_at": now}
-        if not connection.execute(NODES.update().where(NODES.c.uuid == node.uuid).values(values)).rowcount:
+        of_host = (NODES.c.uuid == node.uuid) & (NODES.c.host == node.host)
+        if not connection.execute(NODES.update().where(of_host).values(values)).rowcount:
             try:
                 connection.execute(NODES.insert(), values | {"uuid": node.uuid, "created_at": now})
             except sa.exc.IntegrityError as error:
                 raise errors.Conflict(
-                    f"Host {node.host} is known to its cell as another node than {node.uuid}. Give it the compute_id that it"
-                    " had, or delete its compute service if that is gone for good.",
+                    f"Host {node.host} is known to its cell as another node than {node.uuid}, or that node is another host's."
+                    " Give it the compute_id that it had, or delete its compute service if that is gone for good.",
                     details=f"node {node.hypervisor_hostname}",
                 ) from error
 
