@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from typing import Any
 
 import pytest
 
+from causeway import errors
 from causeway.rpc.transport import Outgoing
 from causeway.store.api import cells as cell_records
 from causeway.store.cell import hosts
@@ -113,18 +115,16 @@ def test_disks_that_vanish_during_a_move_break_no_report_and_no_audit(cloud: Kno
     assert cloud.audit().is_clean
 
 
-def test_a_node_that_another_host_took_over_outlives_its_first_hosts_service(cloud: KnownBugsCloud) -> None:
-    """1853009: neither its record goes nor its provider; a node is who its uuid says, not what its host is called."""
+def test_no_host_takes_over_the_node_of_another_one(cloud: KnownBugsCloud) -> None:
+    """1853009: so the end of one host's service ends no node of another one: neither its record goes nor its provider."""
     database = cloud.cell("cell1")
     (real,) = hosts.list_nodes(database, host="cell1-host1")
-    hosts.report_service(database, "old-host", "nova-compute", "compute", 2)
+    hosts.report_service(database, "renamed", "nova-compute", "compute", 2)
     cell = next(each for each in cloud.parts.cells.mappings() if each.name == "cell1")
-    cell_records.map_host(cloud.parts.api_database, "old-host", cell.uuid)
-    real.host = "old-host"
-    hosts.save_node(database, real)
-    cloud.report("cell1-host1")
-    assert [node.uuid for node in hosts.list_nodes(database, host="cell1-host1")] == [real.uuid]
+    cell_records.map_host(cloud.parts.api_database, "renamed", cell.uuid)
+    with pytest.raises(errors.Conflict):
+        hosts.save_node(database, dataclasses.replace(real, host="renamed"))
 
-    cloud.admin.compute.delete_service(cloud.service("old-host").id)
+    cloud.admin.compute.delete_service(cloud.service("renamed").id)
     assert [node.uuid for node in hosts.list_nodes(database, host="cell1-host1")] == [real.uuid]
     assert real.uuid in {provider.uuid for provider in cloud.parts.around.placement.list_providers()}
