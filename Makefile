@@ -1,6 +1,7 @@
 # What a developer and a newcomer call. `make demo` and `make test` do all set-up by themselves.
 
-PYTHON ?= python3
+# PYTHON=/path/to/python3: the interpreter for .venv, if not the one that scripts/find-python.sh finds.
+export PYTHON
 BIN := .venv/bin
 # Five workers for two cores, because many tests wait; three beside real guests. A file's tests stay on one worker, so that what
 # they share is made once.
@@ -17,7 +18,7 @@ packages: ## installs the Debian packages that are missing (as root)
 	@scripts/install-packages.sh
 
 install: packages ## makes .venv with everything
-	@PYTHON="$(PYTHON)" scripts/install-venv.sh
+	@scripts/install-venv.sh
 
 lint: install ## ruff (with bandit's rules), mypy --strict of code and tests, who may import whom, and no retired words (docs/glossary.md)
 	@failed=""; \

@@ -13,7 +13,7 @@ stamp=.venv-services/.installed
 echo "install: the services around us into .venv-services (a minute or two the first time; details in .venv-services/install.log)"
 started=$SECONDS
 rm -rf .venv-services
-"${PYTHON:-python3}" -m venv .venv-services
+"$(scripts/find-python.sh)" -m venv .venv-services
 if ! .venv-services/bin/python -m pip install --disable-pip-version-check --progress-bar off \
     --constraint scripts/services-constraints.txt \
     keystone glance neutron cinder openstack-placement pymysql psycopg2-binary gunicorn >.venv-services/install.log 2>&1; then

@@ -14,7 +14,7 @@ stamp="$venv/.installed"
 echo "install: $* into $venv (details in $venv/install.log)"
 started=$SECONDS
 rm -rf "$venv"
-"${PYTHON:-python3}" -m venv "$venv"
+"$(scripts/find-python.sh)" -m venv "$venv"
 if ! "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off \
     --constraint "$constraints" "$@" >"$venv/install.log" 2>&1; then
     tail -n 30 "$venv/install.log" >&2

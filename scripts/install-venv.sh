@@ -4,7 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-python="${PYTHON:-python3}"
 extras=client,test,postgresql,mysql
 without_libvirt=""
 if pkg-config --exists libvirt 2>/dev/null && command -v gcc >/dev/null; then
@@ -21,10 +20,7 @@ wanted="$extras $(pwd) $(cat pyproject.toml constraints.txt | sha256sum)"
 stamp=".venv/.installed${beside:+-$beside}"
 [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
 
-if ! command -v "$python" >/dev/null || ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-    echo "install: '$python' is not Python 3.11 or newer. Install one, or name it: make install PYTHON=/path/to/python3.11" >&2
-    exit 1
-fi
+python=$(scripts/find-python.sh)
 [ -z "$without_libvirt" ] || echo "$without_libvirt"
 
 # A virtual environment without its interpreter or pip is of no use, and neither is one that stood in another folder.

@@ -29,6 +29,7 @@ from causeway.api.app import build_app
 from causeway.api.services import ApiServices
 from causeway.clients.placement.local import local_placement
 from causeway.conf import new_config
+from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.flavor import Flavor
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.model.instance import Instance
@@ -251,6 +252,33 @@ def put_schemas(empty_databases: Path, empty_placement: Path) -> Callable[[Path,
         for name in ("api", "placement", *(f"cell{number}" for number in range(cells + 1))):
             source = empty_databases / f"{'api' if name == 'api' else 'cell'}.sqlite"
             shutil.copyfile(empty_placement if name == "placement" else source, folder / f"{name}.sqlite")
+
+    return put
+
+
+@pytest.fixture(scope="session")
+def started_once(tmp_path_factory: pytest.TempPathFactory, put_schemas: Callable[[Path, int], None]) -> Path:
+    """The state directory of an embedded cloud, two cells with two hosts each, that was started once and stopped."""
+    folder = tmp_path_factory.mktemp("started-once")
+    put_schemas(folder, 2)
+    cloud = EmbeddedCloud(folder, port=0, cells=2, hosts_per_cell=2)
+    cloud.start()
+    cloud.stop()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def put_state(
+    request: pytest.FixtureRequest, put_schemas: Callable[[Path, int], None]
+) -> Callable[[Path, int, int], None]:
+    """Prepares the state directory of a new embedded cloud, with so many cells and hosts in each: its first start takes twice the
+    work of a second one."""
+
+    def put(folder: Path, cells: int, hosts_per_cell: int) -> None:
+        if (cells, hosts_per_cell) == (2, 2):
+            shutil.copytree(request.getfixturevalue("started_once"), folder, dirs_exist_ok=True)
+        else:
+            put_schemas(folder, cells)
 
     return put
 

@@ -16,12 +16,12 @@ from tests.functional.servers.moves_cloud import until
 def embedded(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
-    put_schemas: Callable[[Path, int], None],
+    put_state: Callable[[Path, int, int], None],
 ) -> Iterator[EmbeddedCloud]:
     """A module's ``CLOUD`` gives arguments of its own."""
     options = {"cells": 2, "hosts_per_cell": 2, **getattr(request.module, "CLOUD", {})}
     folder = tmp_path_factory.mktemp("cloud")
-    put_schemas(folder, options["cells"])
+    put_state(folder, options["cells"], options["hosts_per_cell"])
     cloud = EmbeddedCloud(folder, port=0, **options)
     cloud.start()
     yield cloud

@@ -58,7 +58,7 @@ def embedded(
     folder = tmp_path_factory.mktemp("cloud")
     if "database_url" not in options:
         # Asked for here, because a cloud elsewhere needs none of it.
-        request.getfixturevalue("put_schemas")(folder, options["cells"])
+        request.getfixturevalue("put_state")(folder, options["cells"], options["hosts_per_cell"])
     cloud = EmbeddedCloud(folder, port=0, **_patient(options))
     cloud.start()
     # Short for hosts that are dead, not for a cloud that starts.
