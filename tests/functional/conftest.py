@@ -35,6 +35,7 @@ from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, VmState
 from causeway.policy import Enforcer
+from causeway.sagas import retries
 from causeway.store import schema
 from causeway.store.api import cells as cell_records
 from causeway.store.api import mappings
@@ -281,6 +282,15 @@ def put_state(
             put_schemas(folder, cells)
 
     return put
+
+
+@pytest.fixture(scope="session")
+def short_pauses() -> Iterator[None]:
+    """Sagas of embedded clouds wait for hosts that are down, and for operators, as long as tests do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retries, "WHILE_DOWN", 0.5)
+        patch.setattr(retries, "HELD", 0.3)
+        yield
 
 
 @pytest.fixture(scope="session")

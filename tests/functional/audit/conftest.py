@@ -9,7 +9,6 @@ import pytest
 
 from causeway.embedded.cloud import EmbeddedCloud
 from tests.functional.servers.audited_cloud import AuditedCloud
-from tests.functional.servers.moves_cloud import until
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +37,4 @@ def cloud(module_cloud: AuditedCloud) -> Iterator[AuditedCloud]:
     yield module_cloud
     module_cloud.heal()
     module_cloud.settle()
-    for server in list(module_cloud.admin.compute.servers()):
-        module_cloud.admin.compute.delete_server(server.id)
-    until(lambda: list(module_cloud.admin.compute.servers()), lambda left: not left, "the servers of the test to go")
+    module_cloud.clean()

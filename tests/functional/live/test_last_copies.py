@@ -16,7 +16,7 @@ from .live_cloud import LiveCloud
 
 CLOUD: dict[str, Any] = {
     "overrides": {
-        "moves": {"first_pause": 0.1, "stuck_retry_interval": 0.5},
+        "moves": {"attempts": 3, "lease": 1.5, "stuck_retry_interval": 0.5},
         "fault_injection": {"enabled": True},
     }
 }

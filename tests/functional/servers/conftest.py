@@ -23,6 +23,17 @@ class ProcessDiedError(BaseException):
     """What nobody catches: as if the process had ended here."""
 
 
+# Seconds: what fails in a test passes soon, so it is tried again soon.
+FIRST_PAUSE = 0.05
+
+
+def _paced(options: dict[str, Any]) -> dict[str, Any]:
+    """The same options with a short first pause, if they have none."""
+    overrides = options.get("overrides", {})
+    moves = {"first_pause": FIRST_PAUSE, **overrides.get("moves", {})}
+    return {**options, "overrides": {**overrides, "moves": moves}}
+
+
 def _timeouts(options: dict[str, Any]) -> dict[str, Any]:
     wanted = options.get("overrides", {}).get("DEFAULT", {})
     return {name: wanted[name] for name in ("rpc_response_timeout",) if name in wanted}
@@ -59,7 +70,8 @@ def embedded(
     if "database_url" not in options:
         # Asked for here, because a cloud elsewhere needs none of it.
         request.getfixturevalue("put_state")(folder, options["cells"], options["hosts_per_cell"])
-    cloud = EmbeddedCloud(folder, port=0, **_patient(options))
+    request.getfixturevalue("short_pauses")
+    cloud = EmbeddedCloud(folder, port=0, **_patient(_paced(options)))
     cloud.start()
     # Short for hosts that are dead, not for a cloud that starts.
     for name, seconds in _timeouts(options).items():
