@@ -23,7 +23,7 @@ from causeway.parts.services import ConductorServices
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.endpoint import expose
-from causeway.rpc.late_answers import NAMESPACE, AwaitedEndpoint
+from causeway.rpc.late_answers import NAMESPACE, AwaitedAnswersEndpoint
 from causeway.rpc.server import RpcServer
 
 LOG = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class CellQueues:
     def _servers_of(self, cell: CellMapping) -> list[RpcServer]:
         services = self._services
         cloud = CloudEndpoint(services, cell.uuid, self._conductor, self._transfers)
-        awaited = expose(AwaitedEndpoint(services.transports.awaited), namespace=NAMESPACE)
+        awaited = expose(AwaitedAnswersEndpoint(services.transports.awaited), namespace=NAMESPACE)
         endpoints: dict[str, list[object]] = {super_conductor.TOPIC: [cloud, awaited]}
         if self._names is None or self._names & {cell.uuid, cell.name}:
             database = partial(services.cells.database, cell.uuid)
