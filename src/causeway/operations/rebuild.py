@@ -69,7 +69,7 @@ class RebuildGuest(Step[OperationRun[Any]]):
 
 
 def patience_of(run: OperationRun[Any]) -> Patience:
-    """Returns a long patience for services, because the guest is off and its former disk can't be restored."""
+    """Waits long for services: the guest is off, and can't be restored as it was."""
     options = run.unguarded.conf.moves
     return Patience(options.patience_while_off, options.stuck_retry_interval)
 
@@ -81,7 +81,7 @@ def announce(run: OperationRun[Any], instance: Instance, present: list[BlockDevi
 
 
 class EndRebuild(Step[OperationRun[Any]]):
-    """Records the guest that the host has made."""
+    """Records what the host made."""
 
     name = "EndRebuild"
     reads = frozenset({"guest"})

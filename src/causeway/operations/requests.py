@@ -1,4 +1,4 @@
-"""The functions with which the API requests an operation."""
+"""What the API calls to request an operation."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class ReserveNewVolume(Step[Swap]):
 
 
 class CopyVolume(Step[Swap]):
-    """Copies the old volume to the new one. From then on, the guest's writes go to both."""
+    """Copies the old volume to the new one, which from then on gets what the guest writes."""
 
     name = "CopyVolume"
     reads = frozenset({"old"})
