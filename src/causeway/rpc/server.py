@@ -164,17 +164,18 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
         return True
 
     def _refuse(self, incoming: Any, refusal: SenderNotTrusted) -> None:
-        # An answer to a queue that is not there takes a minute: strangers must not hold all threads with it.
-        if not self._refusals.acquire(timeout=REFUSAL_PATIENCE):
-            return
         try:
+            # In any case: RabbitMQ would deliver it again.
             incoming.acknowledge()
-            incoming.reply(failure(refusal))
+            # An answer to a queue that is not there takes a minute: strangers must not hold all threads with it.
+            if self._refusals.acquire(timeout=REFUSAL_PATIENCE):
+                try:
+                    incoming.reply(failure(refusal))
+                finally:
+                    self._refusals.release()
         except Exception:
             # The messaging driver may raise anything. The caller's wait ends with a timeout.
             LOG.exception("A refused message was not answered")
-        finally:
-            self._refusals.release()
 
     def resources(self) -> set[str]:
         """The servers of the requests that are running."""

@@ -233,6 +233,11 @@ def test_answers_to_refused_messages_hold_few_threads(
 ) -> None:
     """RabbitMQ's driver tries for a minute to answer to a queue that is not there."""
     stuck, release, reply = threading.Semaphore(0), threading.Event(), MemoryIncomingMessage.reply
+    acknowledged, acknowledge = threading.Semaphore(0), MemoryIncomingMessage.acknowledge
+
+    def note(incoming: MemoryIncomingMessage) -> None:
+        acknowledged.release()
+        acknowledge(incoming)
 
     def hang(incoming: MemoryIncomingMessage, answer: Any = None, failure: Any = None) -> None:
         if "error" in (answer or ()):
@@ -241,6 +246,7 @@ def test_answers_to_refused_messages_hold_few_threads(
         reply(incoming, answer, failure)
 
     monkeypatch.setattr(MemoryIncomingMessage, "reply", hang)
+    monkeypatch.setattr(MemoryIncomingMessage, "acknowledge", note)
     monkeypatch.setattr(rpc_server, "REFUSAL_PATIENCE", 0.01)
     with ExitStack() as undo:
         site = Site(tmp_path, f"causeway-memory://{uuid.uuid4()}", undo)
@@ -249,5 +255,7 @@ def test_answers_to_refused_messages_hold_few_threads(
         for _ in range(20):
             RpcClient(site.service(), "compute").cast(context, "order", server="host1", text="")
         assert stuck.acquire(timeout=PATIENCE)
+        # Those that get no answer, too.
+        assert all(acknowledged.acquire(timeout=PATIENCE) for _ in range(20))
         client = RpcClient(site.service(CONTROL, "conductor1"), "compute")
         assert client.call(context, "order", result=str, server="host1", text="") == "user"
