@@ -25,6 +25,7 @@ DRAIN, FLAVOR, NAME = "empty-cell1", "any.small", "story-leaves"
 # Seconds. Eight emulated guests wait for the cores of one machine, those that do not move yet as well.
 LONGEST_IN_A_CROWD = 30.0
 _ON_THE_WAY = ("pending", "asked", "confirming", "blocked")
+_RUNS = ("running", "paused")
 
 
 class EmptyingChapter(RescuingChapter):
@@ -90,6 +91,15 @@ class EmptyingChapter(RescuingChapter):
         self._look_at_all(there, stuck, began)
         self._look_inside(there, ticks)
         self._roll_back(drain_id)
+
+    def _reopen(self) -> None:
+        """Cancels the drain of an earlier run that was interrupted, and opens the hosts that this run left closed."""
+        for one in self._client.json("drain", "list", cloud=ADMIN):
+            if one["Name"] == DRAIN and one["State"] in _RUNS:
+                self._client.run("drain", "cancel", one["ID"], cloud=ADMIN)
+        services = self._admin.compute.services(binary="nova-compute")
+        for host in sorted(service.host for service in services if service.status == "disabled"):
+            self._client.run("compute", "service", "set", "--enable", host, "nova-compute", cloud=ADMIN)
 
     def _end_drains(self) -> None:
         """Deletes the drains of earlier runs."""

@@ -86,6 +86,7 @@ class Story(EmptyingChapter):
 
     def _clean_up(self) -> None:
         """Deletes what an earlier run made."""
+        self._reopen()
         kinds: list[tuple[list[str], Any]] = [
             (["server", "delete", "--wait"], self._user.compute.servers()),
             (["volume", "delete"], self._user.block_storage.volumes()),
