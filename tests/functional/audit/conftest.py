@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from causeway.embedded.cloud import EmbeddedCloud
 from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.conftest import cloud_options, deployed, embedded
 
-
-@pytest.fixture(scope="module")
-def embedded(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    put_state: Callable[[Path, int, int], None],
-) -> Iterator[EmbeddedCloud]:
-    """A module's ``CLOUD`` gives arguments of its own."""
-    options = {"cells": 2, "hosts_per_cell": 2, **getattr(request.module, "CLOUD", {})}
-    folder = tmp_path_factory.mktemp("cloud")
-    put_state(folder, options["cells"], options["hosts_per_cell"])
-    cloud = EmbeddedCloud(folder, port=0, **options)
-    cloud.start()
-    yield cloud
-    cloud.stop()
+__all__ = ["cloud_options", "deployed", "embedded"]
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,14 @@
-"""A cloud of records alone, for each test module, emptied for each test; see `listed_cloud`."""
+"""A cloud of records alone, for each test module, emptied for each test (see `listed_cloud`); and single new databases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from causeway.store import schema
+from causeway.store.database import Database
 from tests.unit.store.listed_cloud import Cloud
 
 
@@ -20,3 +23,21 @@ def module_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 def cloud(module_cloud: Cloud) -> Cloud:
     module_cloud.empty()
     return module_cloud
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Database]:
+    """A new API database."""
+    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
+    schema.sync(database, "api")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """A new database of a cell. Modules that are about the API database have it under this name."""
+    database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
+    schema.sync(database, "cell")
+    yield database
+    database.close()

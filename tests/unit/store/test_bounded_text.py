@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from causeway import errors
 from causeway.model.instance import InstanceAction
-from causeway.store import schema
 from causeway.store.cell import actions, hosts
 from causeway.store.database import Database
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Database:
-    database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
-    schema.sync(database, "cell")
-    return database
 
 
 def test_sqlite_refuses_what_other_databases_refuse(database: Database) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import sqlalchemy as sa
 from alembic import command
@@ -16,14 +13,6 @@ from causeway.model.pci import PciDevice
 from causeway.store import schema
 from causeway.store.cell import device_changes, hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
-    schema.sync(database, "cell")
-    yield database
-    database.close()
 
 
 @pytest.fixture

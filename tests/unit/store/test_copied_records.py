@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from causeway.store import schema
 from causeway.store.database import Database
 from tests import copy_checks
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
-    schema.sync(database, "cell")
-    yield database
-    database.close()
 
 
 @pytest.mark.parametrize("check", copy_checks.ALL, ids=copy_checks.NAMES)

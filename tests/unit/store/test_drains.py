@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from causeway import errors
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, Scope, Window
-from causeway.store import schema
 from causeway.store.api import drains
 from causeway.store.database import Database
 
@@ -19,11 +16,8 @@ LEASE = 1000.0
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    made = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
-    schema.sync(made, "api")
-    yield made
-    made.close()
+def database(api: Database) -> Database:
+    return api
 
 
 def new(state: DrainState = DrainState.RUNNING) -> Drain:

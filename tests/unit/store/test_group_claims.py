@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -19,12 +17,9 @@ from causeway.store.database import Database, utcnow
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
-    schema.sync(database, "api")
-    groups.create(database, ServerGroup("group", "group", "project", "user", "anti-affinity"))
-    yield database
-    database.close()
+def database(api: Database) -> Database:
+    groups.create(api, ServerGroup("group", "group", "project", "user", "anti-affinity"))
+    return api
 
 
 def race(database: Database, count: int = 8) -> list[set[str]]:

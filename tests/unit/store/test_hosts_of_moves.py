@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.states import TaskState, VmState
-from causeway.store import schema
 from causeway.store.cell import instances
 from causeway.store.database import Database
 
 FLAVOR = Flavor("1", "f", 1, 1, 1)
 HERE, THERE = "host-here", "host-there"
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
-    schema.sync(database, "cell")
-    yield database
-    database.close()
 
 
 def add(database: Database, host: str | None, *, move: tuple[str, str] | None = None, **more: Any) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,20 +13,11 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState, StepPhase, StepRecord
-from causeway.store import schema
 from causeway.store.api import journal, recording
 from causeway.store.database import Database, statements, utcnow
 
 LEASE = 60.0
 STEP = StepRecord("SelectDestination", StepPhase.DO, 1, started_at=utcnow())
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
-    schema.sync(database, "api")
-    yield database
-    database.close()
 
 
 @pytest.fixture

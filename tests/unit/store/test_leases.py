@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from causeway.store import schema
 from causeway.store.database import Database
 from tests import lease_checks
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
-    schema.sync(database, "api")
-    yield database
-    database.close()
+def database(api: Database) -> Database:
+    return api
 
 
 def test_the_clock_is_the_databases(database: Database) -> None:

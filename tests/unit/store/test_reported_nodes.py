@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from causeway import errors
 from causeway.model.host import ComputeNode
-from causeway.store import schema
 from causeway.store.cell import hosts
 from causeway.store.database import Database
 
 NODE = ComputeNode("11111111-1111-1111-1111-111111111111", "host1", "node1", "QEMU", 1, 4, 4096, 40)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
-    schema.sync(database, "cell")
-    yield database
-    database.close()
 
 
 def test_a_report_replaces_the_one_before(database: Database) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import uuid as uuids
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -18,7 +17,6 @@ from causeway.conductor.cells.transfers import LEAST_PAUSE, MOST_ROWS, Transfers
 from causeway.model.operations import Operation
 from causeway.model.outcomes import MoveToken
 from causeway.model.sagas import SagaState, StepPhase, StepRecord, StepState
-from causeway.store import schema
 from causeway.store.api import drains, journal, operations, recording, shown_moves
 from causeway.store.api.ordered_moves import PROGRESS
 from causeway.store.database import Database, statements, utcnow
@@ -30,11 +28,8 @@ START = utcnow()
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
-    schema.sync(database, "api")
-    yield database
-    database.close()
+def database(api: Database) -> Database:
+    return api
 
 
 @pytest.fixture(params=["in the row", "rows"])
