@@ -13,7 +13,7 @@ PYTHON = ".venv/bin/python"
 RESULT = "{result}"
 # Of pytest: no cache, because parts of several runs share a checkout.
 _PYTEST = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--junitxml={RESULT}")
-_AT_ONCE = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder")
+_AT_ONCE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 _BOTH = ("--databases", "mariadb", "--databases", "postgresql")
 _REAL = "tests/integration/real_services"
 

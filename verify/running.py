@@ -15,7 +15,7 @@ from verify.parts import Part
 
 # Of the time that a part takes on a quiet machine; a busy one needs some times as long.
 PATIENCE = 4
-# Seconds between two checks at what a part printed, and for a part to end that was asked to.
+# Seconds between two checks of what a part printed, and for a part to end that was asked to.
 LOOK, ENDING = 2.0, 60.0
 
 

@@ -32,7 +32,7 @@ from causeway.errors import Misconfigured
 LOG = logging.getLogger(__name__)
 
 CONTROL, HOSTS = "control", "hosts"
-# Seconds between two looks for changed files.
+# Seconds between two checks for changed files.
 LOOK_EVERY = 10.0
 _BLOCK = re.compile(rb"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----", re.DOTALL)
 
@@ -100,7 +100,7 @@ class TrustedKeys:
         self._looked_at = now()
 
     def find(self, wanted: str) -> tuple[Ed25519PublicKey, Sender] | None:
-        """The key with this fingerprint, and whose it is; None if nobody's who is trusted."""
+        """The key with this fingerprint, and whose it is; None if no trusted sender has it."""
         return self._current().get(wanted)
 
     def senders(self) -> set[Sender]:
@@ -152,7 +152,7 @@ def _read(folder: Path, files: _Files) -> dict[str, tuple[Ed25519PublicKey, Send
             name = fingerprint(key)
             if name in keys and keys[name][1] != sender:
                 raise Misconfigured(
-                    f"{sender} and {keys[name][1]} have the same key in {folder}: make another one for one."
+                    f"{sender} and {keys[name][1]} have the same key in {folder}: give one of them a key of its own."
                 )
             keys[name] = key, sender
     if not any(not sender.is_host for _key, sender in keys.values()):

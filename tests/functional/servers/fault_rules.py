@@ -22,7 +22,7 @@ from causeway.rpc.transport import Verdict
 SIDES = {Verdict.LOSE_REQUEST: "request", Verdict.LOSE_REPLY: "reply"}
 # Seconds: a call that is held longer continues, so that no process is stuck after a test that ended badly.
 HELD = 300
-# Seconds between two checks at what other processes wrote.
+# Seconds between two checks of what other processes wrote.
 PAUSE = 0.05
 
 
