@@ -7,12 +7,13 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from verify import page, report
+from verify import lanes, page, report
 from verify.outcomes import ROOT, WRITTEN, Kept, Outcome, checkout
 from verify.parts import PARTS, SETUP, Part, chosen
 from verify.running import run
@@ -45,14 +46,14 @@ def main(names: tuple[str, ...], again: bool, record: bool, only_list: bool, jso
     passed = {title for title, outcome in found.items() if outcome is not None and outcome.status == "passed"}
     left = [part for part in parts if again or part.title not in passed]
     done = len(parts) - len(left)
-    minutes = sum(part.minutes for part in left)
+    minutes = lanes.minutes(left)
     console.print(
         f"{len(left)} parts, about {minutes:.0f} min on two quiet cores" + (f"; {done} passed before" if done else "")
     )
     _set_up(left, console)
     try:
-        for part in left:
-            found[part.title] = _run(part, kept, console)
+        for batch in lanes.batches(left):
+            found |= _run(batch, kept, console)
     except KeyboardInterrupt:
         console.print("interrupted; the next run continues here")
     if record:
@@ -69,9 +70,9 @@ def main(names: tuple[str, ...], again: bool, record: bool, only_list: bool, jso
 
 
 def _listed(parts: list[Part]) -> Table:
-    shown = Table("Part", "Minutes", "What it proves")
+    shown = Table("Part", "Minutes", "Lane", "What it proves")
     for part in parts:
-        shown.add_row(part.title, f"{part.minutes:.0f}", part.about)
+        shown.add_row(part.title, f"{part.minutes:.0f}", part.lane, part.about)
     return shown
 
 
@@ -81,19 +82,35 @@ def _set_up(parts: list[Part], console: Console) -> None:
         subprocess.run(SETUP[need], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
-def _run(part: Part, kept: Kept, console: Console) -> Outcome:
-    console.print(f"{part.title}: {part.about} (about {part.minutes:.0f} min)", highlight=False)
-    with console.status(part.title) as status:
-        outcome = run(part, kept, lambda line: status.update(f"{part.title}: {line[:100]}"))
+def _run(batch: lanes.Lanes, kept: Kept, console: Console) -> dict[str, Outcome]:
+    """Title -> outcome of the parts, whose lanes run at the same time."""
+    found: dict[str, Outcome] = {}
+    said: dict[str, str] = {}
+    with console.status("") as status:
+
+        def show(part: Part, line: str) -> None:
+            said[part.title] = f"{part.title}: {line[:100]}"
+            status.update("\n".join(said.values()))
+
+        def run_part(part: Part, interrupted: Event) -> None:
+            console.print(f"{part.title}: {part.about} (about {part.minutes:.0f} min)", highlight=False)
+            outcome = found[part.title] = run(part, kept, lambda line: show(part, line), interrupted)
+            said.pop(part.title, None)
+            _print_outcome(outcome, console)
+
+        lanes.run(batch, run_part)
+    return found
+
+
+def _print_outcome(outcome: Outcome, console: Console) -> None:
     counted = report.totals([outcome])
     counts = ", ".join(f"{count} {name}" for name, count in counted.items() if count or name == "passed")
     said = f", {counts}" if any(counted.values()) else ""
-    console.print(f"{part.title}: {outcome.status}{said}, {outcome.seconds / 60:.1f} min", highlight=False)
+    console.print(f"{outcome.part}: {outcome.status}{said}, {outcome.seconds / 60:.1f} min", highlight=False)
     if outcome.status != "passed":
         for name in outcome.counts.failed[:20]:
             console.print(f"    {name}", markup=False, highlight=False, soft_wrap=True)
         console.print(f"    all that it printed: {outcome.log}", markup=False, highlight=False, soft_wrap=True)
-    return outcome
 
 
 def _write(made: report.Report, folder: Path, json_file: Path | None, *, summarize: bool) -> None:

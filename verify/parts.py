@@ -20,7 +20,10 @@ _REAL = "tests/integration/real_services"
 
 @dataclass(frozen=True)
 class Part:
-    """``about``: what it proves. ``minutes``: how long it takes on two cores that do nothing else."""
+    """``about``: what it proves. ``minutes``: how long it takes on two cores that do nothing else.
+
+    ``lane``: parts of a group that wait more than they compute run in lanes, at the same time (see `verify.lanes`).
+    """
 
     group: str
     name: str
@@ -29,6 +32,7 @@ class Part:
     minutes: float
     reader: Reader = reading.nothing
     needs: tuple[str, ...] = ()
+    lane: str | None = None
 
     @property
     def title(self) -> str:
@@ -51,16 +55,16 @@ SETUP = {
 }
 
 
-def _real(
-    name: str, about: str, minutes: float, *tests: str, only: str | None = None, group: str = "integration"
-) -> Part:
-    """A part beside the real services. ``only``: tests whose names have this in them."""
-    command = (*_PYTEST, *(f"{_REAL}/{test}" for test in tests), *(("-k", only) if only else ()))
-    return Part(group, name, about, command, minutes, reading.junit, ("servers", "services"))
+def _real(name: str, about: str, minutes: float, *tests: str, lane: str) -> Part:
+    """A part beside the real services."""
+    command = (*_PYTEST, *(f"{_REAL}/{test}" for test in tests))
+    return Part("integration", name, about, command, minutes, reading.junit, ("servers", "services"), lane)
 
 
 def _suite(name: str, about: str, minutes: float, only: str) -> Part:
-    return _real(name, about, minutes, "test_suite_beside.py", only=only, group="suite")
+    """``only``: tests whose names have this in them."""
+    command = (*_PYTEST, f"{_REAL}/test_suite_beside.py", "-k", only)
+    return Part("suite", name, about, command, minutes, reading.junit, ("servers", "services"))
 
 
 def _faults(name: str, about: str, minutes: float, *options: str) -> Part:
@@ -101,18 +105,22 @@ PARTS: tuple[Part, ...] = (
         (*_PYTEST, *_AT_ONCE, "tests/integration", f"--ignore={_REAL}"),
         *(15, reading.junit, ("servers",)),
     ),
-    _real("main-job", "moves between cells beside the real services, on both databases", 4, "test_main_job.py"),
     _real(
-        *("services", "notifications, metadata, unified limits beside the real services", 6),
+        "main-job", "moves between cells beside the real services, on both databases", 7, "test_main_job.py", lane="a"
+    ),
+    _real(
+        *("services", "notifications, metadata, unified limits beside the real services", 4),
         *("test_notifications_beside.py", "test_metadata_agent.py", "test_unified_limits.py"),
+        lane="a",
     ),
     _real(
-        *("guests", "real guests beside the real services: moves, security groups", 12),
+        *("guests", "real guests beside the real services: moves, security groups", 22),
         *("test_real_guests.py", "test_guests_kept_running.py", "test_security_groups.py"),
+        lane="b",
     ),
-    _real("upgrade", "an upgrade while servers move", 5, "test_online_upgrade.py"),
-    _real("faults", "each part around fails in the middle of a move", 12, "test_faults_of_parts.py"),
-    _real("suite-sample", "a sample of the suite by URL beside the real services", 2, "test_suite_sample.py"),
+    _real("upgrade", "an upgrade while servers move", 5, "test_online_upgrade.py", lane="b"),
+    _real("faults", "each part around fails in the middle of a move", 17, "test_faults_of_parts.py", lane="a"),
+    _real("suite-sample", "a sample of the suite by URL beside the real services", 2, "test_suite_sample.py", lane="a"),
     Part(
         *("integration", "suite", "the functional suite by URL on devcloud, all shapes, half of it on each database"),
         (PYTHON, "-W", "ignore", "-m", "tests.functional.processes.suite_runs", *_BOTH, "--json", RESULT),

@@ -91,7 +91,10 @@ def verdict(report: Report) -> str:
 
 
 def rows(report: Report) -> list[tuple[str, ...]]:
-    """A row per part, and one of all: part, outcome, passed, failed, skipped, excluded, minutes."""
+    """A row per part, and one of all: part, outcome, passed, failed, skipped, excluded, minutes.
+
+    The minutes of all are those in which any of them ran: parts run at the same time, too.
+    """
     found = []
     for each in report.outcomes:
         counts = totals([each]).values()
@@ -101,9 +104,18 @@ def rows(report: Report) -> list[tuple[str, ...]]:
     for part in report.missing:
         found.append((part, "not run", "", "", "", "", ""))
     counts = totals(report.outcomes).values()
-    minutes = sum(each.seconds for each in report.outcomes) / 60
+    minutes = _seconds_of_any(report.outcomes) / 60
     found.append(("all", "passed" if report.passed else "", *map(str, counts), f"{minutes:.1f}"))
     return found
+
+
+def _seconds_of_any(outcomes: list[Outcome]) -> float:
+    """Seconds in which at least one of them ran."""
+    seconds, until = 0.0, 0.0
+    for began, lasted in sorted((datetime.fromisoformat(each.began).timestamp(), each.seconds) for each in outcomes):
+        seconds += max(0.0, began + lasted - max(began, until))
+        until = max(until, began + lasted)
+    return seconds
 
 
 HEADER = ("part", "outcome", "passed", "failed", "skipped", "excluded", "minutes")

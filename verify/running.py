@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
 from verify.outcomes import ROOT, Kept, Outcome, Status
 from verify.parts import Part
@@ -19,16 +20,15 @@ PATIENCE = 4
 LOOK, ENDING = 2.0, 60.0
 
 
-def run(part: Part, kept: Kept, show: Callable[[str], None]) -> Outcome:
+def run(part: Part, kept: Kept, show: Callable[[str], None], interrupted: Event) -> Outcome:
     """Runs a part to its end. ``show`` gets the last line that it printed, every other second.
 
-    Ctrl-C ends the part, which is "interrupted", and is raised again after its outcome was kept.
+    When ``interrupted`` is set, the part is ended, and its outcome says so.
     """
     result, log = kept.result(part.title), kept.log(part.title)
     result.unlink(missing_ok=True)
     began, clock = datetime.now(UTC), time.monotonic()
     limit = clock + PATIENCE * part.minutes * 60
-    interruption: KeyboardInterrupt | None = None
     status: Status | None = None
     with log.open("wb") as said:
         # A session of its own: all that it started can be ended with it.
@@ -43,11 +43,12 @@ def run(part: Part, kept: Kept, show: Callable[[str], None]) -> Outcome:
         try:
             while _still_runs(process):
                 show(_last_line(log))
+                if interrupted.is_set():
+                    status = "interrupted"
+                    break
                 if time.monotonic() > limit:
                     status = "timed out"
                     break
-        except KeyboardInterrupt as error:
-            status, interruption = "interrupted", error
         finally:
             _end(process)
     status = status or ("failed" if process.returncode else "passed")
@@ -64,8 +65,6 @@ def run(part: Part, kept: Kept, show: Callable[[str], None]) -> Outcome:
     if result.exists() and status in ("passed", "failed"):
         outcome.counts = part.reader(result)
     kept.save(outcome)
-    if interruption is not None:
-        raise interruption
     return outcome
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -102,3 +103,9 @@ def test_parts_are_chosen_by_group_or_name() -> None:
     assert chosen(()) == list(PARTS)
     with pytest.raises(LookupError, match="nothing"):
         chosen(("nothing",))
+
+
+def test_minutes_of_parts_that_ran_at_the_same_time_count_once() -> None:
+    began = ("2026-01-01T10:00:00+00:00", "2026-01-01T10:01:00+00:00", "2026-01-01T12:00:00+00:00")
+    outcomes = [dataclasses.replace(outcome(f"part{number}"), began=at, seconds=120) for number, at in enumerate(began)]
+    assert report.rows(made(*outcomes))[-1][-1] == "5.0"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 import pytest
 from click.testing import CliRunner, Result
@@ -125,21 +126,20 @@ def test_what_an_earlier_form_of_the_program_kept_is_passed_over(tmp_path: Path)
 def test_one_that_hangs_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "LOOK", 0.05)
     kept = outcomes.Kept(tmp_path, HERE)
-    outcome = running.run(part("slow", HANGS, minutes=0.001), kept, print)
+    outcome = running.run(part("slow", HANGS, minutes=0.001), kept, print, Event())
     assert outcome.status == "timed out"
     assert kept.load("some/slow") == outcome
 
 
-def test_ctrl_c_ends_the_part_and_keeps_what_came_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_part_is_ended_and_its_outcome_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "LOOK", 0.05)
-    kept = outcomes.Kept(tmp_path, HERE)
+    kept, interrupted = outcomes.Kept(tmp_path, HERE), Event()
 
     def interrupt(line: str) -> None:
         if line == "waits":
-            raise KeyboardInterrupt
+            interrupted.set()
 
-    with pytest.raises(KeyboardInterrupt):
-        running.run(part("slow", HANGS), kept, interrupt)
+    assert running.run(part("slow", HANGS), kept, interrupt, interrupted).status == "interrupted"
     outcome = kept.load("some/slow")
     assert outcome is not None and outcome.status == "interrupted"
 
@@ -153,7 +153,7 @@ def test_counts_come_from_what_pytest_wrote(tmp_path: Path) -> None:
     )
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null")
     what = Part("some", "tests", "", (*command, "--junitxml={result}", str(tmp_path)), 1, reading.junit)
-    outcome = running.run(what, outcomes.Kept(tmp_path / "kept", HERE), print)
+    outcome = running.run(what, outcomes.Kept(tmp_path / "kept", HERE), print, Event())
     assert outcome.status == "failed"
     assert outcome.counts.passed == 1
     assert [name.rpartition("::")[2] for name in outcome.counts.failed] == ["test_fails"]
