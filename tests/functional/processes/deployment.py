@@ -214,6 +214,14 @@ class Deployment:
         options = [f"--config-file={file}" for file in self.files_of(name)]
         return self._start(name, role, *options, *arguments)
 
+    def start_console_proxy(self, port: int) -> None:
+        """Ready when this returns. It has no configuration of the services around: it calls none of them."""
+        (self.directory / "console-proxy.conf").write_text(f"[DEFAULT]\ntransport_url = {self.rabbit}/cloud\n")
+        files = [self.directory / f"{name}.conf" for name in ("common", "console-proxy", "databases")]
+        configured = [f"--config-file={file}" for file in files]
+        process = self._start("console-proxy", "console-proxy", *configured, f"--bind=127.0.0.1:{port}")
+        assert process.wait_ready().startswith("console-proxy ")
+
     def files_of(self, name: str) -> list[Path]:
         """The configuration of a process. Neither computes nor conductors of cells know the API database."""
         if name in self.cell_conductors:
@@ -233,7 +241,10 @@ class Deployment:
         """Everything; all of it must end by itself. Whoever others call ends last."""
         statuses = {}
         try:
-            for names in ({"api", *self.hosts, *CONDUCTORS, *self.cell_conductors}, {"scheduler", "devcloud"}):
+            for names in (
+                {"api", "console-proxy", *self.hosts, *CONDUCTORS, *self.cell_conductors},
+                {"scheduler", "devcloud"},
+            ):
                 group = [self.processes[name] for name in names if name in self.processes]
                 for process in group:
                     process.terminate()

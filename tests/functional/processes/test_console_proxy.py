@@ -28,19 +28,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
         deployment = Deployment(directory, url, options=options)
         try:
             deployment.start()
-            (directory / "console-proxy.conf").write_text(f"[DEFAULT]\ntransport_url = {url}/cloud\n")
-            start_proxy(deployment, port)
+            deployment.start_console_proxy(port)
             yield deployment
         finally:
             deployment.kill()
-
-
-def start_proxy(deployment: Deployment, port: int) -> None:
-    # Nothing of the services around: it asks none of them.
-    files = [deployment.directory / f"{name}.conf" for name in ("common", "console-proxy", "databases")]
-    configured = [f"--config-file={file}" for file in files]
-    process = deployment._start("console-proxy", "console-proxy", *configured, f"--bind=127.0.0.1:{port}")
-    assert process.wait_ready().startswith("console-proxy ")
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from tests.integration.real_services.machine import VENV
 from tests.integration.real_services.machines import Machines
 from tests.integration.real_services.services import RealServices
 from tests.integration.real_services.switches import Switches
+from tests.ports import free_ports
 
 OPTIONS: dict[str, dict[str, Any]] = {
     # Guests are emulated, on a machine that does much else.
@@ -62,6 +63,11 @@ class GuestCloud(Deployment):
     def __init__(self, directory: Path, queue: str, machines: Machines, **options: Any) -> None:
         super().__init__(directory, queue, **options)
         self.machines = machines
+        (self._console_port,) = free_ports(1)
+
+    def start(self) -> None:
+        super().start()
+        self.start_console_proxy(self._console_port)
 
     def hypervisor(self, host: str) -> dict[str, dict[str, str]]:
         endpoint = self.machines.endpoints[host]
@@ -76,6 +82,11 @@ class GuestCloud(Deployment):
                 "live_migration_with_native_tls": "true",
             },
             "os_vif_ovs": {"ovsdb_connection": switches.CONNECTION},
+            "serial_console": {
+                "enabled": "true",
+                "base_url": f"ws://127.0.0.1:{self._console_port}/",
+                "proxyclient_address": self.machines.addresses[host],
+            },
             "metrics": {"enabled": "false"},
         }
 
@@ -105,6 +116,14 @@ class GuestCloud(Deployment):
         networks, where = [{"uuid": self._network}], {"availability_zone": f"nova:{host}"}
         words = {"name": "server", "flavor_id": "small", "image_id": self._image, "networks": networks, **where}
         return self.wait(self.admin.compute.create_server(**words, **fields), "ACTIVE")
+
+    def delete_all(self) -> None:
+        """All servers and volumes of the user; waits for the servers."""
+        self.delete_servers()
+        for volume in self.member.block_storage.volumes():
+            # A volume is released just behind its server.
+            self.member.block_storage.wait_for_status(volume, "available", wait=60)
+            self.member.block_storage.delete_volume(volume)
 
     def running_on(self, server: Any) -> list[str]:
         """The hosts whose hypervisors have a running guest of the server."""

@@ -105,6 +105,19 @@ class Switches:
         command = f"ping -n -q -i 0.2 -W 2 -c {count} -I {probe} {address} || [ $? = 1 ]"
         return ping_result(run(*inside, "sh", "-c", command), count)
 
+    def state(self, host: str) -> str:
+        """What the host's switch knows: ports, neighbours, addresses that it learned, flows, connections."""
+        inside = self._machines.inside(host)
+        appctl = ("ovs-appctl", "--target", f"{PLACE}/vswitchd.ctl")
+        commands = (
+            ("ovs-vsctl", "show"),
+            ("ip", "neighbour"),
+            (*appctl, "fdb/show", "br-int"),
+            ("ovs-ofctl", "dump-flows", "br-int"),
+            (*appctl, "dpctl/dump-conntrack"),
+        )
+        return "\n".join(f"{' '.join(command)} on {host}:\n{run(*inside, *command)}" for command in commands)
+
     def heard(
         self, host: str, admin: Any, network: str, address: str, port: int, *, stranger: bool = False
     ) -> str | None:

@@ -43,9 +43,7 @@ def running(request: pytest.FixtureRequest) -> Iterator[GuestCloud]:
 @pytest.fixture
 def cloud(running: GuestCloud) -> Iterator[GuestCloud]:
     yield running
-    for server in running.member.compute.servers():
-        running.member.compute.delete_server(server.id)
-        running.member.compute.wait_for_delete(server, wait=60)
+    running.delete_all()
 
 
 def report(cloud: GuestCloud, server: Any, after_boot: int = 0) -> GuestReport:
@@ -81,11 +79,15 @@ def answers(cloud: GuestCloud, server: Any) -> None:
     """From each host, through both hosts' switches."""
     (address,) = [each["addr"] for each in cloud.show(server).addresses["network"]]
     for host in cloud.hosts:
-        until(
-            partial(cloud.services.switches.ping, host, cloud.admin, cloud.network, address),
-            lambda result: result.answered,
-            f"{address} to answer {host}",
-        )
+        try:
+            until(
+                partial(cloud.services.switches.ping, host, cloud.admin, cloud.network, address),
+                lambda result: result.answered,
+                f"{address} to answer {host}",
+            )
+        except AssertionError as error:
+            error.add_note(cloud.services.switches.state(host))
+            raise
 
 
 def is_whole(cloud: GuestCloud, server: Any, volume: Any) -> None:
