@@ -178,5 +178,5 @@ def test_every_check_of_the_demonstration_holds_beside_the_real_services(cloud: 
     run_story(cloud, screen)
 
     assert screen.failed == [], reported.getvalue()
-    assert reported.getvalue().count("it answers ping on") == 7
+    assert reported.getvalue().count("it answers ping on") == 9
     assert screen.held > 80
