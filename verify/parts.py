@@ -124,7 +124,7 @@ PARTS: tuple[Part, ...] = (
     Part(
         *("integration", "suite", "the functional suite by URL on devcloud, all shapes, half of it on each database"),
         (PYTHON, "-W", "ignore", "-m", "tests.functional.processes.suite_runs", *_BOTH, "--json", RESULT),
-        *(16, reading.suites, ("servers",)),
+        *(20, reading.suites, ("servers",)),
     ),
     _suite("api", "the tests of the API on MariaDB and on PostgreSQL", 10, "of_the_api"),
     _suite("mariadb", "the functional suite by URL beside the real services, on MariaDB", 40, "by_url and mariadb"),

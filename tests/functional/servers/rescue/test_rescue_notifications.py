@@ -35,10 +35,19 @@ class Consumer:
 
     error = info
 
-    def heard(self, last: str) -> list[tuple[str, str, dict[str, Any]]]:
-        until(lambda: [event for event, _, _ in self._heard], lambda events: last in events, f"{last} to be notified")
+    def heard(self, server: Any, last: str) -> list[tuple[str, str, dict[str, Any]]]:
+        """What was heard of the server, up to a last event. A queue by URL may still have notifications of earlier tests."""
+
+        def of_server() -> list[tuple[str, str, dict[str, Any]]]:
+            with self._lock:
+                return [each for each in self._heard if each[2]["nova_object.data"]["uuid"] == server.id]
+
+        def is_complete(found: list[tuple[str, str, dict[str, Any]]]) -> bool:
+            return last in [event for event, _, _ in found]
+
+        found: list[tuple[str, str, dict[str, Any]]] = until(of_server, is_complete, f"{last} to be notified")
         with self._lock:
-            found, self._heard = self._heard, []
+            self._heard.clear()
         return found
 
 
@@ -54,7 +63,7 @@ def test_a_rescue_and_its_end(cloud: Cloud, consumer: Consumer, is_named: bool) 
     server = cloud.boot()
     image_id = make_image(cloud).id if is_named else None
     rescued(cloud, server, **({"rescue_image_ref": image_id} if is_named else {}))
-    reported = consumer.heard("instance.rescue.end")
+    reported = consumer.heard(server, "instance.rescue.end")
     assert [event for event, _, _ in reported] == ["instance.rescue.start", "instance.exists", "instance.rescue.end"]
     publisher = f"nova-compute:{cloud.show(server).compute_host}"
     assert {each for _, each, _ in reported} == {publisher}
@@ -65,7 +74,7 @@ def test_a_rescue_and_its_end(cloud: Cloud, consumer: Consumer, is_named: bool) 
     assert states == ["active", "active", "rescued"]
 
     unrescued(cloud, server)
-    reported = consumer.heard("instance.unrescue.end")
+    reported = consumer.heard(server, "instance.unrescue.end")
     assert [event for event, _, _ in reported] == ["instance.unrescue.start", "instance.unrescue.end"]
     assert [payload["nova_object.name"] for _, _, payload in reported] == ["InstanceActionPayload"] * 2
     assert [payload["nova_object.data"]["state"] for _, _, payload in reported] == ["rescued", "active"]

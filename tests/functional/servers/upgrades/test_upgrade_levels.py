@@ -88,6 +88,7 @@ def test_an_upgrade_level_holds_all_of_them(cloud: Cloud, caplog: pytest.LogCapt
     assert cloud.confirmed(cloud.resized(server)).status == "ACTIVE"
 
 
+@pytest.mark.embedded("changes an option while the cloud runs")
 def test_a_move_that_is_done_can_be_ended_whatever_the_level(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.resized(server)
