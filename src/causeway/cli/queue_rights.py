@@ -10,6 +10,7 @@ import click
 
 from causeway import durable
 from causeway.cli.field_names import FieldNames
+from causeway.errors import Misconfigured
 from causeway.rpc.keys import CONTROL, HOSTS, make_pair
 from causeway.rpc.rights import PROCESS, of_compute
 
@@ -65,6 +66,7 @@ def make_key(kind: str, name: str, directory: Path) -> None:
     """Make the key with which a service signs its messages, and the public one for those who are to trust it.
 
     KIND is host for a compute, whose NAME is its `host` option, and control for services of the control plane. Replaces nothing.
+    If only the private key is there, makes the public one of it.
     """
     if not name or "/" in name or name.startswith("."):
         raise click.BadParameter(f"{name!r} can't be the name of a file.", param_hint="NAME")
@@ -76,6 +78,8 @@ def make_key(kind: str, name: str, directory: Path) -> None:
         make_pair(private, public)
     except FileExistsError as failure:
         raise click.ClickException(f"{failure}. Give another --directory for a key that is to replace it.") from failure
+    except Misconfigured as failure:
+        raise click.ClickException(failure.message) from failure
     except OSError as failure:
         raise click.ClickException(f"The key can't be written: {failure}") from failure
     click.echo(f"private key: {private}")

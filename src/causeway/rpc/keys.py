@@ -69,17 +69,20 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
 
 
 def make_pair(private: Path, public: Path) -> None:
-    """Writes a new pair of keys. Raises FileExistsError if there is one already, and OSError."""
-    for path in (private, public):
-        if path.exists():
-            raise FileExistsError(f"{path} exists already")
-    key = Ed25519PrivateKey.generate()
+    """Writes a new pair of keys, or the public one of a private key that is there alone.
+
+    Raises FileExistsError if the public key exists already, Misconfigured if the private one can't be used, and OSError.
+    """
+    if public.exists():
+        raise FileExistsError(f"{public} exists already")
     pem = serialization.Encoding.PEM
-    durable.write(
-        private,
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
-        mode=0o600,
-    )
+    if private.exists():
+        # Whoever made it died before the public key was written.
+        key = read_private_key(private)
+    else:
+        key = Ed25519PrivateKey.generate()
+        content = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        durable.write(private, content, mode=0o600)
     durable.write(
         public, key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo), mode=0o644
     )

@@ -41,11 +41,23 @@ def name_of(private: Path) -> str:
 
 def test_a_new_pair_is_for_its_owner_and_never_replaces_one(tmp_path: Path, trusted: Path) -> None:
     assert (tmp_path / "conductor1.key").stat().st_mode & 0o777 == 0o600
-    for private, public in (("conductor1.key", "new.pem"), ("new.key", "trusted/control/conductor1.pem")):
+    for private, public in (
+        ("conductor1.key", "trusted/control/conductor1.pem"),
+        ("new.key", "trusted/control/conductor1.pem"),
+    ):
         with pytest.raises(FileExistsError):
             make_pair(tmp_path / private, tmp_path / public)
     found = TrustedKeys(trusted).find(name_of(tmp_path / "conductor1.key"))
     assert found is not None and found[1] == Sender("conductor1", is_host=False)
+
+
+def test_a_pair_that_was_interrupted_is_completed_with_the_same_key(tmp_path: Path) -> None:
+    private, public = tmp_path / "a.key", tmp_path / "a.pem"
+    make_pair(private, public)
+    before, said = private.read_bytes(), public.read_bytes()
+    public.unlink()
+    make_pair(private, public)
+    assert (private.read_bytes(), public.read_bytes()) == (before, said)
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o644, 0o602])
