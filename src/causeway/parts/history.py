@@ -38,18 +38,25 @@ def event_beside_move(
     """
 
     def write(record: ActionEvent) -> None:
-        def in_cell(connection: sa.Connection) -> None:
-            instances.touch_in(connection, uuid)
+        def add(connection: sa.Connection) -> None:
             actions.record_event_in(connection, uuid, context.request_id, record)
 
         try:
-            servers.change(cells, uuid, cell_uuid, in_cell)
+            _add_beside_move(cells, cell_uuid, uuid, add)
         except errors.ServerNotFound:
             # It was deleted: its history stays where it was.
             actions.record_event(cells.database(cell_uuid), uuid, context.request_id, record)
 
     with _timed(name, host, write):
         yield
+
+
+def _add_beside_move(cells: Cells, cell_uuid: str, uuid: str, add: Callable[[sa.Connection], None]) -> None:
+    def in_cell(connection: sa.Connection) -> None:
+        instances.touch_in(connection, uuid)
+        add(connection)
+
+    servers.change(cells, uuid, cell_uuid, in_cell)
 
 
 @contextmanager
@@ -80,10 +87,27 @@ def fault_of(failure: errors.CausewayError, on_host: str | None = None) -> Insta
     return InstanceFault(code=failure.status, message=failure.message[:255], details=failure.details, host=on_host)
 
 
+def add_fault_beside_move(
+    cells: Cells, cell_uuid: str, uuid: str, failure: errors.CausewayError, on_host: str | None
+) -> None:
+    """Adds a fault to a server that may move to another cell meanwhile, if it still exists.
+
+    ``cell_uuid``: where the server was found. Raises RecordsClosed if it is between two cells for too long.
+    """
+    fault = fault_of(failure, on_host)
+    try:
+        _add_beside_move(cells, cell_uuid, uuid, lambda connection: actions.add_fault_in(connection, uuid, fault))
+    except errors.ServerNotFound:
+        return
+
+
 def fail(
     database: Database, uuid: str, failure: errors.CausewayError, on_host: str | None = None, /, **changes: Any
 ) -> None:
-    """Adds a fault and changes the server's states, if the server still exists."""
+    """Adds a fault and changes the server's states, if the server still exists.
+
+    For a server that can't move meanwhile: see `add_fault_beside_move`.
+    """
     fault = fault_of(failure, on_host)
     try:
         with database.write() as connection:

@@ -11,6 +11,7 @@ from causeway import errors
 from causeway.rpc.client import RpcClient
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import migrations as store
+from causeway.virt.simulated.driver import SimulatedDriver
 
 from .live_cloud import ONE_NETWORK, PATIENCE, LiveCloud, until
 from .test_live_migration import until_counted
@@ -187,6 +188,33 @@ def test_an_order_whose_answer_comes_after_the_move_is_in_the_history(
     assert cloud.after(server).compute_host == there
     moved.set()
     cloud.ordered(server, "live_migration_force_complete", "compute_live_migration_force_complete")
+
+
+def test_a_crash_dump_that_fails_behind_the_move_leaves_its_fault_with_the_server(
+    cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, _memory = booted(cloud)
+    there = elsewhere(cloud, server)
+    moved = threading.Event()
+
+    def fail(*_: Any) -> None:
+        raise errors.GuestFailed("The guest took no interrupt.")
+
+    def on_reply(message: Outgoing) -> Verdict:
+        if message.method == "trigger_crash_dump":
+            assert moved.wait(PATIENCE)
+        return Verdict.DELIVER
+
+    monkeypatch.setattr(SimulatedDriver, "trigger_crash_dump", fail)
+    monkeypatch.setattr(cloud.embedded.around.transports, "on_reply", on_reply)
+    path = f"/servers/{server.id}/action"
+    assert cloud.member.compute.post(path, json={"trigger_crash_dump": None}, microversion="2.96").status_code == 202
+    cloud.migrate_live(server, host=there)
+    assert cloud.after(server).compute_host == there
+    moved.set()
+    until(lambda: cloud.faults(server), lambda found: bool(found), "the fault")
+    assert [fault.message for fault in cloud.faults(server)] == ["The guest took no interrupt."]
+    assert cloud.events(server, "trigger_crash_dump") == [("compute_trigger_crash_dump", "Error")]
 
 
 def test_it_waits_for_its_turn(cloud: LiveCloud) -> None:

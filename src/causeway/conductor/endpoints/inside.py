@@ -45,7 +45,7 @@ class InsideEndpoint:
             with history.event_beside_move(services.cells, cell.uuid, context, instance_uuid, action.event, host):
                 services.computes(cell.uuid).trigger_crash_dump(context, host, instance_uuid=instance_uuid)
         except errors.CausewayError as failure:
-            history.fail(database, instance_uuid, failure, instance.host)
+            history.add_fault_beside_move(services.cells, cell.uuid, instance_uuid, failure, instance.host)
             return
         notify(services, context, instance, action, "end")
 
