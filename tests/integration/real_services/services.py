@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import openstack
+import openstack.exceptions
 import requests
 import yaml
 
@@ -267,7 +268,11 @@ class RealServices:
                 return len(states) >= 2 and set(states) == {"up"}
 
             def pools() -> bool:
-                return bool(list(cloud.block_storage.backend_pools()))
+                try:
+                    return bool(list(cloud.block_storage.backend_pools()))
+                except openstack.exceptions.HttpException:
+                    # Cinder's API asks the scheduler, which may not be there yet.
+                    return False
 
             def ports() -> bool:
                 return {agent.host for agent in cloud.network.agents() if agent.is_alive} >= set(self._hosts)
