@@ -273,12 +273,15 @@ class NotImplementedHere(CausewayError):
 
 
 class NoSuchMethod(CausewayError):
-    """One of our services lacks the called method: it is of an older version. Another process of that service may have it."""
+    """The called service has no such method, because it is of an earlier release. Another process of it may be newer."""
 
     code = "no_such_method"
 
     def __init__(self, method: str, *, details: str = "") -> None:
-        super().__init__(f"There is no RPC method {method}.", details=details)
+        super().__init__(
+            f"There is no RPC method {method}: the called service is of an earlier release. Upgrade it and try again.",
+            details=details,
+        )
 
 
 class Misconfigured(CausewayError):
@@ -454,15 +457,16 @@ class ClaimsUnknown(OperationFailed):
 
 
 class RpcTimeout(OperationFailed):
-    """One of our services did not answer. What it was asked for may be done, or not, or may still be running."""
+    """One of our services did not answer in time. It may have carried out the call, or not, or may still be working on it."""
 
     code = "rpc_timeout"
     passing = True
 
     def __init__(self, method: str, where: str, seconds: float) -> None:
         super().__init__(
-            f"{method} was not answered within {seconds:g} seconds.",
-            details=f"{where} did not answer {method} within {seconds:g} seconds: is the service up?",
+            f"{method} was not answered within {seconds:g} seconds, and may still take effect."
+            " Look at the result before you try again.",
+            details=f"{where} did not answer {method} within {seconds:g} seconds. Check that the service is up, and its log.",
         )
 
 

@@ -55,7 +55,7 @@ def test_a_point_fails_as_often_as_its_rule_says(file: Path) -> None:
     injector.reach("somewhere")
 
 
-def test_a_point_that_refuses_says_that_another_try_is_in_vain(file: Path) -> None:
+def test_a_point_that_refuses_says_that_another_try_would_fail_too(file: Path) -> None:
     file.write_text("somewhere: {refuse: true, times: 1}")
     with pytest.raises(errors.ServiceRefused):
         injector.reach("somewhere")

@@ -288,8 +288,8 @@ def put_state(
 def short_pauses() -> Iterator[None]:
     """Sagas of embedded clouds wait for hosts that are down, and for operators, as long as tests do."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retries, "WHILE_DOWN", 0.5)
-        patch.setattr(retries, "HELD", 0.3)
+        patch.setattr(retries, "SHORTEST_PAUSE_WHILE_DOWN", 0.5)
+        patch.setattr(retries, "LONGEST_HELD_PAUSE", 0.3)
         yield
 
 

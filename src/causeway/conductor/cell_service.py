@@ -1,7 +1,7 @@
-"""The conductor service of one cell: takes the reports of its computes. It reaches only the cell's queue and database.
+"""The conductor service of one cell: records the reports of its computes. It reaches only the cell's queue and database.
 
-What belongs into the API database goes to a super conductor over the cell's queue (`causeway.rpc.super_conductor`). Without
-super conductors hosts still report, and transfers of disks continue but are not shown.
+It sends reports for the API database to a super conductor over the cell's queue (`causeway.rpc.super_conductor`). While there are
+no super conductors, hosts still report, and transfers of disks continue, but their progress is not shown.
 """
 
 from __future__ import annotations

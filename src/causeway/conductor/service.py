@@ -105,9 +105,9 @@ class ConductorService:
         self._cells.start()
 
     def recover(self, *, alone: bool = False) -> None:
-        """Resumes the moves that an earlier process left, and from now on every abandoned one.
+        """Resumes the moves that an earlier process did not finish, and from now on every abandoned move.
 
-        Call it when the hosts can be reached. ``alone``: no other conductor works on servers, so every task was abandoned.
+        Call this when the hosts can be reached. ``alone``: no other conductor works on servers, so every task is abandoned.
         """
         if alone:
             recovery.settle(self._services, self._conductor)
@@ -116,17 +116,17 @@ class ConductorService:
         try:
             self._recovery.show_life()
         except errors.DatabaseFailed as failure:
-            # cell0's database failed. Until it is back this conductor counts as down, but works all the same.
+            # The database of cell0 failed. Until it works again this conductor counts as down, but it works all the same.
             LOG.warning("This conductor can't update its service record: %s %s", failure.message, failure.details)
         for periodic in self._periodic:
             periodic.start()
 
     def _in_hand(self) -> set[str]:
-        """The servers of the requests that are running."""
+        """Returns the servers of the requests that are running."""
         return set().union(*(server.resources() for server in self._servers))
 
     def drain(self) -> None:
-        """Releases all moves when their present steps have ended, for which the hosts are still needed."""
+        """Waits for the running steps of all moves, and releases the moves. Call this while the hosts can still be reached."""
         self._services.stopping.set()
         for periodic in self._periodic:
             periodic.stop()
@@ -134,9 +134,9 @@ class ConductorService:
         self._keeper.stop()
 
     def stop(self) -> None:
-        """Takes no new work, waits for the steps under way, and hands over their moves."""
+        """Takes no new work, waits for the running steps, and hands over their moves."""
         self.drain()
-        # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they notice.
+        # All at the same time, because each of oslo.messaging's RabbitMQ listeners may take five seconds to notice.
         with ThreadPoolExecutor(1 + len(self._servers), thread_name_prefix="conductor-stop") as pool:
             cells = pool.submit(self._cells.stop)
             list(pool.map(RpcServer.stop, self._servers))

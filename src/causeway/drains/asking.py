@@ -1,7 +1,7 @@
-"""Requests the move of one server of a drain, its confirm or revert, or the cancelling of what is under way.
+"""Requests the move of one server of a drain, its confirm or revert, or the cancelling of its running operations.
 
-The id of each request is chosen here and written into the server's row first, so the next look finds in the journal whether the
-request was made. A request is accepted only while the drain has the same owner and state, so a slow conductor can't repeat one.
+This module chooses the id of each request, and first writes it into the server's row, so the next look can find the request in
+the journal. A request is accepted only while the drain has the same owner and state, so a slow conductor can't repeat one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database, utcnow
 
 _LIVE = (How.LIVE, How.NEAR_LIVE)
-# As long as the journal's column.
+# The length of the journal's column, in characters.
 _LONGEST_REASON = 255
 _GO_COLD = (VmState.STOPPED, VmState.ERROR)
 _GO_OFF = (VmState.ACTIVE, *_GO_COLD)
@@ -52,7 +52,7 @@ _GO_OFF = (VmState.ACTIVE, *_GO_COLD)
 
 @dataclasses.dataclass
 class Found:
-    """A server as it is now. ``life``: of its host; None if it is on no host."""
+    """A server as it is now. ``life``: the life of its host; None if the server is on no host."""
 
     instance: Instance
     cell_uuid: str
@@ -61,18 +61,17 @@ class Found:
 
 
 def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None = None) -> bool:
-    """Requests the move of a server. Returns False if it can't be requested now: its row says why, or it is busy until a later
-    look.
+    """Requests the move of a server. Returns False if that is impossible now: the server's row says why, or it is busy.
 
-    ``held_until``: until then only the disks are copied. A server whose disks can't be copied ahead is not requested before.
+    ``held_until``: until then only the disks are copied. If they can't be copied ahead, the move is not requested before then.
     """
     found = find_movable(look, server)
     if found is None or (not has_left(server, found.instance) and _is_held(look, server, found.instance)):
         return False
     try:
-        _ask(look, server, found, held_until)
+        _request_move(look, server, found, held_until)
     except (errors.TakenOver, errors.DatabaseFailed):
-        # The request may have been accepted: the next look finds out.
+        # The request may have been accepted all the same: the next look finds out.
         raise
     except errors.CausewayError as refusal:
         if server.state is DrainServerState.ASKED and _is_known(look, server):
@@ -86,26 +85,26 @@ def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None
 
 
 def has_left(server: DrainServer, instance: Instance) -> bool:
-    """Whether a server has left its dead host and is on no host yet. It must come up again, whatever becomes of the drain."""
+    """Whether a server has left its dead host and is on no host yet. Then it must be started, even if the drain is cancelled."""
     return server.how is How.EVACUATE and instance.host is None and instance.vm_state is VmState.SHELVED_OFFLOADED
 
 
-def ask_for_rest(look: Look, server: DrainServer) -> bool:
-    """Brings up a server that `has_left` its host. Returns False if it has not, or was deleted."""
+def start_on_target(look: Look, server: DrainServer) -> bool:
+    """Starts a server that `has_left` its host. Returns False if it has not left its host, or was deleted."""
     cell, database = look.services.cells.of_server(server.instance_uuid)
     instance = instances.find(database, server.instance_uuid, with_tags=False)
     if instance is None or not has_left(server, instance) or look.is_gone(server):
         return False
     if is_due(server, utcnow()):
         if server.target_cell is None and look.drain.state is not DrainState.RUNNING:
-            # The drain plans no more: the server comes up where its records are.
+            # The drain makes no plans any more, so the server starts in the cell of its records.
             look.change(server, target_cell=cell.name)
         ask_for_move(look, server)
     return True
 
 
 def _is_held(look: Look, server: DrainServer, instance: Instance) -> bool:
-    """Whether the owner asked to wait, perhaps since the plan was made."""
+    """Whether the owner asks the drain to wait, perhaps only since the plan was made."""
     try:
         held = held_until(instance.metadata)
     except errors.BadRequest as unreadable:
@@ -132,12 +131,12 @@ def find_movable(look: Look, server: DrainServer) -> Found | None:
     cell, database = look.services.cells.of_server(server.instance_uuid)
     instance = instances.find(database, server.instance_uuid, with_tags=False)
     if instance is None or instance.task_state is not None or instance.vm_state is VmState.BUILDING:
-        # Something moves or changes it now.
+        # An operation moves or changes the server now.
         return None
     if instance.host is not None and not _is_in_scope(look, server, instance):
         look.pass_over(server, f"It is on {instance.host} by now: it was moved away meanwhile.")
         return None
-    refusal = _why_not(look, instance)
+    refusal = _obstacle_of(look, instance)
     if refusal is not None:
         look.block(server, *refusal)
         return None
@@ -168,8 +167,8 @@ def _is_in_scope(look: Look, server: DrainServer, instance: Instance) -> bool:
     return is_named and instance.host == server.source_host
 
 
-def _why_not(look: Look, instance: Instance) -> tuple[str, str] | None:
-    """Why the server's state prevents a move, and what would help."""
+def _obstacle_of(look: Look, instance: Instance) -> tuple[str, str] | None:
+    """Returns why the server's state prevents a move, and what would help; None if it does not."""
     match instance.vm_state:
         case VmState.ACTIVE | VmState.STOPPED | VmState.PAUSED | VmState.SUSPENDED | VmState.ERROR | VmState.SHELVED:
             return None
@@ -190,19 +189,19 @@ def _why_not(look: Look, instance: Instance) -> tuple[str, str] | None:
 
 
 def _kept_until(look: Look, instance: Instance) -> str:
-    """Until when a soft-deleted server is kept, as a part of a sentence; empty if that is not known."""
+    """Returns until when a soft-deleted server is kept, as a part of a sentence; empty if that is unknown."""
     since, seconds = instance.system_metadata.get(SINCE), look.services.conf.reclaim_instance_interval
     if since is None or not seconds:
         return ""
     return f" until {datetime.fromisoformat(since) + timedelta(seconds=seconds):%Y-%m-%d %H:%M} UTC"
 
 
-def _ask(look: Look, server: DrainServer, found: Found, held_until: datetime | None) -> None:
+def _request_move(look: Look, server: DrainServer, found: Found, held_until: datetime | None) -> None:
     instance = found.instance
     flavor = _flavor_of(look, instance)
     is_on_disk = found.life is not None and found.life.is_up and instance.vm_state is not VmState.SHELVED
     if held_until is not None and not is_on_disk:
-        # There are no disks to copy ahead of its window.
+        # The server has no disks that could be copied before its window.
         return
     if found.life is None:
         if server.how is How.EVACUATE and look.cell_named(server.target_cell) == found.cell_uuid:
@@ -214,7 +213,7 @@ def _ask(look: Look, server: DrainServer, found: Found, held_until: datetime | N
         _ask_for_offload(look, server, found)
         return
     _refuse_without_disks(look, found)
-    how = _how(look, server, instance, resized=flavor is not None)
+    how = _present_way(look, server, instance, resized=flavor is not None)
     if how not in _LIVE and instance.vm_state not in _GO_OFF:
         help_ = f"{STANDING_STILL.get(instance.vm_state, 'Bring it to ACTIVE or SHUTOFF')}."
         look.block(server, f"A server that is {instance.vm_state.value} can't be moved {how.value}.", help_)
@@ -283,7 +282,7 @@ def _note(
     flavor: Flavor | None,
     held_until: datetime | None = None,
 ) -> RequestContext:
-    """Writes the coming request into the server's row. Returns the context to make the request with."""
+    """Writes the coming request into the server's row. Returns the context for the request."""
     instance, context = found.instance, look.context()
     injector.reach("drain.move.before")
     look.change(
@@ -316,7 +315,7 @@ def _reason(look: Look) -> str:
 def _ask_for_records(look: Look, server: DrainServer, found: Found, flavor: Flavor | None) -> None:
     """Requests the move of the records of a server that is on no host.
 
-    If it was on one when it was planned, it may be planned again.
+    If the server was on a host when it was planned, it may be planned again.
     """
     how = How.EVACUATE if server.how is How.EVACUATE else How.RECORDS
     cell = look.cell_named(server.target_cell)
@@ -339,7 +338,7 @@ def _ask_for_records(look: Look, server: DrainServer, found: Found, flavor: Flav
 
 
 def _ask_for_offload(look: Look, server: DrainServer, found: Found) -> None:
-    """Requests offloading a server that is shelved, or whose host is dead. Its records move when it is on no host."""
+    """Requests the offload of a server that is shelved, or whose host is dead. Its records move when it is on no host."""
     instance = found.instance
     is_shelved = instance.vm_state is VmState.SHELVED
     changes: dict[str, Any] = {}
@@ -370,7 +369,7 @@ def _ask_for_offload(look: Look, server: DrainServer, found: Found) -> None:
 
 
 def _ask_for_unshelve(look: Look, server: DrainServer, found: Found) -> None:
-    """Requests unshelving a server that has left a dead host and whose records are in its target cell, in its former state."""
+    """Requests the unshelve of a server that has left a dead host, when its records are in its target cell."""
     context = look.context()
     injector.reach("drain.move.before")
     look.change(server, state=DrainServerState.ASKED, request_id=context.request_id, not_before=None, why=None)
@@ -390,7 +389,7 @@ def _ask_for_unshelve(look: Look, server: DrainServer, found: Found) -> None:
 
 
 def _refuse_without_disks(look: Look, found: Found) -> None:
-    """Raises Conflict if a server in ERROR has no disks on its host. A move would notice that only half way."""
+    """Raises Conflict if a server in ERROR has no disks on its host, because a move would notice that only later."""
     instance = found.instance
     if instance.vm_state is not VmState.ERROR:
         return
@@ -405,18 +404,18 @@ def _refuse_without_disks(look: Look, found: Found) -> None:
         )
 
 
-def _how(look: Look, server: DrainServer, instance: Instance, *, resized: bool) -> How:
-    """How the server moves: as planned, if its present state allows that."""
+def _present_way(look: Look, server: DrainServer, instance: Instance, *, resized: bool) -> How:
+    """Returns how the server moves: as planned, if its present state allows that."""
     if instance.vm_state in _GO_COLD:
         return How.COLD
     how = server.how or look.request.how
     if instance.vm_state is VmState.SUSPENDED and not resized and look.request.how not in (How.WARM, How.COLD):
-        # It may have run when it was planned.
+        # The server may have run when it was planned.
         return How.NEAR_LIVE
     if resized and how is not How.COLD:
         return How.WARM
     if how is not How.GENTLEST:
-        # It was off when it was planned, and runs now.
+        # The server was off when it was planned, but runs now.
         return How.WARM if how is How.COLD and look.request.how is not How.COLD else how
     try:
         check_movable(instance)
@@ -426,7 +425,7 @@ def _how(look: Look, server: DrainServer, instance: Instance, *, resized: bool) 
 
 
 def _flavor_of(look: Look, instance: Instance) -> Flavor | None:
-    """The flavor that the server is resized to; None if it keeps its own. Raises FlavorNotFound."""
+    """Returns the flavor to which the server is resized; None if it keeps its own. Raises FlavorNotFound."""
     name = look.request.flavors.get(instance.flavor.name)
     if name is None or name == instance.flavor.name:
         return None
@@ -469,7 +468,7 @@ def ask_for_revert(look: Look, server: DrainServer) -> None:
 
 
 def _find_resized(look: Look, server: DrainServer) -> tuple[Instance, str] | None:
-    """The server with its cell's uuid; None while something else is being done to it."""
+    """Returns the resized server with its cell's uuid; None while another operation is running on it."""
     cell, database = look.services.cells.of_server(server.instance_uuid)
     instance = instances.find(database, server.instance_uuid, with_tags=False)
     if instance is None or instance.vm_state is not VmState.RESIZED or instance.task_state is not None:
@@ -477,8 +476,8 @@ def _find_resized(look: Look, server: DrainServer) -> tuple[Instance, str] | Non
     return instance, cell.uuid
 
 
-def ask_for_end(look: Look, under_way: list[OperationBrief]) -> None:
-    """Cancels operations that are under way, if they still can be."""
+def cancel_running(look: Look, under_way: list[OperationBrief]) -> None:
+    """Cancels those of the running operations that can still be cancelled."""
     for operation in under_way:
         if operation.state not in ENDED and not operation.pivoted and not operation.cancel_requested:
             requests.cancel(look.requests, operation.instance_uuid, operation.migration_uuid)

@@ -1,11 +1,11 @@
-"""Finds how many moves at once a resource carries, where no limit was set: by trying, and by measuring the bytes sent.
+"""Finds limits that no administrator has set: how many moves a resource carries at once. Tries, and measures the bytes sent.
 
 The throughput of a resource since its limit was raised is compared with the throughput before. If it grew by a good part of
 what the raise could bring, the limit is raised again, by a half. If it did not, the last raise is undone, and tried again after
 a rest. If it breaks down, the limit falls by a quarter. A resource that is not used up to its limit keeps it.
 
-The moves under way share the bytes a second that a drain may use (`rates_of` in the store of drains gives each host its part).
-This module finds how many moves should share them: as few as use nine tenths, so that each move is over soon.
+The running moves share the bytes a second that a drain may use (`rates_of` in the store of drains gives each host its part). This
+module finds how many moves should share them: the smallest number that uses nine tenths, so that each move ends soon.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import replace
 from causeway.drains.pace import ALL, BYTES, UNDER_WAY, Load, Room, resources_of
 from causeway.model.drains import FIRST_LIMITS, Climb, DrainServer, Limits, Pacing
 
-# A raise is worth it if it brings this part of what it could; a rate has broken down if only this part of it is left.
+# A raise pays if the rate grows by at least this part of what is possible; a rate has broken down if it falls to this part.
 _WORTH, _BREAKS = 0.25, 0.5
 # Seconds that a resource must be used up to its limit before a decision, and decisions until a raise is tried again.
 _DECIDED_AFTER, _REST = 45.0, 8
@@ -28,7 +28,7 @@ _MIB = 1 << 20
 
 
 def room_of(limits: Limits, pacing: Pacing, assumed_rate: float) -> Room:
-    """How many moves each resource takes now.
+    """Returns how many moves each resource takes now.
 
     ``assumed_rate``: MiB a second that a host is expected to send, before it was measured.
     """
@@ -41,7 +41,7 @@ def room_of(limits: Limits, pacing: Pacing, assumed_rate: float) -> Room:
 def measured(
     pacing: Pacing, limits: Limits, servers: Iterable[DrainServer], sent: Mapping[str, int], now: float, assumed: float
 ) -> Pacing:
-    """Returns what is known at the end of a period. ``now``: seconds since the epoch.
+    """Returns the limits and measurements at the end of a period. ``now``: seconds since the epoch.
 
     ``sent``: server -> bytes that its move has sent so far, of servers that moved in the period. Bytes that a repeated step
     sends again count once.
@@ -82,7 +82,7 @@ def measured(
 
 
 def after(climb: Climb, size: int, seconds: float, *, is_full: bool, most: int) -> Climb:
-    """A resource's limit after a period of ``seconds`` in which it carried ``size`` bytes."""
+    """Returns a resource's limit after a period of ``seconds`` in which it carried ``size`` bytes."""
     if not is_full:
         return replace(climb, bytes=0, seconds=0.0)
     climb = replace(climb, bytes=climb.bytes + size, seconds=climb.seconds + seconds)
@@ -103,5 +103,5 @@ def after(climb: Climb, size: int, seconds: float, *, is_full: bool, most: int) 
 
 
 def _first_of_bytes(limit: int, assumed_rate: float) -> int:
-    """How many moves would use ``limit`` up, if each sent at ``assumed_rate``."""
+    """Returns how many moves would use all of ``limit`` if each sent at ``assumed_rate``."""
     return max(1, round(limit / (assumed_rate * _MIB)))

@@ -1,7 +1,7 @@
 """Closes the hosts of a drain's scope to new servers while it runs, and opens them if it is cancelled or rolled back.
 
-The drain's row says which hosts it closes before it closes them, and the visible reason has the drain's id. A host that an
-operator disabled before stays as it is, and so does a host whose reason an operator changed meanwhile.
+Before a look closes a host, it writes that into the drain's row. The visible reason has the drain's id. A host that an operator
+had disabled before stays disabled, and so does a host whose reason an operator has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 
 
 def places_of(services: ConductorServices, scope: Scope) -> dict[str, str]:
-    """host -> its cell's uuid, for the hosts in the places that a scope names; empty if it names only projects or servers.
+    """Returns host -> its cell's uuid, for all places that a scope names; empty if it names only projects or servers.
 
     A place that no longer exists has no hosts: an emptied cell may be deleted at once.
     """
@@ -56,7 +56,7 @@ def close(look: Look) -> None:
     for cell_uuid, found in answers.by_cell.items():
         for service in found:
             if look.places.get(service.host) == cell_uuid and not service.disabled:
-                with _trouble(look, f"Host {service.host} can't be closed to new servers now"):
+                with _noting_trouble(look, f"Host {service.host} can't be closed to new servers now"):
                     _close(look, services.cells.database(cell_uuid), service)
 
 
@@ -75,7 +75,7 @@ def _close(look: Look, database: Database, service: Service) -> None:
 
 
 def _open_unless_recorded(look: Look, database: Database, service: Service) -> None:
-    """Opens a host that a look closed too late, unless the drain's row names it: nothing else would open it."""
+    """Opens a host that a look has closed too late, unless the drain's row names it: otherwise it would stay closed."""
     present = store.find(look.services.api, look.drain.id)
     if present is None or service.host not in present.closed:
         enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain.id))
@@ -85,7 +85,7 @@ def open_again(look: Look) -> bool:
     """Opens the hosts that the drain closed. Returns False if some can't be opened now."""
     mapped = cells.hosts(look.services.api)
     for host in list(look.drain.closed):
-        with _trouble(look, f"Host {host} can't be opened to new servers now"):
+        with _noting_trouble(look, f"Host {host} can't be opened to new servers now"):
             injector.reach("drain.open.before")
             if host in mapped:
                 _open(look, look.services.cells.database(mapped[host]), host)
@@ -99,14 +99,14 @@ def _open(look: Look, database: Database, host: str) -> None:
     service = next(iter(_services(database, host)), None)
     if service is None or (service.disabled and service.disabled_reason != reason_of(look.drain.id)):
         return
-    # Also if it is open: a look may have died while closing it, after it set the trait in Placement.
+    # Called even if the host is open: a look may have died while closing it, after it had set the trait in Placement.
     if enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain.id)):
         LOG.info("Drain %s opened host %s to new servers again", look.drain.id, host)
 
 
 @contextmanager
-def _trouble(look: Look, what: str) -> Iterator[None]:
-    """Logs and notes a failure with one host, so that the others are still done."""
+def _noting_trouble(look: Look, what: str) -> Iterator[None]:
+    """Logs and notes a failure with one host, so that the look continues with the others."""
     look.renew()
     try:
         yield

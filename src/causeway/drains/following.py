@@ -1,8 +1,8 @@
-"""Reads how requested moves stand from the journal and the migrations, with a few statements for all servers of a drain.
+"""Reads the state of requested moves from the journal and the migrations: a few statements for all servers of a drain.
 
 The id of a request finds its operation, and operations that replaced it: a live migration that found no host in its cell
 continues as near-live, and an operation that was rolled back for a passing reason is tried once more. After the operation has
-ended, the migration says how the server stands, whoever confirms or reverts it.
+ended, the migration says what has become of the move, whoever confirms or reverts it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _FOLLOWED = frozenset(
         DrainServerState.REVERTING,
     }
 )
-# These end with the server on no host: then its records move, and an evacuated server comes up again.
+# After these operations the server is on no host: then its records move, and an evacuated server is started.
 _FIRST_PARTS = {How.RECORDS: (SHELVE_OFFLOAD,), How.EVACUATE: (SHELVE_OFFLOAD, MOVE_RECORDS)}
 # In these states nothing new begins, and failed moves are not tried again.
 _ENDING = (DrainState.CANCELLING, DrainState.ROLLING_BACK)
 
 
 def follow(look: Look) -> None:
-    """Updates each server that is under way, and requests what comes next: a confirm, a revert, or an unwanted move's end."""
+    """Updates each server whose move is running, and requests the next operation: confirm, revert, or an unwanted move's end."""
     followed = [server for server in look.servers if server.state in _FOLLOWED]
     requests = {server.instance_uuid: server.request_id for server in followed if server.request_id is not None}
     asked = journal.of_requests(look.services.api, requests)
@@ -54,15 +54,15 @@ def follow(look: Look) -> None:
 
 def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], migration: Migration | None) -> None:
     if not operations:
-        _is_not_known(look, server)
+        _handle_unknown_request(look, server)
     elif any(operation.state not in ENDED for operation in operations):
-        _note_whether_it_is_held(look, server, operations[-1])
-        # A server that has left a dead host can't go back there, so the operation that brings it up is not cancelled.
+        _note_hold(look, server, operations[-1])
+        # A server that has left a dead host can't return to it, so the operation that starts it is not cancelled.
         comes_up = server.how is How.EVACUATE and operations[-1].recipe != SHELVE_OFFLOAD
         if look.drain.undo and look.drain.state in _ENDING and not comes_up:
-            asking.ask_for_end(look, operations)
+            asking.cancel_running(look, operations)
     elif all(operation.state is SagaState.FAILED for operation in operations):
-        _failed(look, server, operations[-1])
+        _handle_failure(look, server, operations[-1])
     elif operations[-1].recipe in _FIRST_PARTS.get(server.how or How.GENTLEST, ()):
         look.change(server, state=DrainServerState.PENDING, request_id=None)
     elif migration is None:
@@ -70,11 +70,11 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
     else:
         if server.took is None:
             look.change(server, **measured(look, operations))
-        _arrived(look, server, migration)
+        _handle_end(look, server, migration)
 
 
 def measured(look: Look, operations: list[OperationBrief]) -> dict[str, float | None]:
-    """The seconds that an ended move took, and for how long its guest stood still, with all of its attempts."""
+    """Returns how many seconds an ended move took, and how long its guest stood still, in all of its attempts."""
     began, ended = operations[0].started_at, operations[-1].ended_at
     took = (ended - began).total_seconds() if began is not None and ended is not None else None
     still: list[float | None] = []
@@ -87,16 +87,16 @@ def measured(look: Look, operations: list[OperationBrief]) -> dict[str, float | 
     return {"took": took, "stood_still": sum(counted) if len(counted) == len(still) else None}
 
 
-def _note_whether_it_is_held(look: Look, server: DrainServer, operation: OperationBrief) -> None:
-    """Notes that a server's disks are copied and it waits for its window, so that others may copy theirs."""
+def _note_hold(look: Look, server: DrainServer, operation: OperationBrief) -> None:
+    """Notes whether a server's disks are copied and it waits for its window, so that other servers may begin to copy."""
     held = operation.state is SagaState.RUNNING and (operation.error or {}).get("code") == errors.Held.code
     why = operation.error["message"] if held and operation.error is not None else None
     if server.state is DrainServerState.ASKED and server.why != why:
         look.change(server, why=why)
 
 
-def _is_not_known(look: Look, server: DrainServer) -> None:
-    """A request that the journal does not have: it was never accepted, or the journal of a deleted server was archived."""
+def _handle_unknown_request(look: Look, server: DrainServer) -> None:
+    """Handles a request that is not in the journal: it was never accepted, or its server was deleted and archived."""
     if look.is_gone(server):
         look.pass_over(server, "It was deleted.")
     elif server.state is not DrainServerState.ASKED:
@@ -107,7 +107,7 @@ def _is_not_known(look: Look, server: DrainServer) -> None:
         look.change(server, state=DrainServerState.PENDING, request_id=None)
 
 
-def _failed(look: Look, server: DrainServer, operation: OperationBrief) -> None:
+def _handle_failure(look: Look, server: DrainServer, operation: OperationBrief) -> None:
     why = str((operation.error or {}).get("message") or "It failed.")
     if look.is_gone(server):
         look.pass_over(server, "It was deleted.")
@@ -117,32 +117,32 @@ def _failed(look: Look, server: DrainServer, operation: OperationBrief) -> None:
         look.fail(server, why)
 
 
-def _arrived(look: Look, server: DrainServer, migration: Migration) -> None:
-    """Handles a move whose operation has ended: its migration says how the server stands."""
+def _handle_end(look: Look, server: DrainServer, migration: Migration) -> None:
+    """Handles a move whose operation has ended: its migration says what has become of the move."""
     match migration.status:
         case MigrationStatus.COMPLETED | MigrationStatus.CONFIRMED:
-            _become(look, server, DrainServerState.DONE, migration)
+            _set_state(look, server, DrainServerState.DONE, migration)
         case MigrationStatus.FINISHED:
             if server.state in (DrainServerState.CONFIRMING, DrainServerState.REVERTING):
-                _came_back(look, server, migration)
+                _handle_failed_follow_up(look, server, migration)
             else:
-                _become(look, server, DrainServerState.MOVED, migration)
+                _set_state(look, server, DrainServerState.MOVED, migration)
         case MigrationStatus.CONFIRMING:
-            _become(look, server, DrainServerState.CONFIRMING, migration)
+            _set_state(look, server, DrainServerState.CONFIRMING, migration)
         case MigrationStatus.REVERTING:
-            _become(look, server, DrainServerState.REVERTING, migration)
+            _set_state(look, server, DrainServerState.REVERTING, migration)
         case MigrationStatus.REVERTED if look.drain.state is DrainState.ROLLING_BACK:
-            _become(look, server, DrainServerState.REVERTED, migration)
+            _set_state(look, server, DrainServerState.REVERTED, migration)
         case MigrationStatus.REVERTED:
             look.pass_over(server, "Its move was reverted by somebody else: it is where it was.")
         case MigrationStatus.ERROR | MigrationStatus.FAILED | MigrationStatus.CANCELLED:
             look.fail(server, f"Its migration is {migration.status.value}.", for_good=True)
         case _:
-            # The status is about to be written.
+            # The migration's status is not final yet: the next look reads it again.
             return
 
 
-def _become(look: Look, server: DrainServer, state: DrainServerState, migration: Migration) -> None:
+def _set_state(look: Look, server: DrainServer, state: DrainServerState, migration: Migration) -> None:
     if server.state is state:
         return
     if state is DrainServerState.DONE and look.is_gone(server):
@@ -159,8 +159,8 @@ def _become(look: Look, server: DrainServer, state: DrainServerState, migration:
     )
 
 
-def _came_back(look: Look, server: DrainServer, migration: Migration) -> None:
-    """Handles a confirm or revert that failed. A confirm may be tried again, a revert as often as a move."""
+def _handle_failed_follow_up(look: Look, server: DrainServer, migration: Migration) -> None:
+    """Handles a confirm or revert that failed. A confirm is tried again each time, a revert as often as a move."""
     what = "revert" if server.state is DrainServerState.REVERTING else "confirm"
     tries = [each for each in journal.of_migration(look.services.api, migration.uuid) if each.recipe.endswith(what)]
     why = f"Its {what} failed: {(tries[-1].error or {}).get('message') if tries else 'no reason was recorded'}"
@@ -174,7 +174,7 @@ def _came_back(look: Look, server: DrainServer, migration: Migration) -> None:
 def _confirm_or_revert(
     look: Look, server: DrainServer, operations: list[OperationBrief], migration: Migration | None, load: Load
 ) -> None:
-    """Requests the confirm of a server that has arrived, or its revert."""
+    """Requests the confirm or the revert of a server that has arrived."""
     if server.state is not DrainServerState.MOVED or migration is None or not is_due(server, utcnow()):
         return
     if look.drain.state is DrainState.ROLLING_BACK:

@@ -1,4 +1,4 @@
-"""Reads again what owners ask who want to wait (`causeway.parts.holds`): they may have changed their minds."""
+"""Reads again until when owners ask a drain to wait (`causeway.parts.holds`), because they may have changed that."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def reason_of(held: datetime) -> str:
     return f"Its owner asked to wait until {held:%Y-%m-%d %H:%M} UTC."
 
 
-def look_again(look: Look) -> None:
-    """Looks at servers that wait for a moment: their owners may have changed or deleted it, or deleted the server."""
+def refresh(look: Look) -> None:
+    """Updates servers that wait until a time. Their owners may have changed that time, removed it, or deleted the server."""
     now = utcnow()
     waiting = {
         server.instance_uuid: server
@@ -51,11 +51,11 @@ def _hold(look: Look, server: DrainServer, metadata: dict[str, str], now: dateti
     try:
         held = held_until(metadata)
     except errors.BadRequest:
-        # The request for the server reports that.
+        # The request for the server's move reports the unreadable property.
         held = None
     if held is not None and held > now:
         if server.not_before != held:
             look.change(server, not_before=held, why=reason_of(held))
     elif server.not_before is not None and server.not_before > now + look.pause_after(server.attempts):
-        # Any pause after a failure is over by now: the server waited for longer.
+        # The server has waited for longer than any pause after a failure.
         look.change(server, not_before=None, why=None)

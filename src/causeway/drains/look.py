@@ -1,4 +1,4 @@
-"""One look at one drain: what its parts share, and how they record what they find."""
+"""One look at one drain: the data that its parts share, and the methods with which they record their findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# The part of a lease's time after which it is renewed.
+# The part of a lease's time after which a look renews it.
 _RENEWED_AFTER = 1 / 3
 # How often the pause before another attempt is doubled.
 _MOST_DOUBLED = 6
@@ -37,7 +37,7 @@ _MOST_DOUBLED = 6
 
 @dataclass
 class Look:
-    """``drain``: this conductor holds its lease since ``acquired_at`` (monotonic seconds). ``servers``: all of the drain's.
+    """``drain``: this conductor has held its lease since ``acquired_at`` (monotonic seconds). ``servers``: all of the drain's.
 
     ``places``: the hosts of its scope, with the uuids of their cells.
     """
@@ -47,7 +47,7 @@ class Look:
     drain: Drain
     servers: list[DrainServer] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
-    #: what prevented the look from seeing or doing everything
+    #: sentences that say what prevented the look from reading or doing everything
     troubles: list[str] = field(default_factory=list)
     #: names of cells that did not answer in this look
     silent: set[str] = field(default_factory=set)
@@ -59,7 +59,7 @@ class Look:
 
     @property
     def room(self) -> Room:
-        """How many moves at once each resource takes."""
+        """How many moves each resource takes at once."""
         return room_of(self.request.limits, self.drain.pacing or Pacing(), rate_of(self.services.conf))
 
     @property
@@ -77,7 +77,7 @@ class Look:
         return next((cell.uuid for cell in cells if cell.name == name), None)
 
     def silent_cells(self) -> set[str]:
-        """Names of cells that did not answer just now: nothing can be requested for their servers."""
+        """The names of cells that did not answer just now, so that nothing can be requested for their servers."""
         cells = self.services.cells
         return self.silent | {cell.name for cell in cells.mappings(cell0=False) if cells.is_down(cell.uuid)}
 
@@ -134,7 +134,7 @@ class Look:
 
     @contextmanager
     def apart(self, server: DrainServer) -> Iterator[None]:
-        """Notes a failure with one server, so that the others are still done."""
+        """Notes a failure with one server, so that the look continues with the others."""
         self.renew()
         try:
             yield
@@ -145,7 +145,7 @@ class Look:
                 "Drain %s: server %s: %s %s", self.drain.id, server.instance_uuid, failure.message, failure.details
             )
             if isinstance(failure, errors.DatabaseFailed):
-                # If the API database fails, every other server would fail alike, each after a timeout.
+                # If the API database fails, all other servers would fail for the same reason, each after a timeout.
                 self.services.api.ping()
         except Exception as failure:
             LOG.exception("Drain %s: server %s failed unexpectedly", self.drain.id, server.instance_uuid)
@@ -157,7 +157,7 @@ class Look:
                 self.change(server, attempts=server.attempts + 1, why=why)
 
     def trouble(self, what: str) -> None:
-        """Notes, once, what prevents the look from seeing or doing everything."""
+        """Notes, once, what prevents the look from reading or doing everything."""
         if what not in self.troubles:
             self.troubles.append(what)
 
@@ -172,7 +172,7 @@ class Look:
         self.change(server, state=DrainServerState.BLOCKED, why=why, help=help, not_before=again)
 
     def fail(self, server: DrainServer, why: str, *, for_good: bool = False) -> None:
-        """Notes that a move failed. It is tried again after a pause, unless it was tried often enough or failed ``for_good``."""
+        """Notes that a move failed. Later looks try it again unless it was tried often enough or can't succeed (``for_good``)."""
         attempts = server.attempts + 1
         if not for_good and attempts <= self.request.retries:
             self.change(
@@ -187,7 +187,7 @@ class Look:
             )
             notices.notify_of_failure(self.services.notifier, self.context(), self.drain, server)
             return
-        # First the pause, in case this conductor dies in between.
+        # The drain is paused before the server's row is written, in case this conductor dies in between.
         self._pause_if_enough(server)
         self.change(server, state=DrainServerState.FAILED, attempts=attempts, why=why)
 

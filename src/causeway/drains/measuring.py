@@ -13,7 +13,7 @@ from causeway.store.database import utcnow
 
 
 def measure(look: Look) -> None:
-    """Measures, if a period is over. Bytes of moves that ended in it count too."""
+    """Measures, if the period is over. The bytes of moves that ended in the period count too."""
     pacing = look.drain.pacing or Pacing()
     now = utcnow().replace(tzinfo=UTC).timestamp()
     if now - pacing.at < look.services.conf.drains.measure_interval:

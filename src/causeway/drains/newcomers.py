@@ -25,7 +25,7 @@ _GIB = 1 << 30
 
 
 def add(look: Look) -> None:
-    """Adds these servers to the drain. Their targets are chosen when their moves are requested."""
+    """Adds servers that have come to the scope to the drain. Their targets are chosen when their moves are requested."""
     by_cell: dict[str, list[str]] = defaultdict(list)
     for host, cell_uuid in look.places.items():
         by_cell[cell_uuid].append(host)
@@ -40,7 +40,7 @@ def add(look: Look) -> None:
     there = cells.ask(by_cell.keys() | whole, find)
     new = {uuid: cell_uuid for cell_uuid, uuids in there.by_cell.items() for uuid in uuids - known}
     if new:
-        # Another drain moves it already.
+        # Another drain moves this server already.
         for uuid in store.of_others(look.services.api, look.drain.id, new):
             del new[uuid]
     found = [server for uuid, cell_uuid in new.items() if (server := _server(look, cell_uuid, uuid))]
@@ -51,7 +51,7 @@ def add(look: Look) -> None:
 
 
 def note_coming(look: Look) -> None:
-    """Notes, as troubles, servers that are on their way to hosts which were chosen for them before they were closed.
+    """Notes, as troubles, servers on their way to hosts of the scope, which were chosen before the drain closed the hosts.
 
     A host shows them when they arrive. Until then only their allocations and a running operation show them.
     """

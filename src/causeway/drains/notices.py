@@ -1,4 +1,4 @@
-"""Announces what a drain does: in notifications, and to the owner of a server in its history.
+"""Announces the work of a drain: in notifications, and in the histories of its servers, for their owners.
 
 The conductor that wrote a change notifies of it afterwards. So nothing is sent twice, and a conductor that lost the drain sends
 nothing.
@@ -49,7 +49,7 @@ def notify_of_server(
     """Notifies of the state that a server of the drain has now. ``before``: its state until then."""
     phase = _OF_SERVERS.get(server.state)
     if server.state is DrainServerState.MOVED and before is not DrainServerState.ASKED:
-        # Its confirm or revert failed: the server is where it was.
+        # The confirm or revert failed, so the server has not moved.
         phase = None
     if phase is not None:
         notifier.drain_server(context, drain, server, phase)
@@ -61,8 +61,8 @@ def notify_of_failure(notifier: Notifier, context: RequestContext, drain: Drain,
 
 
 def note_in_history(cells: Cells, drain: Drain, uuid: str, cell_uuid: str) -> None:
-    """Writes into a server's history who moves it, and why. Written once, however often the move is tried."""
-    # An entry of its own, which stays whatever becomes of the move; the move has another entry.
+    """Writes into a server's history which drain moves it, and why. Writes this once, however often the move is tried."""
+    # The drain has an entry of its own, which stays even if the move fails; the move has another one.
     request_id = f"req-{drain.id}"
 
     def note(connection: sa.Connection) -> None:

@@ -1,7 +1,7 @@
-"""What may begin now: which server is next, and whether there is room for it. Pure computation; see also `windows`.
+"""The moves that can begin now: which server is next, and whether there is room for it. Pure computation; see also `windows`.
 
-What moves share is a *resource*: a source host, a target host, a pair of cells, and the whole drain. The administrator
-says how many moves a resource takes at a time, or the drain finds it (`climbing`).
+Moves share *resources*: a source host, a target host, a pair of cells, and the whole drain. The administrator says how many moves
+a resource takes at a time, or the drain finds that out (`climbing`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from causeway.model.drains import FIRST_LIMITS, DrainServer, DrainServerState, First, How, Limits
 
-# These states count against the limits. A confirm does not: it only deletes what is left at the source.
+# These states count against the limits. A confirm does not, because it transfers nothing.
 UNDER_WAY = frozenset({DrainServerState.ASKED, DrainServerState.REVERTING})
 _MIB = 1 << 20
 
@@ -67,7 +67,7 @@ BYTES = "bytes_per_second"
 
 @dataclass
 class Load:
-    """How many moves are under way on each resource."""
+    """How many moves are running on each resource."""
 
     count: Counter[Resource] = field(default_factory=Counter)
 
@@ -80,7 +80,7 @@ class Load:
 
 
 def load_of(servers: Iterable[DrainServer], now: datetime | None = None) -> Load:
-    """The load of the servers under way. Those held until later than ``now`` do not count."""
+    """Returns the load of the running moves. Those held until later than ``now`` do not count."""
     load = Load()
     for server in servers:
         if server.state in UNDER_WAY and not (now is not None and is_held(server, now)):

@@ -1,4 +1,4 @@
-"""Asks the scheduler, in one call, which host each server of a drain fits on, all of them together."""
+"""Has the scheduler find hosts for all servers of a drain together, in one call."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pack(
     flavors: dict[str, Flavor],
     hosts: set[str],
 ) -> tuple[Packing, dict[str, Obstacle]]:
-    """Returns where each server may go, and the servers that can't be asked for at all. ``flavors``: server -> its new flavor."""
+    """Returns a place for each server, and obstacles of servers without a request. ``flavors``: server -> its new flavor."""
     request, unasked = _request(services, tenants, flavors)
     request.hosts = sorted(hosts)
     return services.scheduler.pack(context, request=request), unasked
@@ -125,7 +125,7 @@ def _mover(server: Resident, spec: int, group: str | None) -> Mover:
 
 
 def _spec(services: ConductorServices, tenant: Tenant, stored: dict[str, object]) -> RequestSpec:
-    """What a server needs of a target host in any cell, except its flavor."""
+    """Returns the request spec of a server for a host in any cell, without the flavor."""
     spec = RequestSpec.from_persisted(stored)
     spec.instance_uuid = spec.user_id = ""
     spec.server_group, spec.num_instances = None, 1

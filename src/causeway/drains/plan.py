@@ -57,11 +57,11 @@ def plan_of(services: ConductorServices, context: RequestContext, request: Drain
             homeless = packed.homeless.get(tenant.server.uuid)
             _block(row, unasked[row.instance_uuid] if homeless is None else packing.obstacle_of(homeless))
         else:
-            _give_way(services, planned, tenant, place, request, scoped)
+            _set_way(services, planned, tenant, place, request, scoped)
     shortages = [packing.shortage_of(missing) for missing in packed.missing]
     silent = sorted({*scoped.silent, *packed.silent_cells})
     fits = not packed.homeless
-    return _whole(services, request, planned, shortages, fits=fits, notes=_notes(request, scoped, planned, silent))
+    return _whole_plan(services, request, planned, shortages, fits=fits, notes=_notes(request, scoped, planned, silent))
 
 
 def _new_flavors(api: Database, request: DrainRequest) -> dict[str, Flavor]:
@@ -153,7 +153,7 @@ def _too_small(tenant: Tenant, flavor: Flavor) -> Obstacle | None:
     return None
 
 
-def _give_way(
+def _set_way(
     services: ConductorServices,
     planned: _Planned,
     tenant: Tenant,
@@ -177,7 +177,7 @@ def _give_way(
         _block(row, how)
         return
     if how is How.RECORDS:
-        _give_cell(tenant, place, row)
+        _set_cell(tenant, place, row)
         return
     cost = paths.cost(server, how, paths.rate_of(services.conf), can)
     row.how, row.target_cell, row.target_host = how, place.cell_name, place.host
@@ -185,7 +185,7 @@ def _give_way(
     planned.transfers.append(_transfer(row, cost))
 
 
-def _give_cell(tenant: Tenant, place: Place, row: DrainServer) -> None:
+def _set_cell(tenant: Tenant, place: Place, row: DrainServer) -> None:
     """Gives a server that moves as records its cell. This takes no time or capacity that the schedule must count."""
     row.how, row.target_cell, row.seconds, row.pause = How.RECORDS, place.cell_name, 0.0, 0.0
     if place.cell_uuid == tenant.cell_uuid:
@@ -209,7 +209,7 @@ def _block(row: DrainServer, obstacle: Obstacle) -> None:
     row.state, row.why, row.help = DrainServerState.BLOCKED, obstacle.why, obstacle.help
 
 
-def _whole(
+def _whole_plan(
     services: ConductorServices,
     request: DrainRequest,
     planned: _Planned,

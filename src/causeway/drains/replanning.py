@@ -1,7 +1,7 @@
-"""Looks again, while a drain runs, at servers that could not go and servers without a target.
+"""Looks again, while a drain runs, at servers that could not go, and at servers without a target.
 
-A server that has a plan but was busy goes by its plan when it is not busy. A server for which there was no way, or
-that needs another one of the targets that the drain names, is planned again.
+A server that has a plan but was busy moves as planned when it is no longer busy. A server for which there was no way, or that
+needs another one of the drain's targets, is planned again.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _plan_again(look: Look, servers: list[DrainServer]) -> None:
         else:
             values = {name: getattr(found, name) for name in _PLANNED}
             if server.how is How.EVACUATE and found.how is How.RECORDS:
-                # It has left its host already, and comes up where its records are.
+                # The server has left its host already, and is started in the cell of its records.
                 values |= {"how": How.EVACUATE, "why": None}
                 look.change(server, state=DrainServerState.PENDING, not_before=None, **values)
                 continue

@@ -1,8 +1,7 @@
-"""Conductors look at drains: the one that holds a drain's lease compares what is wanted with what is there, and does what is
-missing.
+"""The looks of a conductor at drains: whoever holds a drain's lease compares the wanted state with the present one, and acts.
 
-A look ends by itself when the drain has another owner or its state was changed; the next look continues from the database. Each
-drain has a thread of its own, so a cell that hangs delays only drains that need it.
+A look ends early if another conductor has acquired the drain, or somebody has changed its state; the next look continues from the
+database. Each drain has a thread of its own, so a cell that hangs delays only drains that need it.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Drains:
 
 
 def look_at(services: ConductorServices, requests: Requests, drain_id: str) -> None:
-    """One look at a drain. Does nothing if another conductor has it. Raises TakenOver if the look ends early."""
+    """Looks at a drain once. Does nothing if another conductor owns the drain. Raises TakenOver if the look ends early."""
     drain = store.acquire(services.api, drain_id, services.life.owner, services.conf.moves.lease)
     if drain is None:
         return
@@ -82,9 +81,9 @@ def _run(look: Look) -> None:
     newcomers.add(look)
     following.follow(look)
     if look.drain.state is not DrainState.RUNNING:
-        # So many moves have failed that the drain paused by itself.
+        # So many moves have failed that the drain is paused now.
         return
-    holds.look_again(look)
+    holds.refresh(look)
     replanning.reconsider(look)
     _bring_up(look)
     _begin_moves(look)
@@ -96,11 +95,11 @@ def _run(look: Look) -> None:
         look.advance(DrainState.DONE, ended_at=utcnow(), note=_note(look))
         LOG.info("Drain %s is done", look.drain.id)
     else:
-        _take_note(look, _note(look))
+        _save_note(look, _note(look))
 
 
 def _begin_moves(look: Look) -> None:
-    """Requests as many moves as limits and windows allow. A busy server leaves its place to the next one."""
+    """Requests as many moves as limits and windows allow. Instead of a busy server, the next one moves."""
     held_until = None
     if not windows.is_open(look.request.windows, utcnow()):
         held_until = _next_window(look)
@@ -126,20 +125,20 @@ def _begin_moves(look: Look) -> None:
 
 
 def _next_window(look: Look) -> datetime | None:
-    """When the next window opens, if it is time to copy disks for it; else None."""
+    """Returns when the next window opens, if it is time to copy disks for it; else None."""
     opening = next(windows.openings(look.request.windows, utcnow())).start
     ahead: float = look.services.conf.drains.warm_ahead
     return opening if (opening - utcnow()).total_seconds() <= ahead else None
 
 
 def _is_done(look: Look) -> bool:
-    """Whether nothing is left to do, and this look could see everything."""
+    """Whether the drain has nothing left to do, as far as a look that could read everything shows."""
     left_to_owners = {DrainServerState.MOVED} if look.request.afterwards is Afterwards.OWNERS else set()
     return not look.troubles and all(server.state in OVER | left_to_owners for server in look.servers)
 
 
 def _note(look: Look) -> str | None:
-    """Why the drain waits, or what is left; None if neither."""
+    """Returns why the drain waits, or which servers are left; None if neither."""
     if look.troubles:
         return " ".join(look.troubles)
     states = Counter(server.state for server in look.servers)
@@ -166,7 +165,7 @@ def _waits_for_window(wanted: Sequence[Window]) -> str | None:
     return f"It waits for a window, which opens at {opening.start:%Y-%m-%d %H:%M} UTC."
 
 
-def _take_note(look: Look, note: str | None) -> None:
+def _save_note(look: Look, note: str | None) -> None:
     if note != look.drain.note:
         store.change(look.services.api, look.drain, note=note)
 
@@ -177,25 +176,25 @@ def _pause(look: Look) -> None:
 
 
 def _bring_up(look: Look) -> bool:
-    """Continues with servers that have left a dead host, whatever the drain's state. Returns whether there may be some left."""
+    """Starts servers that have left a dead host, whatever the drain's state. Returns whether there may be more of them."""
     some = False
     for server in look.servers:
         if server.state is DrainServerState.PENDING and server.how is How.EVACUATE and server.began_at is not None:
-            # Until a look knows better.
+            # If the next line fails, the server may still have to be started.
             some_here = True
             with look.apart(server):
-                some_here = asking.ask_for_rest(look, server)
+                some_here = asking.start_on_target(look, server)
             some = some or some_here
     return some
 
 
 def _end(look: Look, state: DrainState) -> None:
-    """Ends the drain when nothing is under way: opens its hosts and sets the state."""
+    """Ends the drain if no operation is running any more: opens its hosts and sets the state."""
     following.follow(look)
     comes_up = _bring_up(look)
     busy = IN_WORK | ({DrainServerState.MOVED} if state is DrainState.ROLLED_BACK else set())
     if comes_up or any(server.state in busy for server in look.servers) or not closing.open_again(look):
-        _take_note(look, " ".join(look.troubles) or None)
+        _save_note(look, " ".join(look.troubles) or None)
         return
     look.advance(state, ended_at=utcnow(), note=_unconfirmed(look))
     LOG.info("Drain %s is %s", look.drain.id, state.value)

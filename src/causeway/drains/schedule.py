@@ -1,10 +1,10 @@
-"""When all moves of a drain would be over, and what prevents an earlier end. The drain is simulated, move by move.
+"""Estimates when all moves of a drain would have ended, and what delays the end most. Simulates the drain, move by move.
 
 A move begins when a window is open and its limits allow it: moves at once in all, from its host, to its host, between its
-cells. Moves that share a host share its rate. What follows the bytes (a guest boots, records are written) takes the same time
+cells. Moves that share a host share its rate. The rest of a move (a guest boots, records are written) takes the same time,
 whatever else is running.
 
-What bounds a drain is found by trying: it is the limit or rate that, doubled, brings the earliest end.
+To find what bounds a drain, each limit and rate is doubled in turn: the one that then brings the earliest end bounds the drain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Transfer:
-    """A move: MiB that travel, and seconds for everything else. ``not_before``: when its server's owner lets it begin."""
+    """A move: MiB that travel, and seconds for everything else. ``not_before``: until then the server's owner asks to wait."""
 
     id: str
     source: str
@@ -68,12 +68,12 @@ class Bound:
 
 
 def simulate(transfers: Sequence[Transfer], pace: Pace, begin: datetime) -> Times:
-    """When every move of a drain that begins at ``begin`` would begin and end."""
+    """Returns when each move would begin and end, in a drain that begins at ``begin``."""
     return _Simulation(transfers, pace, begin).run()
 
 
 def bound_of(transfers: Sequence[Transfer], pace: Pace, begin: datetime, seconds: float) -> Bound | None:
-    """What bounds a drain that takes ``seconds``; None if doubling nothing would help."""
+    """Returns what bounds a drain that takes ``seconds``; None if doubling no limit or rate would help."""
     best: Bound | None = None
     for what, doubled in _doubled(pace):
         # More moves at once may take longer, if large ones begin later. A higher limit need not be used, so that does not count.
@@ -105,7 +105,7 @@ def _doubled(pace: Pace) -> Iterator[tuple[str, Pace]]:
 
 
 def _longer(window: Window) -> Window:
-    """Twice as long, a day at most."""
+    """Returns a window that is twice as long, but a day at most."""
     start, end = _minutes(window.start), _minutes(window.end)
     length = end - start if end > start else end - start + 24 * 60
     end = start + min(2 * length, 24 * 60)
@@ -126,7 +126,7 @@ class _Kind(StrEnum):
 
 @dataclass
 class _Moving:
-    """A move whose bytes travel. ``left``: MiB at ``since``; ``version``: of its planned ends, the valid one."""
+    """A move whose bytes travel. ``left``: the MiB left at ``since``. ``version``: the number of its present planned end."""
 
     transfer: Transfer
     left: float
@@ -153,7 +153,7 @@ class _Simulation:
         }
         self._busy: Counter[tuple[str, object]] = Counter()
         self._under_way = 0
-        # Numbers of moves that may begin. A move that waits for a resource is in that resource's queue until it is free.
+        # The numbers of moves that may begin. A move that waits for a resource is in its queue until it is free.
         self._ready: list[int] = []
         self._parked: dict[tuple[str, object], list[int]] = {}
         self._events: list[tuple[float, int, _Kind, int]] = []
@@ -273,5 +273,5 @@ class _Simulation:
 
 
 def _places(transfer: Transfer) -> tuple[tuple[str, str], tuple[str, str]]:
-    """What a host sends does not slow down what it receives."""
+    """Returns the places whose rate a move uses. Sending and receiving are separate: neither slows down the other."""
     return ("out", transfer.source), ("in", transfer.target)

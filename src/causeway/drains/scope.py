@@ -1,4 +1,4 @@
-"""Which servers a drain moves, read in bulk: a few statements for each cell, however many servers it has."""
+"""The servers that a drain moves, read in bulk: a few statements for each cell, however many servers it has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which hosts a drain may use: those that its targets name, outside of its scope. The scheduler knows what is free there."""
+"""The hosts that a drain may use: those that its targets name, outside of its scope. The scheduler knows their free room."""
 
 from __future__ import annotations
 

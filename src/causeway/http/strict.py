@@ -64,7 +64,7 @@ class BrokenBody(ValueError):
 
 
 class _Body:
-    """The request's body. Once it has broken it is not read any more, since that would wait in vain."""
+    """The request's body. Once it has broken it is not read any more, since nothing more would arrive."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

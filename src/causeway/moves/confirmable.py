@@ -1,4 +1,4 @@
-"""Whether a finished migration can be confirmed now, for callers that confirm without the user's request."""
+"""Whether a finished migration can be confirmed now, for callers that confirm without a user's request."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from causeway.parts.services import ConductorServices
 from causeway.store.api import journal
 from causeway.store.database import utcnow
 
-# How long after a failed confirm the next one is tried.
+# The time between a failed confirm and the next attempt.
 AFTER_FAILURE = timedelta(hours=1)
 
 
 def obstacle(services: ConductorServices, migration: Migration) -> str | None:
-    """Why a confirm would fail now; None if it would not."""
+    """Returns why a confirm would fail now; None if it would not."""
     for cell_uuid in (migration.source_cell, migration.dest_cell):
         if services.cells.is_down(cell_uuid or ""):
             return f"cell {cell_uuid} does not answer"
@@ -30,7 +30,7 @@ def obstacle(services: ConductorServices, migration: Migration) -> str | None:
     for move in journal.of_migration(services.api, migration.uuid):
         failed_at = move.ended_at if move.state is SagaState.FAILED else None
         if move.recipe.endswith("_confirm") and failed_at is not None and failed_at > utcnow() - AFTER_FAILURE:
-            return f"it failed: {(move.error or {}).get('message')}"
+            return f"the last confirm failed: {(move.error or {}).get('message')}"
     return None
 
 

@@ -2,8 +2,8 @@
 
 `causeway.parts.liveness` decides whether a host is fenced; this module applies that to the orders of moves. A step that only
 removes something from a host (`clean_source`, `clean_target`) continues without a fenced host: the journal notes the order, and
-the host carries it out when it comes back, before anything else. A step that needs the host (`answering`) fails at once if it
-is fenced, and waits if it is only down.
+the host carries the order out when it is up again, before anything else. A step that needs the host (`answering`) fails at once
+if the host is fenced, and waits if the host is only down.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
-# Also the fault of a server that a move returned to its dead source.
+# The message is also the fault of a server that a move rolled back to its dead source.
 IS_DEAD = "A host that the server needs is dead."
 
 
@@ -39,7 +39,7 @@ def at_target(run: Run) -> HostLife:
 
 
 def recent_life(run: Run, host: str, life_of: Callable[[Run], HostLife]) -> HostLife:
-    """The host's life, as the step before saw it a moment ago; read anew if this step is repeated."""
+    """Returns the host's life as the step before saw it a moment ago. Reads it anew if this step is repeated or undone."""
     seen = run.lives.get(host)
     if seen is None or run.is_repeated or run.is_undoing or not run.is_recent(seen[0]):
         return life_of(run)
@@ -53,35 +53,38 @@ def _look(run: Run, database: Database, host: str) -> HostLife:
 
 
 def clean_source(run: Run, what: Missed, instance: Instance, send: Callable[[], None]) -> None:
-    """Has the source remove something, now or when it comes back. Raises HostDown if it is down and not fenced."""
+    """Has the source remove something: now with ``send``, or, if it is fenced, when it is up again (``what``).
+
+    Raises HostDown if the source is down and not fenced.
+    """
     _clean(run, recent_life(run, run.memory.source_host, at_source), run.memory.source_cell, what, instance, [], send)
 
 
 def clean_target(
     run: Run, what: Missed, instance: Instance, devices: list[BlockDevice], send: Callable[[], None]
 ) -> None:
-    """`clean_source`, for the target."""
+    """The same as `clean_source`, for the target."""
     _clean(
         run, recent_life(run, run.memory.dest_host, at_target), run.memory.target_cell, what, instance, devices, send
     )
 
 
 def note_source(run: Run, what: Missed) -> None:
-    """Notes, with the end of this step, what the source must do when it comes back."""
+    """Notes what the source must do when it is up again. The end of this step writes the note."""
     _note(run, run.memory.source_host, run.memory.source_cell, what, run.source_instance(), [])
 
 
 def note_target(run: Run, host: str, what: Missed) -> None:
-    """Notes, with the end of this step, what a host of the target cell must do when it comes back."""
+    """Notes what a host of the target cell must do when it is up again. The end of this step writes the note."""
     _note(run, host, run.memory.target_cell, what, run.source_instance(), [])
 
 
 @contextmanager
 def answering(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
-    """Encloses an order that needs its host, and looks at the host if it does not answer.
+    """Encloses an order to a host that the step needs. If the host does not answer, looks whether it is down or fenced.
 
-    Raises HostDown instead of RpcTimeout if the host is down, HostFenced if it is fenced. A repeated step or an undo looks at
-    the host first: an order to a host that is down would block a worker for the time of a whole call.
+    Raises HostDown instead of RpcTimeout if the host is down, HostFenced if it is fenced. In a repeated step or an undo, looks at
+    the host before the order: an order to a host that is down would block a worker until the call times out.
     """
     if run.is_repeated or run.is_undoing:
         life = life_of(run)
@@ -114,7 +117,8 @@ def raise_if_fenced(life: HostLife, cause: errors.CausewayError | None = None) -
 def raise_if_down(life: HostLife, cause: errors.CausewayError | None = None) -> None:
     if life.is_down:
         raise errors.HostDown(
-            "A host that the server needs is down. The operation waits for it.", details=life.explained()
+            "A host that the server needs is down. The operation waits until the host is up again.",
+            details=life.explained(),
         ) from cause
 
 
@@ -143,6 +147,9 @@ def _note(run: Run, host: str, cell_uuid: str, what: Missed, instance: Instance,
         source_host=run.memory.source_host,
     )
     LOG.warning(
-        "Move %s continues without host %s, which is fenced: it must %s when it comes back", run.move.id, host, what
+        "Move %s continues without host %s, which is fenced: the host must %s when it is up again",
+        run.move.id,
+        host,
+        what,
     )
     run.with_next_save(lambda connection: cleanups.note_in(connection, host, cell_uuid, missed))

@@ -1,7 +1,7 @@
-"""The scheduler's request for a move, for the step that chooses a host and for a dry run of it.
+"""The request for a host that a move sends to the scheduler. The step that chooses a host uses it, and so does a dry run.
 
-Zones. A server that was created in a zone or pinned to one stays there in any case (its request spec says so). A server with
-volumes stays in its zone while ``[cinder] cross_az_attach`` is false. All others stay in theirs while
+Zones: a server that was created in a zone or pinned to one always stays there, because its request spec names the zone. A server
+with volumes stays in its zone while ``[cinder] cross_az_attach`` is false. Every other server stays in its zone while
 ``[scheduler] move_keeps_availability_zone`` is true, unless an administrator names the host.
 """
 
@@ -29,10 +29,10 @@ def request_spec(
     has_volumes: Callable[[], bool],
     of_ports: Iterable[InstancePCIRequest] = (),
 ) -> RequestSpec:
-    """Returns the server's request spec for one move: the new flavor, and where it may go.
+    """Returns the server's request spec for one move: with the new flavor, and where the server may go.
 
-    ``of_ports``: the devices that its ports need (`causeway.hardware.port_devices.requests_of`).
-    ``has_volumes`` is only called if it matters. Raises NoValidHost if the server is on the requested host already.
+    ``of_ports``: the devices that the server's ports need (`causeway.hardware.port_devices.requests_of`). ``has_volumes``: called
+    only if the zone depends on it. Raises NoValidHost if the server is on the requested host already.
     """
     spec = RequestSpec.from_persisted(mappings.get_spec(api, instance_uuid))
     ask_for_flavor(conf, spec, memory.new_flavor, of_ports)
@@ -70,7 +70,7 @@ def ask_for_flavor(
 
 
 def keeps_zone(conf: ConfigOpts, *, names_host: bool, has_volumes: Callable[[], bool]) -> bool:
-    """Whether a server that is pinned to no zone stays in its zone. ``names_host``: an administrator named the target."""
+    """Whether a server that is pinned to no zone stays in its present zone. ``names_host``: an administrator named the target."""
     if not names_host and conf.scheduler.move_keeps_availability_zone:
         return True
     return not conf.cinder.cross_az_attach and has_volumes()

@@ -1,7 +1,8 @@
-"""NUMA cells and PCI devices of a moving server: needed by the new flavor, claimed at the target, held at the source.
+"""NUMA cells and PCI devices of a moving server: those that the new flavor needs, the target claims and the source holds.
 
-The target's claim is returned in the server's migration context. When the server has moved, its record takes ``new_*`` from
-there; when it goes back, ``old_*``. The requests are computed from flavor and image each time, and stored nowhere.
+The target returns its claim in the server's migration context. When the server has moved, its record gets the fields ``new_*`` of
+the context; when it is restored at its source, the fields ``old_*``. Requests for hardware are not stored, but computed from
+flavor and image each time they are needed.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ LOG = logging.getLogger(__name__)
 
 
 def asking(conf: ConfigOpts, instance: Instance, flavor: Flavor) -> Instance:
-    """The server with the requests of a new flavor and its ports, as a target checks them."""
+    """Returns the server with the requests of a new flavor and of its ports, for the checks of a target."""
     asked = asked_of(conf, flavor, instance.image_meta, requests_of(instance))
     return dataclasses.replace(
         instance, numa_topology=asked.numa_topology, pci_requests=asked.pci_requests, pci_devices=[]
     )
 
 
-def promises(context: MigrationContext) -> bool:
-    """Whether the target claimed anything."""
+def has_claims(context: MigrationContext) -> bool:
+    """Whether the target has claimed NUMA cells or PCI devices."""
     return context.new_numa_topology is not None or bool(context.new_pci_devices)
 
 
-def note_old(context: MigrationContext, instance: Instance) -> None:
+def add_old(context: MigrationContext, instance: Instance) -> None:
     """Adds what the source holds to the context that the target returned."""
     context.old_numa_topology = instance.numa_topology
     context.old_pci_requests, context.old_pci_devices = instance.pci_requests, instance.pci_devices
 
 
 def with_new(instance: Instance) -> Instance:
-    """The server with what its target claimed."""
+    """Returns the server with the hardware that its target claimed."""
     context = instance.migration_context
     if context is None:
         return instance
@@ -59,7 +60,7 @@ def with_new(instance: Instance) -> Instance:
 
 
 def with_old(instance: Instance) -> Instance:
-    """The server with what its source holds."""
+    """Returns the server with the hardware that its source holds."""
     context = instance.migration_context
     if context is None:
         return instance
@@ -72,11 +73,11 @@ def with_old(instance: Instance) -> Instance:
 
 
 def recorded_claims(instance: Instance, host: str) -> list[RecordedClaim]:
-    """What a host holds for a server according to its record: as its host, as its move's target, as its move's source."""
+    """Returns what a host holds for a server according to its record: as its host, or as target or source of its move."""
     context = instance.migration_context
     if context is None:
         return [RecordedClaim(instance)] if instance.host == host else []
-    # Once the server has moved, its record itself has what the target claimed.
+    # Once the server has moved, its own record has the hardware that the target claimed, and the context is not needed.
     moved = instance.vm_state is VmState.RESIZED or instance.host == context.dest_host != context.source_host
     found = []
     if context.dest_host == host:
@@ -87,9 +88,9 @@ def recorded_claims(instance: Instance, host: str) -> list[RecordedClaim]:
 
 
 def release_claim_if_there(run: Run, host: str, step: str) -> None:
-    """`release_claim` for a host that did not answer, so that the next host can be tried.
+    """The same as `release_claim`, for a host that did not answer. Does not raise, so that the move can try the next host.
 
-    If the host does not answer this either, the release is noted, and the host gets the order when the move has ended.
+    If the host does not answer this order either, the release is noted, and the host gets the order when the move has ended.
     """
     if not _claims(run):
         return
@@ -116,9 +117,9 @@ def _release(run: Run, host: str, step: str) -> None:
 
 
 def release_claim(run: Run, host: str, step: str) -> None:
-    """Has a host release its claim, because the move abandons it. A server that asks for no hardware has no claim.
+    """Has a host that the move abandons release its claim. Does nothing for a server without claims of hardware.
 
-    The move does not wait for a host that is down: it releases the claim when it comes back.
+    The move does not wait for a host that is down: the host releases the claim when it is up again.
     """
     if not _claims(run):
         return

@@ -1,6 +1,6 @@
-"""What a move remembers: the recipe's memory, written to the journal with every step.
+"""The memory of a move, which is written to the journal with every step.
 
-A conductor that takes a move over knows only this and what it finds.
+A conductor that takes a move over knows only this memory, and what it finds in the cells and services.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.virt.driver import MEMORY
 from causeway.virt.live import LiveSource, LiveTarget
 
-# The format of a move's memory. It rises by 1 when an older release would misread it. A new field needs no new version if its
-# default means what was true before; older releases leave it out when they write.
-# 2: servers that keep their state, which older releases would set to their guest's; and guests that stay until a time.
-# 3: suspended servers, whose guests older releases would wake. 4: servers whose firmware or TPM has state, which older releases
-# would not move. Only memories of such servers have these versions; all others have the one that older releases know.
+# Versions of the memory's format. The version rises by 1 when an earlier release would misread a memory. A new field needs no new
+# version if its default describes how moves were without the field; earlier releases leave the field out when they write.
+# 2: servers whose state stays as it is, which earlier releases would set to that of the guest; and guests that stay at their
+# source until a time. 3: suspended servers, whose guests earlier releases would wake. 4: servers with state of firmware or TPM,
+# which earlier releases would not move. Only the memories of such servers have these versions; all others have version 1.
 OLDEST_MEMORY_VERSION, _KEEPS_STATE, _IS_SUSPENDED, MEMORY_VERSION = 1, 2, 3, 4
 
 
@@ -41,12 +41,12 @@ class AttachmentPair:
 
 @dataclass
 class MoveMemory:
-    """Where from, where to, and what was made on the way."""
+    """Where a server comes from and goes to, and what its move has made so far."""
 
     migration_type: str
     source_cell: str
     source_host: str
-    # uuid of the compute node, its name, and the zone the server was in
+    # The uuid of the source's compute node, the node's name, and the server's zone before the move.
     source_node: str
     source_hypervisor: str | None
     source_zone: str | None
@@ -54,21 +54,21 @@ class MoveMemory:
     new_flavor: Flavor
     old_vm_state: VmState
     cross_cell_allowed: Given[bool] = False
-    # The guest's memory moves too, so it does not boot. Such a move only goes to other cells.
+    # The guest's memory moves too, so the guest does not boot. Only moves to other cells can do this.
     keeps_memory: Given[bool] = False
-    # The guest may go live, if its hosts reach one another.
+    # The guest goes live if its hosts reach one another.
     may_go_live: Given[bool] = True
     live_source: LiveSource | None = None
-    # If it goes live: the target as the volume service must know it, what the target prepared, and the volumes there.
+    # For a live migration: the target's connector for the volume service, what the target prepared, and the volumes there.
     connector: dict[str, object] = field(default_factory=dict)
     live_target: LiveTarget | None = None
     live_devices: list[BlockDevice] = field(default_factory=list)
-    # Neither hypervisor has the guest.
+    # True if neither hypervisor has the guest any more.
     is_lost: bool = False
-    # The server's mapping names the target's cell.
+    # True if the server's mapping names the target's cell.
     is_switched: bool = False
     requested_host: Given[str | None] = None
-    # The server is in ERROR, but its guest runs.
+    # The server was in ERROR before the move, but its guest ran.
     runs_in_error: Given[bool] = False
     has_ports: Given[bool] = True
     # Some of its ports need a PCI device.
@@ -80,40 +80,40 @@ class MoveMemory:
     group: RequestedGroup | None = None
     selection: Selection | None = None
     alternates: list[Selection] = field(default_factory=list)
-    # Hosts that were chosen before and refused. There may be bindings for them.
+    # Hosts that were chosen before and refused. Port bindings for them may exist.
     bound_hosts: list[str] = field(default_factory=list)
-    # The resources that ports ask for, and their providers at the source (port -> "allocation" of its binding profile).
+    # The resources that ports ask for; and port -> "allocation" of its binding profile: the resources' providers at the source.
     port_requests: list[PortRequest] = field(default_factory=list)
     port_allocations: dict[str, str | dict[str, str]] = field(default_factory=dict)
     port_ids: list[str] = field(default_factory=list)
     attachments: list[AttachmentPair] = field(default_factory=list)
     volume_backed: bool = False
-    # The state of the guest's firmware and TPM moves too.
+    # True if the state of the guest's firmware and TPM moves too.
     carries_firmware: bool = False
-    # The server went back to a fenced host: its disks are there, and no guest.
+    # True if the server was rolled back to a fenced host, which has its disks but no guest.
     source_is_dead: bool = False
     image_id: str | None = None
-    # How often the temporary images were replaced by new ones (see `causeway.moves.steps.images`).
+    # How often the move has replaced its temporary images by new ones (see `causeway.moves.steps.images`).
     image_round: int = 0
     snapshot: Snapshot | None = None
-    # Ephemeral disks and swap as they were before, for a revert; the images and snapshots of the ephemeral disks, by name.
+    # The ephemeral disks and swap before the move, for a revert; and the images and snapshots of the ephemeral disks, by name.
     local_devices: list[BlockDevice] = field(default_factory=list)
     disk_image_ids: dict[str, str] = field(default_factory=dict)
     disks: dict[str, Snapshot] = field(default_factory=dict)
-    # What the source offers to the target: inside a cell, and where hosts of two cells reach one another.
+    # The disks that the source offers to the target: inside a cell, or if the hosts of two cells reach one another.
     offer: DiskOffer | None = None
-    # How far the disks were copied while the guest ran; None if they are not copied then.
+    # How far the disks are copied while the guest runs; None if they are not copied while it runs.
     warm: WarmCopy | None = None
-    # The guest stays at its source until then (UTC). Its disks are copied before, and their changes now and then.
+    # Until then (UTC) the guest stays at its source, while its disks and from time to time their changes are copied.
     held_until: Given[datetime | None] = None
     guest: GuestOutcome | None = None
-    # Events of the server's action, in moves that an older version began. Now the rows of the steps have them.
+    # Events of the server's action, in moves that an earlier release began. Now the rows of the steps have the events.
     events: Given[list[ActionEvent]] = field(default_factory=list)
 
     def as_requested(self) -> MoveMemory:
-        """The memory as it was when the move was requested, for another try.
+        """Returns the memory as it was when the move was requested, for another try.
 
-        It keeps the events, which are part of the same history.
+        Only the events stay, because both tries have the same history.
         """
         made_on_the_way: dict[str, Any] = {
             "group": None,
@@ -166,7 +166,7 @@ class MoveMemory:
 
     @property
     def bytes_of_disks(self) -> int | None:
-        """Bytes of disks that went from host to host, through the image service or directly; None if no disk did."""
+        """How many bytes of disks went from host to host, through the image service or directly; None if no disk went."""
         sizes = [sent.shown for name, sent in self.disks.items() if name != MEMORY]
         sizes += [self.snapshot.shown] if self.snapshot is not None else []
         sizes += [disk.shown for disk in self._offered if disk.name != MEMORY]
@@ -174,7 +174,7 @@ class MoveMemory:
 
     @property
     def bytes_of_memory(self) -> int | None:
-        """Bytes of the guest's memory that went from host to host; None if the guest boots."""
+        """How many bytes of the guest's memory went from host to host; None if the guest boots at the target."""
         sizes = [disk.shown for disk in self._offered if disk.name == MEMORY]
         sizes += [self.disks[MEMORY].shown] if MEMORY in self.disks else []
         return sum(sizes) if sizes else None
@@ -185,13 +185,13 @@ class MoveMemory:
 
     @property
     def bytes_handed_over(self) -> int | None:
-        """Bytes that went from host to host while the guest was off or stood still."""
+        """How many bytes went from host to host while the guest was off or stood still."""
         sizes = [size for size in (self.bytes_of_disks, self.bytes_of_memory) if size is not None]
         return sum(sizes) if sizes else None
 
     @property
     def received_round(self) -> int | None:
-        """The last round of the disks that the target has; None if the disks travel whole."""
+        """The number of the last round of the disks that the target has received; None if the whole disks must travel."""
         return self.warm.received if self.warm is not None else None
 
     @property
@@ -201,7 +201,7 @@ class MoveMemory:
 
     @property
     def is_confirmed_later(self) -> bool:
-        """Whether the server waits for confirm or revert when it has moved."""
+        """Whether the server waits for confirm or revert after the move."""
         return not self.keeps_memory
 
     @property
@@ -210,17 +210,17 @@ class MoveMemory:
 
     @property
     def kept_state(self) -> VmState | None:
-        """The server's state after the move, whatever its guest does; None if the guest decides."""
+        """The server's state after the move if it does not depend on the guest; None if it follows the guest's power state."""
         return self.old_vm_state if self.old_vm_state in (VmState.ERROR, VmState.SUSPENDED) else None
 
     @property
     def is_suspended(self) -> bool:
-        """Whether the guest was suspended before the move. Only its user resumes it."""
+        """Whether the guest was suspended before the move, so that only its user resumes it."""
         return self.old_vm_state is VmState.SUSPENDED
 
     @property
     def version(self) -> int:
-        """The version that this memory is written with."""
+        """The version of the format in which this memory is written."""
         if self.carries_firmware:
             return MEMORY_VERSION
         if self.is_suspended:
@@ -229,12 +229,12 @@ class MoveMemory:
         return OLDEST_MEMORY_VERSION if is_plain else _KEEPS_STATE
 
     @property
-    def state_back(self) -> VmState:
-        """The server's state when it is back at its source."""
+    def restored_state(self) -> VmState:
+        """The server's state when it is restored at its source."""
         return self.kept_state or (VmState.ACTIVE if self.was_running else VmState.STOPPED)
 
     def pair(self, volume_id: str) -> AttachmentPair:
-        """The attachments of a volume. Adds them to the memory if they are not there."""
+        """Returns the attachments of a volume. Adds an empty pair to the memory if there is none."""
         for pair in self.attachments:
             if pair.volume_id == volume_id:
                 return pair

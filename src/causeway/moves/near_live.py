@@ -9,18 +9,21 @@ from causeway.model.migration import LIVE_MIGRATION
 from causeway.model.states import VmState
 from causeway.moves.memory import MoveMemory
 
-# As measured on common hardware: MiB of memory a second, from the beginning of saving through sending and fetching to the end of
-# waking; and the least number of seconds for it.
+# Measured on common hardware: how many MiB of memory a second are saved, sent, fetched and loaded; and the least number of
+# seconds that all of this takes.
 _MIB_PER_SECOND, _ANYWAY = 80.0, 2.0
 
 
 def longest_pause(memory_mb: int) -> float:
-    """An estimate, in seconds, of how long a guest stands still if it has used all of its memory."""
+    """Returns for how many seconds a guest that has used all of its memory stands still: an estimate."""
     return _ANYWAY + memory_mb / _MIB_PER_SECOND
 
 
 def memory_of(instance: Instance, cell_uuid: str, node: ComputeNode, *, host: str | None) -> MoveMemory:
-    """``cell_uuid``, ``node``: where the server is. ``host``: the target; None for any host of another cell."""
+    """Returns the memory of a new near-live migration.
+
+    ``cell_uuid``, ``node``: where the server is. ``host``: the target; None for any host of another cell.
+    """
     return MoveMemory(
         migration_type=LIVE_MIGRATION,
         source_cell=cell_uuid,
@@ -33,7 +36,7 @@ def memory_of(instance: Instance, cell_uuid: str, node: ComputeNode, *, host: st
         old_vm_state=instance.vm_state,
         cross_cell_allowed=True,
         keeps_memory=True,
-        # A suspended guest gains nothing from going live.
+        # A suspended guest is off anyway.
         may_go_live=instance.vm_state is not VmState.SUSPENDED,
         requested_host=host,
         has_ports=bool(instance.network_info),

@@ -1,4 +1,4 @@
-"""The versioned notifications of moves: under the field's types and publishers, in the field's order."""
+"""The versioned notifications of moves, with the types, publishers and order of the field."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def notified(
     block_devices: list[BlockDevice] | None = None,
     failing: str | None = None,
 ) -> Iterator[None]:
-    """Sends ``instance.<action>.start`` before the block, and ``.end`` after it if it succeeded.
+    """Sends ``instance.<action>.start`` before the block, and ``instance.<action>.end`` after it if it succeeded.
 
-    ``then``: what the block changes of the server. ``failing``: if the block fails, sends ``instance.<failing>.error`` and
-    ``.end``. If None, sends ``compute.exception`` of the host.
+    ``then``: the fields of the server that the block changes. ``failing``: if the block fails, sends ``instance.<failing>.error``
+    and ``.end``; None: sends ``compute.exception`` of the host instead.
     """
     notifier = run.services.notifier
     notifier.instance_action(

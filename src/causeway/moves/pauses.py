@@ -1,4 +1,4 @@
-"""How long a guest really stood still, or was off, while its server moved: computed from the times of steps in the journal."""
+"""How long a guest stood still or was off while its server moved, computed from the times of the steps in the journal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from causeway.model.operations import NEAR_LIVE_MIGRATION
 from causeway.model.sagas import SagaState, StepPhase, StepRecord
 
-# recipe -> the first step that has the guest off or standing still, and the last one.
+# recipe -> the first and the last step in which the guest is off or stands still.
 _OFF = {
     "cross_cell_resize": ("PrepResizeAtSource", "FinishResizeAtDest"),
     "same_cell_resize": ("ResizeInstance", "FinishResize"),
@@ -16,9 +16,10 @@ _OFF = {
 
 
 def stood_still(recipe: str, state: SagaState, steps: Sequence[StepRecord]) -> float | None:
-    """Returns the seconds for a move that has ended: 0 if the guest never stopped, None if unknown (it went live).
+    """Returns for how many seconds the guest of an ended move stood still or was off: 0 if it never stopped.
 
-    The boot of a guest does not count. In a move that was rolled back, the guest is off until it runs at its source again.
+    Returns None if that is unknown, because the guest went live. The time of a boot does not count. In a move that was rolled
+    back, the guest was off until it ran at its source again.
     """
     if recipe not in _OFF:
         # The move ended before its destination was chosen.

@@ -13,7 +13,7 @@ from causeway.scheduler.request import RequestSpec, Selection
 
 
 def ask_for_ports(spec: RequestSpec, memory: MoveMemory, ports: list[Json]) -> None:
-    """Adds the resources of the server's ports to the request for a host, and notes their present providers."""
+    """Adds the resources of the server's ports to the request for a host, and notes their present providers in the memory."""
     memory.port_requests = port_requests.requests_of(ports)
     spec.requested_resources = port_requests.all_groups(memory.port_requests)
     spec.same_subtree = port_requests.subtrees(memory.port_requests)
@@ -24,18 +24,18 @@ def ask_for_ports(spec: RequestSpec, memory: MoveMemory, ports: list[Json]) -> N
 
 
 def profile_at(memory: MoveMemory, vif: Vif, target: Selection) -> Json:
-    """A port's binding profile on another host."""
+    """Returns the binding profile of a port at the target."""
     request = next((each for each in memory.port_requests if each.port_id == vif.id), None)
     return port_requests.with_allocation(vif.profile, request, target.allocation_request.mappings)
 
 
 def at_target(memory: MoveMemory, vifs: list[Vif]) -> list[Vif]:
-    """The server's ports with the profiles that they have at the target."""
+    """Returns the server's ports with the binding profiles that they have at the target."""
     return [dataclasses.replace(vif, profile=profile_at(memory, vif, memory.destination)) for vif in vifs]
 
 
 def at_source(memory: MoveMemory, vifs: list[Vif]) -> list[Vif]:
-    """The same for the source."""
+    """Returns the server's ports with the binding profiles that they have at the source."""
     return [
         dataclasses.replace(vif, profile={**vif.profile, ALLOCATION: memory.port_allocations[vif.id]})
         if vif.id in memory.port_allocations

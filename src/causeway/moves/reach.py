@@ -1,4 +1,4 @@
-"""How a server goes to another cell with its memory: live, if hypervisors can hand its guest over, else near-live."""
+"""Whether a server can go to another cell live, because hypervisors can hand its guest over. Else it goes near-live."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from causeway.virt.live import LiveSource
 # The longest time, in seconds, that a guest stands still while hypervisors hand it over.
 LIVE_PAUSE = 1.0
 
-# Errors of hosts that can't hand a guest over, or can't be asked.
+# Errors that mean that a host can't hand a guest over, or does not answer the question.
 _CAN_NOT = (
     errors.ClaimRefused,
     errors.GuestFailed,
@@ -31,9 +31,9 @@ _CAN_NOT = (
 
 
 def live_pause(memory_mb: int, source_can: Mapping[str, Any]) -> float:
-    """The longest time, in seconds, that a guest stands still in a live migration.
+    """Returns the longest time, in seconds, that a guest stands still in a live migration.
 
-    ``source_can``: capabilities of its host's hypervisor.
+    ``source_can``: the capabilities of the hypervisor of its source.
     """
     return near_live.longest_pause(memory_mb) if source_can.get("stands_still_when_live") else LIVE_PAUSE
 
@@ -47,7 +47,7 @@ def why_near_live(
     target: ComputeClient,
     host: str,
 ) -> errors.CausewayError | None:
-    """Returns why the guest can't go to ``host`` live, as both hosts found by trying; None if it can. Changes nothing."""
+    """Has both hosts try a connection. Returns why the guest can't go to ``host`` live; None if it can. Changes nothing."""
     guest = describe(conf, context, instance, devices, source)
     if isinstance(guest, errors.CausewayError):
         return guest
@@ -57,7 +57,7 @@ def why_near_live(
 def describe(
     conf: cfg.ConfigOpts, context: RequestContext, instance: Instance, devices: list[BlockDevice], source: ComputeClient
 ) -> LiveSource | errors.CausewayError:
-    """The guest as its host describes it, or why it can't go live to any host of another cell."""
+    """Returns its host's description of the guest, or the error why the guest can't go live to any host of another cell."""
     if conf.moves.direct == "never":
         return errors.HostUnreachable("[moves] direct is never.")
     try:
@@ -86,7 +86,7 @@ def why_not_reached(
 
 
 def why_move_near_live(run: Run, host: str) -> errors.CausewayError | None:
-    """`why_near_live` for a server that is moving to a host of the target's cell."""
+    """The same as `why_near_live`, for a server that is moving to a host of the target's cell."""
     return why_near_live(
         run.services.conf,
         run.context,

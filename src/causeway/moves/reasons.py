@@ -1,4 +1,4 @@
-"""Why a move failed, in a sentence for the server's owner: without the names and addresses of hosts, which are the operator's."""
+"""Sentences for a server's owner that say why a move failed, without names and addresses of hosts, which only operators see."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 
 from causeway.moves.memory import MoveMemory
 
-# What the column of an action's message takes.
+# The length of the column for an action's message, in characters.
 LONGEST = 255
 
 _ADDRESS = re.compile(r"\b[a-z+]+://\S+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b")
 
 
 def for_members(message: str, memory: MoveMemory) -> str:
-    """Returns the message with the names of hosts replaced by their part in the move (source, target)."""
+    """Returns the message with each name of a host replaced by the host's part in the move (source, target)."""
     for name, meaning in sorted(_hosts(memory).items(), key=lambda pair: len(pair[0]), reverse=True):
         mention = rf"(?:\b(?:[Cc]ompute )?[Hh]ost )?(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)"
         message = re.sub(mention, meaning, message)

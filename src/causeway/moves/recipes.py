@@ -1,10 +1,10 @@
-"""Every recipe. Read one from top to bottom, and you know what happens.
+"""The recipes of all moves. The steps of a recipe run from top to bottom; each step's docstring says what it does.
 
-``resize`` is what every resize and cold migration begins as: when the destination is chosen, it becomes ``cross_cell_resize``
-or ``same_cell_resize``, which begin with the same step. So does every live migration to another cell begin as
-``near_live_migration``: if its hosts reach one another it becomes ``cross_cell_live_migration``.
+Every resize and cold migration begins with the recipe ``resize``. Its only step chooses the destination; then the move continues
+with ``cross_cell_resize`` or ``same_cell_resize``, whose first step is the same. In the same way, every live migration to another
+cell begins with ``near_live_migration``, and continues with ``cross_cell_live_migration`` if its hosts reach one another.
 
-Whoever changes the steps of a recipe counts up its ``version`` and says which older ones it ``continues``
+If you change the steps of a recipe, raise its ``version`` by 1, and add to ``continues`` the older versions that it can continue
 (docs/architecture/journal.md, "How a recipe may change").
 """
 

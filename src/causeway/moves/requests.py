@@ -1,7 +1,7 @@
-"""What the API calls to request a move.
+"""The functions with which the API requests a move.
 
-`causeway.parts.acceptance` says what is written where, and when a request counts. Then a conductor is notified. If none can be
-reached, one finds the move in the journal.
+`causeway.parts.acceptance` writes the request, and decides when it is accepted. Then these functions notify a conductor. If they
+reach none, a conductor finds the move in the journal.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def request_resize(
     held_until: datetime | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> Migration:
-    """Requests a resize (with a flavor) or a cold migration (without). The caller has checked everything that can be checked.
+    """Requests a resize (with a flavor) or a cold migration (without one). Does not check it: the caller has done that.
 
-    ``cell_uuid``: where the caller read the server. ``held_until``: until then (UTC) only the disks are copied, and the guest
-    runs. ``also``: is called in the transaction that accepts the request; if it raises, the request is refused.
-    Raises StateChanged if another request was quicker.
+    ``cell_uuid``: the cell in which the caller read the server. ``held_until``: until then (UTC) the guest stays and runs, and
+    only its disks are copied. ``also``: called in the transaction that accepts the request; if it raises, the request is refused.
+    Raises StateChanged if another request has changed the server meanwhile.
     """
     cell, database = _home(services, instance, cell_uuid)
     nodes = hosts.list_nodes(database, host=instance.host)
@@ -95,7 +95,7 @@ def request_resize(
 
 
 def _migration_of(move: Operation, memory: MoveMemory) -> Migration:
-    """The migration record of a resize, visible from its acceptance on."""
+    """Returns the migration record of a resize. Users see the record as soon as the request is accepted."""
     return Migration(
         uuid=move.migration_uuid,
         instance_uuid=move.instance_uuid,
@@ -123,8 +123,8 @@ def request_confirm(
 ) -> str:
     """Requests the confirm of a finished migration. Returns the move's id. Raises MigrationNotFinished if there is none.
 
-    ``finished``: the migration, if the caller has read it. ``start`` False: the caller runs the move itself, for a server that
-    is being deleted, whatever its state. ``also``: see `request_resize`.
+    ``finished``: the migration, if the caller has read it. ``start`` False: for a server that is being deleted, whatever its
+    state; the caller runs the move itself. ``also``: see `request_resize`.
     """
     cell, _database = _home(services, instance, cell_uuid)
     move = _follow_up(context, finished or finished_move(services.api, instance), "confirm")
@@ -169,9 +169,9 @@ def request_revert(
 
 
 def _home(services: RequestServices, instance: Instance, cell_uuid: str | None) -> tuple[CellMapping, Database]:
-    """The cell of a server, looked up unless the caller read the server there just now.
+    """Returns the cell of a server: the given one if the caller has just read the server there, else that of its mapping.
 
-    If the server has moved since, the compare-and-swap on the old copy fails.
+    If the server has moved since the caller read it, the compare-and-swap on the old copy fails.
     """
     if cell_uuid is None:
         return services.cells.of_server(instance.uuid)
@@ -179,26 +179,29 @@ def _home(services: RequestServices, instance: Instance, cell_uuid: str | None) 
 
 
 def finished_move(api: Database, instance: Instance) -> Finished:
-    """The migration that waits for confirm or revert.
+    """Returns the migration that waits for confirm or revert.
 
-    Raises MigrationNotFinished, or StateChanged if one of them is under way.
+    Raises StateChanged if a confirm or revert is running, MigrationNotFinished if there is no such migration.
     """
     found = finished_moves.find(api, instance.uuid)
     if found is None:
         under_way = {MigrationStatus.CONFIRMING: "confirmed", MigrationStatus.REVERTING: "reverted"}
         for migration in migrations.search(api, instance_uuid=instance.uuid, statuses=list(under_way)):
             raise errors.StateChanged(
-                f"The resize of instance {instance.uuid} is being {under_way[migration.status]}; wait for its end."
+                f"The resize of instance {instance.uuid} is being {under_way[migration.status]}. Wait until that has ended."
             )
         raise errors.MigrationNotFinished(f"Migration for instance {instance.uuid} with status finished not found.")
     return found
 
 
 def _follow_up(context: RequestContext, finished: Finished, what: str) -> Operation:
-    """A confirm or revert, which starts with the memory of the resize. Raises NotFound."""
+    """Returns a confirm or revert (``what``), which begins with the memory of the resize.
+
+    Raises NotFound if the journal no longer has the resize.
+    """
     migration = finished.migration
     if finished.move is None:
-        raise errors.NotFound(f"Migration {migration.uuid} has no move.")
+        raise errors.NotFound(f"The journal has no move of migration {migration.uuid}. Ask your cloud's administrator.")
     memory = msgspec.convert(finished.move.data, MoveMemory)
     memory.events, memory.guest = [], None
     kind = "cross_cell" if memory.is_cross_cell else "same_cell"

@@ -20,27 +20,27 @@ from causeway.store.database import Database
 
 
 def after_resize(run: Run, cause: errors.CausewayError) -> None:
-    """After everything was undone: restores the server's states, adds a fault, and sets its migration to ``error``."""
+    """Ends a resize whose steps were undone: restores the server's states, adds a fault, sets the migration to ``error``."""
     _restore(run, cause, MigrationStatus.CANCELLED if isinstance(cause, errors.Cancelled) else MigrationStatus.ERROR)
 
 
 def after_near_live(run: Run, cause: errors.CausewayError) -> None:
-    """The same, but the migration gets the status of a live migration."""
+    """Ends a near-live migration like `after_resize`; its migration gets the status of a live migration that failed."""
     before = migrations.get(run.services.api, run.move.migration_uuid).status
     _restore(run, cause, live_status_after(before, cancelled=isinstance(cause, errors.Cancelled)))
 
 
 def after_live(run: Run, cause: errors.CausewayError) -> None:
-    """The same as `after_near_live`.
+    """Ends a live migration like `after_near_live`.
 
-    Also starts live migrations that wait for this one, and sets a server without a guest to ERROR.
+    Also starts live migrations that wait for this one, and sets a server that has lost its guest to ERROR.
     """
     after_near_live(run, cause)
     run_queued(run)
 
 
 def _restore(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> None:
-    """``status``: the new one of the migration."""
+    """Restores the server's states, and records ``cause``. ``status``: the migration's new status."""
     memory = run.memory
     cancelled = isinstance(cause, errors.Cancelled)
     if _is_recorded(run, run.source_database, cause):
@@ -51,10 +51,10 @@ def _restore(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> 
     with run.source_database.write() as connection:
         _record(connection, run, cause, fault=not cancelled and not memory.source_is_dead)
         if memory.source_is_dead:
-            # This is why the server is in ERROR, whatever ended the move.
+            # The dead host is the reason for ERROR, whatever the cause of the rollback was.
             add_fault_in(connection, run, cause.details)
         if not instances.end_task_in(connection, run.uuid, memory.tasks, vm_state=vm_state, progress=0, **NOT_MOVED):
-            # An administrator has reset its states meanwhile.
+            # An administrator has reset the server's states meanwhile.
             instances.update_in(connection, run.uuid, **NOT_MOVED)
     if cancelled:
         return
@@ -68,7 +68,7 @@ def _restore(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> 
 
 
 def after_revert(run: Run, cause: errors.CausewayError) -> None:
-    """Lets the server wait on its target for confirm or revert, as before. (A confirm gave it no task.)"""
+    """Ends a confirm or revert whose steps were undone: the server waits on its target for confirm or revert, as before."""
     if _is_recorded(run, run.target_database, cause):
         return
     migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.FINISHED)
@@ -80,20 +80,20 @@ def after_revert(run: Run, cause: errors.CausewayError) -> None:
 
 
 def _is_recorded(run: Run, database: Database, cause: errors.CausewayError) -> bool:
-    """Whether the failure is already recorded. If so, another request may be working on the server and its migration by now."""
+    """Whether the failure was recorded before. If so, another request may be working on the server and its migration by now."""
     with database.read() as connection:
         sentence = for_members(cause.message, run.memory)
         return actions.has_message_in(connection, run.uuid, run.context.request_id, sentence)
 
 
 def _record(connection: sa.Connection, run: Run, cause: errors.CausewayError, *, fault: bool = True) -> None:
-    """Writes events and a fault, which say in a user's words what failed, where, and in which step."""
+    """Writes the events of the action and, if ``fault``, a fault. They say what failed, where, and in which step."""
     record = InstanceFault(
         code=500, message=cause.message[:255], details=cause.details, host=run.step.host if run.step else None
     )
     instances.touch_in(connection, run.uuid)
     run.write_history(connection, cause)
-    # Members of the project may read this, even if they may not see events and migrations.
+    # Every member of the project sees this sentence; not all of them see events and migrations.
     sentence = for_members(cause.message, run.memory)
     actions.set_message_in(connection, run.uuid, run.context.request_id, sentence)
     if fault:

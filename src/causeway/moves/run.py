@@ -22,9 +22,9 @@ from causeway.sagas.environment import Environment
 from causeway.store.cell import copies
 from causeway.store.database import Database
 
-# Seconds for which a step uses records that the step before has read. A step uses its own reads for longer.
+# Seconds for which a step uses records that the step before has read. A step uses records that it has read itself to its end.
 RECENT = 1.0
-# The field's names of the event that covers a whole move.
+# recipe -> the field's name of the event for the whole move.
 _EVENTS = {
     "resize": "conductor_migrate_server",
     "cross_cell_resize": "conductor_migrate_server",
@@ -34,7 +34,8 @@ _EVENTS = {
     "cross_cell_confirm": "conductor_confirm_snapshot_based_resize",
     "cross_cell_revert": "conductor_revert_snapshot_based_resize",
 }
-# Moves inside a cell in which the field's conductor has no part. The event of their first step reports an earlier failure.
+# Recipes without an event for the whole move, because the field's conductor has no part in them. If such a move fails before any
+# step has an event, the failure is reported as this event.
 _FIRST_EVENTS = {"same_cell_confirm": "compute_confirm_resize", "same_cell_revert": "compute_revert_resize"}
 
 
@@ -82,7 +83,7 @@ class Run(ServerRun[MoveMemory]):
     # records, read once for several steps that don't change them
 
     def refresh(self) -> None:
-        """Discards the records, except those that `keep_records` keeps. A repeated step or an undo reads all of them anew."""
+        """Discards the records that were read, except those of `keep_records`. In a repeated step or an undo, discards all."""
         cells, self._kept_cells = self._kept_cells, set()
         kept = {}
         if not self.is_repeated and not self.is_undoing:
@@ -92,17 +93,17 @@ class Run(ServerRun[MoveMemory]):
         self._cache.update(kept)
 
     def keep_records(self, cell_uuid: str, **written: Any) -> None:
-        """Lets the next step use this cell's records as just read, with what was ``written`` since."""
+        """Keeps this cell's records for the next step. ``written``: fields of the server that were written since the read."""
         self._kept_cells.add(cell_uuid)
         if cell_uuid in self._cache:
             vars(self._cache[cell_uuid][0]).update(written)
 
     def is_recent(self, at: float) -> bool:
-        """Whether a read at ``at`` may still be used. ``at``: by the clock's `boot`."""
+        """Whether something that was read at ``at`` (the clock's `boot` time) is recent enough for another step."""
         return self.environment.clock.boot() - at < RECENT
 
     def know_records(self, cell_uuid: str, instance: Instance, devices: list[BlockDevice]) -> None:
-        """Keeps the records of a cell that the present step has read itself."""
+        """Adds records of a cell that the present step has read itself, so that they are not read again."""
         self._cache[cell_uuid] = instance, devices
         self._read_at[cell_uuid] = self.environment.clock.boot()
 
@@ -136,7 +137,7 @@ class Run(ServerRun[MoveMemory]):
     # the server's history
 
     def history(self, failure: errors.CausewayError | None = None) -> list[ActionEvent]:
-        """The events of the server's action: the conductor's, which says how the whole move ended, and those of the steps."""
+        """Returns the events of the server's action: one for the whole move, and those of the steps."""
         name = _EVENTS.get(self.move.recipe)
         of_steps = [*self.memory.events, *self.step_events()]
         if name is None:

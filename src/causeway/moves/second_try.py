@@ -1,7 +1,7 @@
 """Tries a whole move once more if it was rolled back for a passing reason.
 
-The second try is another move for the same migration, since computes refuse orders of the first one, which was undone. The
-server keeps its task meanwhile, so its user sees one resize that takes longer, and may still cancel it.
+The second try is another move of the same migration, because computes refuse further orders of a move that was undone. The server
+keeps its task, so its user sees one resize that takes longer, and can still cancel it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ LOG = logging.getLogger(__name__)
 
 
 def prepare(run: Run, cause: errors.CausewayError) -> bool:
-    """Requests another move in the transaction that ends this one. Returns False if the server must be restored instead.
+    """Requests another move in the transaction that ends this one, and returns True. Returns False if there is no other try.
 
-    The caller has checked that the move is still wanted.
+    The caller has checked that the move is still wanted. ``cause``: why this move was undone.
     """
     options = run.unguarded.conf.moves
     if not cause.passing or cause.few_tries or run.memory.source_is_dead:
@@ -61,6 +61,6 @@ def prepare(run: Run, cause: errors.CausewayError) -> bool:
 
 def _follower(run: Run, cause: errors.CausewayError) -> Operation:
     move, memory = run.move, run.memory.as_requested()
-    # The steps' events are in this move's rows; the history of the action is written when the whole has ended.
+    # The events of these steps are in the rows of this move. The new move needs them: it writes the history of the whole action.
     memory.events = [*memory.events, *run.step_events()]
     return follower_of(move, BEGINS_AS, BEGINS_AS_VERSION, memory, memory.version, cause)

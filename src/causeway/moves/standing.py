@@ -1,4 +1,4 @@
-"""Counts moves by recipe, state and step for Prometheus: one statement in the journal for each scrape."""
+"""Counts moves by recipe, state and step for Prometheus. Each scrape sends one statement to the journal's database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StandingMoves:
             for found in standing.moves(self._api):
                 gauge.add_metric([found.recipe, found.state, found.step or ""], found.count)
         except errors.DatabaseFailed as failure:
-            # Prometheus still gets the other metrics.
+            # A failure here must not keep the other metrics from Prometheus.
             LOG.warning("Moves can't be counted: %s", failure.message)
             return []
         return [gauge]

@@ -1,4 +1,4 @@
-"""Undoes what a move did after it was taken over (see `causeway.sagas.late`): one of its calls may have taken effect."""
+"""Undoes the last call of a conductor that had lost its move without noticing (see `causeway.sagas.late`)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ REVERTS = ("cross_cell_revert", "same_cell_revert")
 
 
 def undo_late(run: Run) -> None:
-    """Undoes what ``run`` did after its move was taken over before the pivot. May be repeated.
+    """Undoes what ``run`` did after another conductor had taken its move over, before the pivot. May be repeated.
 
-    Does nothing if the server has another move by now: what is there may belong to that one.
+    Does nothing if the server has another move by now, because everything that exists may belong to that move.
     """
     services, move = run.unguarded, run.move
     ended = journal.get(services.api, move.id)
@@ -36,7 +36,8 @@ def undo_late(run: Run) -> None:
         return
     if journal.active_of_server(services.api, run.uuid) is not None:
         LOG.warning(
-            "Move %s was lost while it acted; `causeway audit` shows whether something of it is orphaned", move.id
+            "Another conductor took over move %s; run `causeway audit` to see whether something of it is orphaned",
+            move.id,
         )
         return
     waiting = migrations.search(services.api, instance_uuid=run.uuid, statuses=[MigrationStatus.FINISHED])
@@ -47,11 +48,11 @@ def undo_late(run: Run) -> None:
         _of_resize(run)
     elif move.recipe in REVERTS:
         _of_revert(run, waiting)
-    LOG.info("Move %s was lost while it acted; what came too late was undone", move.id)
+    LOG.info("Another conductor took over move %s; the calls that came too late were undone", move.id)
 
 
 def _of_resized(run: Run, moved: MoveMemory) -> None:
-    """After the other conductor moved the server to its target: what that conductor does not know was made by this one."""
+    """Deletes what this conductor made for a resize that the other one has finished: everything that the other does not know."""
     services = run.unguarded
     _cell, database = services.cells.of_server(run.uuid)
     instance = instances.get(database, run.uuid)
@@ -65,14 +66,14 @@ def _of_resized(run: Run, moved: MoveMemory) -> None:
     if moved.attachments:
         known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
         known |= {id for pair in moved.attachments for id in (pair.source, pair.target)}
-        # A user who is attaching other volumes may have reserved those.
+        # Only of these volumes: other reservations may belong to volumes that a user is attaching.
         delete_orphaned_attachments(run, known, of_volumes={pair.volume_id for pair in moved.attachments})
     for image_id in [*image_ids_of(run), *parts_of(run)] if moved.is_cross_cell else []:
         services.images.delete(run.context, image_id)
 
 
 def _of_revert(run: Run, waiting: list[Migration]) -> None:
-    """Before its pivot, a revert makes only reservations at the source."""
+    """Deletes the reservations of volumes at the source: a revert makes nothing else before its pivot."""
     _cell, database = run.unguarded.cells.of_server(run.uuid)
     known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
     for migration in waiting:
@@ -82,7 +83,7 @@ def _of_revert(run: Run, waiting: list[Migration]) -> None:
 
 
 def _volumes_of(run: Run) -> set[str]:
-    """The volumes that the move reserved. A user who is attaching other volumes may have reserved those."""
+    """Returns the volumes that the move has reserved. Other reservations may belong to volumes that a user is attaching."""
     return {pair.volume_id for pair in run.memory.attachments}
 
 

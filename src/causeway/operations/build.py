@@ -115,7 +115,7 @@ class PlaceInCell(Step[BuildRun]):
                 raise errors.StateChanged(f"Server {run.uuid} was deleted before it was built.")
             mappings.set_cell_in(connection, run.uuid, cell_uuid, expected=None)
             if kept != run.asked().spec:
-                # Later moves must not use what was requested for this build only.
+                # Later moves must not use the parts of the request that are for this build only.
                 mappings.save_spec_in(connection, run.uuid, kept)
 
     def undo(self, run: BuildRun) -> None:
@@ -294,7 +294,7 @@ class EndBuild(Step[BuildRun]):
             return
         record = instances.find(run.database, run.uuid, with_tags=False)
         if record is not None and record.launched_at is None:
-            # An administrator has reset its states meanwhile. It has a guest all the same.
+            # An administrator has reset the server's states meanwhile, but the server has its guest.
             instances.update(
                 run.database,
                 run.uuid,
@@ -306,7 +306,7 @@ class EndBuild(Step[BuildRun]):
 
 
 def _spec(run: BuildRun) -> RequestSpec:
-    """The request spec, with what was requested for this build only."""
+    """Returns the request spec, with the parts that were requested for this build only."""
     stored = run.asked().spec
     spec = RequestSpec.from_persisted(stored)
     once = {name: stored[name] for name in ("force_hosts", "requested_destination") if stored.get(name)}

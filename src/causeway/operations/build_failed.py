@@ -1,4 +1,4 @@
-"""Ends a build that failed: sets the server's state, and deletes what was made for it."""
+"""Ends a build that failed: sets the server's state, and deletes everything that the build made."""
 
 from __future__ import annotations
 
@@ -118,13 +118,15 @@ def _fail(run: BuildRun, cause: errors.CausewayError) -> None:
 
 
 def undo_late(run: BuildRun) -> None:
-    """Undoes what ``run`` did after its operation was taken over. The operation has ended since."""
+    """Undoes what ``run`` did after another conductor had taken over its operation, which has ended since."""
     services, server = run.unguarded, run.known_server
     ended = journal.get(services.api, run.saga.id)
     if ended.state not in ENDED or server is None:
         return
     if journal.active_of_server(services.api, run.uuid) is not None:
-        LOG.warning("Build %s was lost while it acted; `causeway audit` shows whether something is orphaned", ended.id)
+        LOG.warning(
+            "Another conductor took over build %s; run `causeway audit` to see whether something is orphaned", ended.id
+        )
         return
     built = msgspec.convert(ended.data, BuildMemory) if ended.state is SagaState.DONE else None
     living, present = _living(run)
@@ -140,7 +142,7 @@ def undo_late(run: BuildRun) -> None:
         services.placement.delete_allocations(run.uuid)
     elif built is not None and living.host == built.targets[built.at].host:
         claim(services, living, built.targets[built.at])
-    LOG.info("Build %s was lost while it acted; what came too late was undone", ended.id)
+    LOG.info("Another conductor took over build %s; the calls that came too late were undone", ended.id)
 
 
 def _delete_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[BlockDevice]) -> None:

@@ -39,7 +39,7 @@ class BuildMemory:
 
 
 class BuildRun(OperationRun[BuildMemory]):
-    """Until the server is in a cell, it is the one of the build request. It is read once, not for each step.
+    """Until the server is in a cell, its record is that of the build request, which is read once and not for each step.
 
     The build writes only its own results into the record, so changes that a user makes meanwhile stay.
     """
@@ -68,7 +68,7 @@ class BuildRun(OperationRun[BuildMemory]):
         return found
 
     def action(self) -> InstanceAction:
-        """The action of the create request. It began when the server was requested."""
+        """The action of the create request, which began when the server was requested."""
         return InstanceAction(
             action="create",
             instance_uuid=self.uuid,
@@ -80,7 +80,7 @@ class BuildRun(OperationRun[BuildMemory]):
 
     @property
     def known_server(self) -> tuple[Instance, list[BlockDevice]] | None:
-        """The server as it was read; None if it was not read, and so nothing was made for it here."""
+        """The server as this run has read it; None if it has not read it, so that it has made nothing for the server."""
         return self._server
 
     @property

@@ -1,4 +1,4 @@
-"""Deletes servers, wherever they are and whatever works on them."""
+"""Deletes servers, in any state and place, even while another operation works on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from causeway.store.cells import Cells
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two checks of what a delete waits for. Usually it is notified earlier.
+# Seconds between two checks whether a delete can continue. Usually it is notified before.
 LONGEST_PAUSE = 60.0
 _OTHER_TASKS: tuple[TaskState | None, ...] = (None, *(task for task in TaskState if task is not TaskState.DELETING))
 
@@ -62,7 +62,7 @@ class DeleteRun(OperationRun[DeleteMemory]):
         self._found_home = None
 
     def look(self) -> deletions.Sight:
-        """Reads where the server is, and what prevents the delete. Raises ServerNotFound."""
+        """Reads where the server is, and whether something prevents the delete. Raises ServerNotFound."""
         sight, cells = deletions.look(self.services.api, self.saga), self.services.cells
         self._found_home = cells.mapping(sight.cell_uuid), cells.database(sight.cell_uuid)
         return sight
@@ -156,7 +156,7 @@ class TearDown(Step[Run]):
         raise errors.OperationUnderWay(f"Server {run.uuid} is deleted when its resize is confirmed.")
 
     def _destroy(self, run: Run, instance: Instance, present: list[BlockDevice]) -> None:
-        """Destroys the guest and its disks. A host that is down is not waited for: it gets the order when it comes back."""
+        """Destroys the guest and its disks. Does not wait for a host that is down, which gets the order when it is up again."""
         services, host = run.services, instance.host
         if not host:
             return
@@ -181,7 +181,7 @@ class EndDelete(Step[Run]):
             instance = run.instance()
         except errors.ServerNotFound:
             return
-        # In this order: a client that sees the server gone may request another member of its group for the same host at once.
+        # The order matters: a client that no longer sees the server may request another member of its group for the same host.
         groups.remove_member(run.services.api, run.uuid)
         with run.database.write() as connection:
             run.write_history(connection)

@@ -41,13 +41,13 @@ def ended(run: OperationRun[Any]) -> None:
 
 
 def failed(run: OperationRun[Any], failure: errors.CausewayError) -> None:
-    """Records a failure. The server is as it was."""
+    """Records a failure. The operation has not changed the server."""
     with run.database.write() as connection:
         _record(connection, run, failure)
 
 
 def rolled_back(run: OperationRun[Any], cause: errors.CausewayError) -> None:
-    """Records why an attach was rolled back. The server is as it was. May be repeated."""
+    """Records why an attach was rolled back. The attach has not changed the server. May be repeated."""
     if run.is_recorded(cause.message):
         return
     with run.database.write() as connection:

@@ -88,7 +88,7 @@ def _system_metadata_in(connection: sa.Connection, uuid: str) -> dict[str, str]:
 
 
 def failed(run: OperationRun[Any], cause: errors.CausewayError, tasks: Collection[TaskState], **changes: Any) -> None:
-    """Ends the operation's task after it was rolled back, with a fault that members may read. May be repeated."""
+    """Ends the task of an operation that was rolled back, and adds a fault that members may read. May be repeated."""
     try:
         if run.is_recorded(cause.message):
             return

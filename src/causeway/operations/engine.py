@@ -103,7 +103,7 @@ def engine_of(services: ConductorServices) -> Engine:
 
 
 def _with_users_rights(services: ConductorServices, context: RequestContext, move: Operation) -> RequestContext:
-    """The context of the user who requested the operation, as long as the journal has their token."""
+    """Returns the context of the user who requested the operation, while the journal has the user's token."""
     if context.auth_token:
         return context
     kept = requesters.context_of(services.conf, journal.requester(services.api, move.id), move.instance_uuid)

@@ -142,7 +142,7 @@ class RebuildGuest(Step[Run]):
             )
         with run.event("compute_rebuild_instance", host):
             guests.require_host(run, host)
-            # Detaches those of the dead host. What an earlier attempt reserved, and perhaps connected, is for the new guest.
+            # Deletes the attachments of the dead host. Those that an earlier attempt reserved are for the new guest.
             guests.keep_volumes_reserved(run)
             run.memory.guest = run.computes.rebuild_guest(
                 run.context,
@@ -184,7 +184,7 @@ class EndEvacuation(Step[Run]):
     def _end_migration(self, run: Run) -> None:
         api, migration = run.services.api, run.saga.migration_uuid
         if run.is_repeated and migrations.get(api, migration).status is MigrationStatus.COMPLETED:
-            # The dead host is back and has cleaned up already.
+            # The host is up again, and was cleaned already.
             return
         migrations.update(api, migration, status=MigrationStatus.DONE)
 

@@ -24,7 +24,7 @@ def require_host(run: OperationRun[Any], host: str) -> None:
 
 
 def is_dead(run: OperationRun[Any], host: str) -> bool:
-    """Whether an operator has fenced the host: it runs nothing, and all its guests are off when it comes back.
+    """Whether an operator has fenced the host: it runs no guest, and all its guests are off when it is up again.
 
     Raises HostDown if the host is down and not fenced.
     """
@@ -35,7 +35,7 @@ def is_dead(run: OperationRun[Any], host: str) -> bool:
 
 
 def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, present: list[BlockDevice]) -> None:
-    """Destroys the guest with its disks. The order for a fenced host is noted, and sent when the host is back.
+    """Destroys the guest with its disks. Notes the order for a fenced host, which gets it when it is up again.
 
     Raises HostDown if the host is down and not fenced.
     """

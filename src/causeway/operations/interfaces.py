@@ -157,7 +157,7 @@ class PlugPort(Step[Attach]):
 
 
 class UnplugPort(Step[Detach]):
-    """Detaches the port from the guest. Waits for a host that is down: its guest may come back with the port."""
+    """Detaches the port from the guest. Waits for a host that is down, because its guest may start again with the port."""
 
     name = "UnplugPort"
     reads = frozenset({"resource_id"})
@@ -230,7 +230,7 @@ def _without(asked_or_held: Sequence[D], port_id: str) -> list[D]:
 
 
 def _undo_late(run: Attach) -> None:
-    """Undoes what a lost conductor did too late, unless the user has requested the same port again."""
+    """Undoes what a conductor did too late, after another one had taken over, unless the user has requested the port again."""
     run.refresh()
     if not device_endings.is_asked_anew(run):
         PlugPort().undo(run)

@@ -1,4 +1,4 @@
-"""The memory of a live migration, and what all of its steps need."""
+"""The memory of a live migration, and the data that all of its steps need."""
 
 from __future__ import annotations
 

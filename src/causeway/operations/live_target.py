@@ -269,6 +269,6 @@ class PrepareTarget(Step[Run]):
                     run.context, host, token=token, instance=there(run), block_devices=devices_there(run)
                 )
 
-        # A host that is down may have a copy of the guest, which nothing resumes. It is deleted when the host is back.
+        # A host that is down may have a copy of the guest. Nothing resumes that copy; the host deletes it when it is up again.
         side = Side(host, run.cell.uuid, run.database, run.computes)
         done_or_noted(run, side, Missed.UNDO_LIVE, there(run), devices_there(run), token, clear)

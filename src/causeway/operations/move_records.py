@@ -138,7 +138,7 @@ def _switch(connection: sa.Connection, run: Run) -> None:
 
 
 class ShowTarget(Step[Run]):
-    """Sets the hidden flags of both copies to what the mapping says."""
+    """Shows the copy in the target cell, and hides the one in the source cell."""
 
     name = "ShowTarget"
     reads = frozenset({"source_cell", "target_cell"})
@@ -161,7 +161,7 @@ class DeleteSourceRecords(Step[Run]):
 
 
 class EndMoveOfRecords(Step[Run]):
-    """Ends the server's task. It is in the target cell, in the state in which it was."""
+    """Ends the task of the server, which is in the target cell now, in its former state."""
 
     name = "EndMoveOfRecords"
     reads = frozenset({"target_cell"})
@@ -179,7 +179,7 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
 
 
 def undo_late(run: Run) -> None:
-    """Undoes what a slow conductor did too late: it closed or copied the records after another conductor had rolled back."""
+    """Undoes what a slow conductor did too late: it closed or copied records after another conductor had rolled back."""
     services, memory = run.unguarded, run.memory
     if journal.get(services.api, run.saga.id).state not in ENDED:
         return
@@ -190,7 +190,8 @@ def undo_late(run: Run) -> None:
         return
     if journal.active_of_server(services.api, run.uuid) is not None:
         LOG.warning(
-            "Operation %s was lost while it acted; `causeway audit` shows whether a copy is orphaned", run.saga.id
+            "Another conductor took over operation %s; run `causeway audit` to see whether a copy is orphaned",
+            run.saga.id,
         )
         return
     copies.hard_delete(_target(run), run.uuid, hidden_only=True)

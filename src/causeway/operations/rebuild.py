@@ -69,7 +69,7 @@ class RebuildGuest(Step[OperationRun[Any]]):
 
 
 def patience_of(run: OperationRun[Any]) -> Patience:
-    """Waits long for services: the guest is off, and can't be restored as it was."""
+    """Returns a long patience for services, because the guest is off and its former disk can't be restored."""
     options = run.unguarded.conf.moves
     return Patience(options.patience_while_off, options.stuck_retry_interval)
 
@@ -81,7 +81,7 @@ def announce(run: OperationRun[Any], instance: Instance, present: list[BlockDevi
 
 
 class EndRebuild(Step[OperationRun[Any]]):
-    """Records what the host made."""
+    """Records the guest that the host has made."""
 
     name = "EndRebuild"
     reads = frozenset({"guest"})

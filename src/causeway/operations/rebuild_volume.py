@@ -20,7 +20,7 @@ GIB = 1 << 30
 
 @dataclass
 class RebuildVolumeMemory(rebuild.RebuildMemory):
-    """``image_id``: the image to write. ``volume_id``: of the root disk. ``begun``: the server is not as it was."""
+    """``image_id``: the image to write. ``volume_id``: of the root disk. ``begun``: the server has been changed."""
 
     image_id: Given[str] = ""
     volume_id: Given[str] = ""

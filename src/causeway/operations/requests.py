@@ -1,4 +1,4 @@
-"""What the API calls to request an operation."""
+"""The functions with which the API requests an operation."""
 
 from __future__ import annotations
 

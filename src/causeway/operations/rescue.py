@@ -193,7 +193,7 @@ class StartFromOwnDisk(Step[Unrescue]):
 
 
 class EndUnrescue(Step[Unrescue]):
-    """Sets the server to ACTIVE, whatever it was before the rescue, as in the field."""
+    """Sets the server to ACTIVE, as in the field, even if it was not ACTIVE before the rescue."""
 
     name = "EndUnrescue"
     reads = frozenset({"guest"})

@@ -164,7 +164,7 @@ class MarkShelved(Step[Run]):
 
 
 class RemoveGuest(Step[Run]):
-    """Destroys the guest and its disks, after checking the image that the server will come back from."""
+    """Checks the image from which the server will be unshelved, then destroys the guest and its disks."""
 
     name = "RemoveGuest"
     reads = frozenset({"leaves_dead_host"})
@@ -202,7 +202,7 @@ class RemoveGuest(Step[Run]):
 
 
 def _unusable(run: Run, instance: Instance) -> errors.CopyNotUsable | None:
-    """Why the server can't come back from its image; None if it can."""
+    """Returns why the server can't be unshelved from its image; None if it can."""
     image_id = instance.system_metadata.get(IMAGE)
     try:
         status = run.services.images.show(run.context, image_id).status if image_id is not None else "not known"

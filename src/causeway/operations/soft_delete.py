@@ -72,7 +72,7 @@ class StopGuest(Step[SoftDelete]):
 
 
 class MarkSoftDeleted(Step[SoftDelete]):
-    """Sets the server to SOFT_DELETED. It is reclaimed when its time is over."""
+    """Sets the server to SOFT_DELETED. It is deleted after ``reclaim_instance_interval``."""
 
     name = "MarkSoftDeleted"
     pivots = True
@@ -134,7 +134,7 @@ class MarkRestored(Step[Restore]):
             there,
             vm_state=VmState.ACTIVE,
             system_metadata=known,
-            # Computes of the previous release do not report what they claim for a guest that they start.
+            # Computes of the previous release do not report the claims of a guest that they start.
             numa_topology=there.numa_topology,
             pci_devices=there.pci_devices,
         ):

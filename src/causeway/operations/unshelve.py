@@ -31,7 +31,7 @@ from causeway.store.api import journal
 from causeway.store.cell import instances
 
 TASKS = {TaskState.UNSHELVING}
-# A key of the server's system metadata: it was off when it left its dead host.
+# The key of the server's system metadata that says that the server was off when it left its dead host.
 WAS_OFF = "was_off"
 
 

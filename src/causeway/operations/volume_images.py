@@ -22,7 +22,7 @@ from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 
 TASKS = {TaskState.IMAGE_SNAPSHOT_PENDING}
-# What the image says about a device besides its size and source.
+# The properties of a device that an image has, apart from its size and source.
 _KEPT = ("boot_index", "device_name", "delete_on_termination", "tag", "disk_bus", "device_type", "guest_format")
 
 

@@ -137,7 +137,7 @@ class EndSnapshot(Step[Snapshot]):
 
 
 class EndMerge(EndSnapshot):
-    """The same for a merge, which can't be undone once it was reported."""
+    """The same for a merge, which can't be undone after it was reported."""
 
     name = "EndMerge"
     pivots = True

@@ -81,7 +81,7 @@ class ReserveNewVolume(Step[Swap]):
 
 
 class CopyVolume(Step[Swap]):
-    """Copies the old volume to the new one, which from then on gets what the guest writes."""
+    """Copies the old volume to the new one. From then on, the guest's writes go to both."""
 
     name = "CopyVolume"
     reads = frozenset({"old"})

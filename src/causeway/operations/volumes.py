@@ -73,7 +73,7 @@ class ReserveVolume(Step[Attach]):
             if memory.device is not None and any(other.device_name == memory.device for other in present):
                 raise errors.Conflict(f"The supplied device path ({memory.device}) is in use.")
             if any(other.volume_id == memory.resource_id for other in present):
-                # Another request for the same volume was quicker.
+                # Another request for the same volume came first.
                 raise errors.BadRequest(
                     f"Invalid volume: volume {memory.resource_id} is already attached to instance {run.uuid}."
                 )
@@ -94,7 +94,7 @@ class ReserveVolume(Step[Attach]):
             )
             known = {other.attachment_id for other in present}
             mapping.attachment_id = devices.reserve_volume(services, run.context, memory.resource_id, run.uuid, known)
-            # An attempt that ends here has recorded what the undo needs.
+            # If an attempt is interrupted here, everything that the undo needs is recorded.
             memory.mapping = mapping
             with run.database.write() as connection:
                 self._refuse_if_deleted(connection, run)
@@ -117,7 +117,7 @@ class ReserveVolume(Step[Attach]):
 
 
 class ConnectVolume(Step[Attach]):
-    """Attaches the volume to the guest. A server without a host gets it when it comes back."""
+    """Attaches the volume to the guest. A server without a host gets the volume when it is unshelved."""
 
     name = "ConnectVolume"
     writes = frozenset({"mapping"})
@@ -135,7 +135,7 @@ class ConnectVolume(Step[Attach]):
             raise RuntimeError("the volume was not reserved")
         with run.event("compute_attach_volume", instance.host or ""):
             if instance.host is None:
-                # As in the field, the volume is in use all the same.
+                # As in the field, the volume stays in use.
                 run.services.volumes.complete_attachment(run.context, mapping.attachment_id or "")
             else:
                 mapping = run.computes.connect_volume(
@@ -158,7 +158,7 @@ class ConnectVolume(Step[Attach]):
 
 
 class DisconnectVolume(Step[Detach]):
-    """Detaches the volume from the guest. Waits for a host that is down: its guest may come back with the volume."""
+    """Detaches the volume from the guest. Waits for a host that is down, because its guest may start again with the volume."""
 
     name = "DisconnectVolume"
     reads = frozenset({"resource_id"})
@@ -182,7 +182,7 @@ class DisconnectVolume(Step[Detach]):
 
 
 class ReleaseVolume(Step[Detach]):
-    """Releases the volume, also what a resize has reserved for a revert. Its user may use it elsewhere at once."""
+    """Releases the volume, and its reservation for a revert. The user may attach it to another server at once."""
 
     name = "ReleaseVolume"
     reads = frozenset({"is_kept", "mapping", "reserved", "resource_id"})

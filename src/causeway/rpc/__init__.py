@@ -1,4 +1,4 @@
-"""How services talk: typed calls and casts over oslo.messaging, on RabbitMQ or in memory; only the URL differs.
+"""Typed calls and casts between services, over oslo.messaging. The URL decides whether they go through RabbitMQ or memory.
 
 - `transport` makes transports by URL, and closes them at the end (`Transports`, `Transport`).
 - `server` listens: `RpcServer(transport, topic, host, [endpoint])`. An endpoint is any object; each of its public methods

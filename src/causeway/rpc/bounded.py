@@ -1,4 +1,4 @@
-"""Limits how long a stopping service waits: oslo.messaging ends listeners and connections only when RabbitMQ can be reached."""
+"""Limits how long a stopping service waits for oslo.messaging, which can't end listeners and connections without RabbitMQ."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 
 def within(seconds: float, name: str, act: Callable[[], None]) -> bool:
-    """Calls ``act`` on its own thread. Returns whether it ended in time; if not, it continues as long as the process lives.
+    """Calls ``act`` on a thread named ``name``, and waits for it up to ``seconds``. Returns whether it ended in that time.
 
-    Raises what ``act`` raised in time.
+    An ``act`` that has not ended continues as long as the process lives. Raises the error that ``act`` raised in that time.
     """
     failures: list[Exception] = []
 
     def run() -> None:
         try:
             act()
-        except Exception as failure:  # noqa: BLE001 - it is raised where it is waited for
+        except Exception as failure:  # noqa: BLE001 - the waiting caller raises it again
             failures.append(failure)
 
     thread = threading.Thread(target=run, name=name, daemon=True)

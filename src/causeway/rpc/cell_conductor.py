@@ -1,4 +1,4 @@
-"""What the computes of a cell report to their cell's conductor, over the cell's message queue."""
+"""Calls of the computes of a cell to their cell's conductor, over the cell's message queue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HISTORY = {
     "1.0": "reports of hosts and of transfers, orders that hosts missed, whether an order is late, recorded claims"
 }
 
-# Seconds. It is short, because a transfer must not stand still for its report.
+# Seconds. The limit is short because a transfer waits for the answer to its report.
 PROGRESS_TIMEOUT = 10.0
 
 
@@ -22,14 +22,14 @@ class CellConductorClient(Client):
 
     topic, history = TOPIC, HISTORY
 
-    # As which host it is recorded, and as whose node.
+    # The report names its host twice: for the service's record, and for the compute node's.
     @call(since="1.0", reporter=("report.host", "report.node.host"))
     def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
-        """Reports that the host is alive, and what it has. Returns whether the host is enabled."""
+        """Reports that the host is alive, and its resources and guests. Returns whether the host is enabled."""
 
     @call(since="1.0", reporter=("host",))
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """The orders that a starting host must carry out first, because it missed them while it was dead."""
+        """Returns the orders that the host missed while it was dead. A starting host carries them out before anything else."""
 
     @call(since="1.0", reporter=("host",))
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
@@ -52,11 +52,11 @@ class CellConductorClient(Client):
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT, reporter=HOLDERS_OF_TOKEN)
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
-        """Raises TakenOver if an order of a move came too late.
+        """Raises TakenOver if an order of a move is too late: another conductor owns the move, or the move has ended.
 
-        ``forward``: the order is only wanted if the move goes forward.
+        ``forward``: the order is also too late if the move is being rolled back.
         """
 
     @call(since="1.0", reporter=("host",))
     def recorded_claims(self, context: RequestContext, *, host: str, instance_uuids: list[str]) -> list[RecordedClaim]:
-        """What a host should hold for these servers, according to their records."""
+        """Returns the resources that the host should hold for these servers, according to their records."""

@@ -28,7 +28,7 @@ class RpcClient:
 
     ``version``: the version of the interface that callers are written for. ``version_cap`` (an upgrade level): the newest one
     that all servers understand; None for no limit. Ask `can_send` before using anything newer than the oldest supported
-    version. ``listens_at``: the topic at which this process listens for late answers (`AwaitedEndpoint`), so that a task
+    version. ``listens_at``: the topic at which this process listens for late answers (`AwaitedAnswersEndpoint`), so that a task
     (`causeway.parking`) holds no thread while it waits; None: nowhere.
     """
 
@@ -71,11 +71,11 @@ class RpcClient:
     ) -> T:
         """Calls a method and waits for its result, which has the type ``result`` (``type(None)`` for none).
 
-        ``timeout`` in seconds, by default the option ``rpc_response_timeout``. ``monitor``, for long calls: the caller waits up
-        to ``timeout`` (by default ``long_rpc_timeout``) as long as the server shows that it is alive.
+        ``timeout``: seconds, by default the option ``rpc_response_timeout``. ``monitor``, for long calls: the caller waits up
+        to ``timeout`` (by default the option ``long_rpc_timeout``), but only while the server sends heartbeats.
 
-        Raises what the method raised; `RpcTimeout` without an answer, when it is unknown whether the method ran;
-        `ServiceFailed` if the message queue took no message; `OperationFailed` if the version cap forbids the call.
+        Raises the error that the method raised; `RpcTimeout` if no answer came, so the method may have run or not;
+        `ServiceFailed` if the message queue did not take the message; `OperationFailed` if the version cap forbids the call.
         """
         monitor_timeout = None
         if monitor:
@@ -104,14 +104,14 @@ class RpcClient:
             raise self._timeout(method, server, 0)
         started = time.monotonic()
         sending = self._prepare(
-            server=server, timeout=timeout, call_monitor_timeout=monitor_timeout, **_given(version=version)
+            server=server, timeout=timeout, call_monitor_timeout=monitor_timeout, **_without_none(version=version)
         )
         try:
             self._transport.reach()
             if monitor_timeout is not None and self._listens_at is not None and parking.in_task():
                 reply = self._call_patiently(sending, context, method, wire, server, started + timeout)
             else:
-                reply = sending.call(self._signed(context, sending, method, wire), method, **wire)
+                reply = sending.call(self._with_signature(context, sending, method, wire), method, **wire)
         except oslo_messaging.MessagingTimeout:
             raise self._timeout(method, server, time.monotonic() - started) from None
         except oslo_messaging.RemoteError as error:
@@ -126,12 +126,13 @@ class RpcClient:
         if verdict is Verdict.LOSE_REPLY:
             raise self._timeout(method, server, time.monotonic() - started)
         if "error" in reply:
-            raise _answered(method, reply["error"])
+            raise _error_in(method, reply["error"])
         try:
             return from_wire(reply["result"], result)
         except msgspec.ValidationError as error:
             raise errors.CausewayError(
-                f"{method} answered with something unexpected: {error}", details=self._where(server)
+                f"The answer to {method} has an unexpected form: {error}. Upgrade the service, or the caller.",
+                details=self._where(server),
             ) from error
 
     def _call_patiently(
@@ -143,9 +144,14 @@ class RpcClient:
         server: str | None,
         end: float,
     ) -> Reply:
-        """Waits for the reply to a task, without holding a thread. ``end``: on the monotonic clock."""
+        """Calls for a task, which holds no thread while it waits. Returns the reply.
+
+        ``end``: until when to wait, on the monotonic clock. Raises MessagingTimeout if no reply has come by then.
+        """
         with self._transport.awaited.ticket() as (ticket, answer):
-            listening = self._signed(ListeningContext(context, ticket, str(self._listens_at)), sending, method, wire)
+            listening = self._with_signature(
+                ListeningContext(context, ticket, str(self._listens_at)), sending, method, wire
+            )
             reply: Reply = parking.result_of(self._transport.callers.submit(sending.call, listening, method, **wire))
             while "later" in reply:
                 left = end - time.monotonic()
@@ -160,19 +166,21 @@ class RpcClient:
     def _ask_for_answer(
         self, context: RequestContext, server: str | None, ticket: str, answer: Future[Reply]
     ) -> Reply | None:
-        """Asks the server for a missing reply; None if it is still working.
+        """Asks the server for a reply that has not come. Returns None if the server is still working on the call.
 
         Raises MessagingTimeout if the server does not know the call.
         """
         asking = self._prepare(server=server, namespace=NAMESPACE, timeout=self._option("rpc_response_timeout", 60))
         name, wire = "late_answer_of", {"ticket": ticket}
-        call = self._transport.callers.submit(asking.call, self._signed(context, asking, name, wire), name, **wire)
+        call = self._transport.callers.submit(
+            asking.call, self._with_signature(context, asking, name, wire), name, **wire
+        )
         known = from_wire(parking.result_of(call)["result"], LateAnswer)
         if known.reply is not None or answer.done():
             return known.reply or answer.result()
         if known.is_coming:
             return None
-        raise oslo_messaging.MessagingTimeout("The server was started anew since the call")
+        raise oslo_messaging.MessagingTimeout("The server was restarted after the call")
 
     def cast(
         self,
@@ -186,7 +194,7 @@ class RpcClient:
     ) -> None:
         """Sends a message without an answer: to a server, to any server of the topic, or (``fanout``) to all of them.
 
-        Raises `ServiceFailed` if the message queue did not take it.
+        Raises `ServiceFailed` if the message queue did not take the message, `OperationFailed` if the version cap forbids it.
         """
         kind = "fanout" if fanout else "cast"
         wire = to_wire(arguments)
@@ -195,16 +203,16 @@ class RpcClient:
         if verdict is Verdict.LOSE_REQUEST:
             return
         try:
-            sending = self._prepare(server=server, fanout=fanout, **_given(version=version))
-            sending.cast(self._signed(context, sending, method, wire), method, **wire)
+            sending = self._prepare(server=server, fanout=fanout, **_without_none(version=version))
+            sending.cast(self._with_signature(context, sending, method, wire), method, **wire)
         except Exception as error:
             # As in `call`.
             raise self._not_sent(method, server, error) from error
 
-    def _signed(
+    def _with_signature(
         self, context: RequestContext | ListeningContext, sending: Any, method: str, wire: dict[str, Any]
     ) -> RequestContext | ListeningContext | SignedContext:
-        """What is sent as the context: with a signature of the message, if this process has a key."""
+        """Returns the context to send. If this process has a key, the context has a signature of the message."""
         signatures = self._transport.signatures
         if signatures is None or not signatures.signs:
             return context
@@ -234,20 +242,23 @@ class RpcClient:
     def _not_sent(self, method: str, server: str | None, error: Exception) -> errors.OperationFailed:
         if isinstance(error, oslo_messaging.RPCVersionCapError):
             return errors.OperationFailed(
-                f"{method} is not possible before all services are upgraded.", details=f"{self._where(server)}: {error}"
+                f"{method} is not possible until all services are upgraded and no upgrade level forbids it.",
+                details=f"{self._where(server)}: {error}",
             )
         return errors.ServiceFailed(
-            f"The message queue did not take the request {method}.", details=f"{self._where(server)}: {error}"
+            f"The message queue did not take the request {method}. Try again when it can be reached.",
+            details=f"{self._where(server)}: {error}",
         )
 
 
-def _answered(method: str, wire: dict[str, Any]) -> errors.CausewayError:
-    """The error in a service's answer."""
+def _error_in(method: str, wire: dict[str, Any]) -> errors.CausewayError:
+    """Returns the error in a service's answer."""
     failure = errors.from_wire(wire)
-    unknown = errors.NoSuchMethod(method, details=failure.details)
-    # Services that are older than this class send its error as the root class.
-    return unknown if type(failure) is errors.CausewayError and failure.message == unknown.message else failure
+    # Releases without the class NoSuchMethod send the error as the root class, with this sentence.
+    if type(failure) is errors.CausewayError and failure.message == f"There is no RPC method {method}.":
+        return errors.NoSuchMethod(method, details=failure.details)
+    return failure
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _without_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

@@ -22,7 +22,7 @@ HISTORY = {"1.0": "states of guests, devices, moves, drains, the audit, cached i
 
 
 class ConductorClient(Client):
-    """The super conductor, for the API, which writes the request's states, action and records before a call."""
+    """Calls of the API to the super conductor. Before a call, the API writes the request's states, action and records."""
 
     topic, history = TOPIC, HISTORY
 
@@ -53,28 +53,28 @@ class ConductorClient(Client):
 
     @call(since="1.0")
     def get_diagnostics(self, context: RequestContext, *, instance_uuid: str) -> Diagnostics:
-        """The hypervisor's counters of the guest. Raises GuestFailed if it does not run."""
+        """Returns the hypervisor's counters of the guest. Raises GuestFailed if the guest does not run."""
 
     @cast(since="1.0")
     def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None: ...
 
     @call(since="1.0")
     def set_admin_password(self, context: RequestContext, *, instance_uuid: str, password: str) -> None:
-        """Waits until the guest's agent has set the password.
+        """Sets the password through the guest's agent, and waits until that is done.
 
-        Raises GuestFailed if it did not. The server's task ends in any case.
+        Raises GuestFailed if the agent did not set it. The server's task ends in any case.
         """
 
     @call(since="1.0")
     def get_console(self, context: RequestContext, *, instance_uuid: str, console_type: ConsoleType) -> ConsolePlace:
-        """The present place of the server's console of a type.
+        """Returns where the server's console of a type is now.
 
         Raises ConsoleTypeUnavailable, or GuestFailed if the guest does not run.
         """
 
     @call(since="1.0")
     def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:
-        """The last ``length`` lines (None: everything that is kept) that the guest wrote to its console."""
+        """Returns the last ``length`` lines that the guest wrote to its console; None: all that the hypervisor has."""
 
     # devices
 
@@ -89,11 +89,11 @@ class ConductorClient(Client):
         tag: str | None,
         delete_on_termination: bool,
     ) -> BlockDevice:
-        """Reserves the volume and attaches it to the guest. Returns its mapping. If it raises, nothing has changed."""
+        """Reserves the volume and attaches it to the guest. Returns its mapping. If this raises, nothing has changed."""
 
     @call(since="1.0")
     def add_port(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
-        """Makes a port or uses a given one, binds it to the server's host and attaches it. If it raises, nothing has changed."""
+        """Makes a port or uses a given one, binds it to the server's host and attaches it. If this raises, nothing changed."""
 
     @cast(since="1.0")
     def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
@@ -107,7 +107,7 @@ class ConductorClient(Client):
 
     @cast(since="1.0", fanout=True)
     def take_over_move(self, context: RequestContext, *, move_id: str) -> None:
-        """Notifies all conductors of a move that one of them releases; the first one acquires it."""
+        """Notifies all conductors that one of them has released a move. The first of the others acquires it."""
 
     @cast(since="1.0")
     def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:
@@ -117,17 +117,17 @@ class ConductorClient(Client):
     def live_migration_force_complete(
         self, context: RequestContext, *, instance_uuid: str, migration_uuid: str
     ) -> None:
-        """Forces a live migration to complete now, while the guest stands still."""
+        """Forces a live migration to complete now: the guest stands still until the transfer is complete."""
 
     @call(since="1.0", monitor=True)
     def move_candidates(
         self, context: RequestContext, *, instance_uuid: str, flavor: Flavor | None, cross_cell_allowed: bool
     ) -> MoveCandidates:
-        """Where a server could go with a flavor (None: its own), and why not elsewhere. Changes nothing."""
+        """Returns where a server could go with a flavor (None: its own), and why not to other hosts. Changes nothing."""
 
     @call(since="1.0")
     def work_in_hand(self, context: RequestContext, host: str) -> list[str]:
-        """The servers that the conductor of a host works on now, apart from moves."""
+        """Returns the servers that the conductor on ``host`` works on now, apart from moves."""
 
     # the cloud
 
@@ -140,17 +140,17 @@ class ConductorClient(Client):
 
     @cast(since="1.0")
     def look_at_drains(self, context: RequestContext) -> None:
-        """Notifies a conductor of a request about a drain. Conductors also look by themselves."""
+        """Has a conductor look now at the requests about drains. Without this call, conductors look from time to time."""
 
     @call(since="1.0", monitor=True)
     def audit(self, context: RequestContext, *, fix: bool) -> Report:
-        """Compares everything that has records of servers. ``fix``: fixes what is safe to fix."""
+        """Compares everything that has records of servers. Returns the findings. ``fix``: fixes those that are safe to fix."""
 
     @call(since="1.0", monitor=True)
     def map_server(self, context: RequestContext, *, instance_uuid: str, cell: str, host: str) -> Report:
-        """Maps a server to where its only guest and disks are.
+        """Maps a server to the cell and host where its only guest and disks are.
 
-        Raises Conflict if they are elsewhere, or an operation is running.
+        Raises Conflict if they are somewhere else, or if an operation of the server is running.
         """
 
     @cast(since="1.0")
@@ -158,4 +158,4 @@ class ConductorClient(Client):
 
     @cast(since="1.0")
     def clean_evacuated(self, context: RequestContext, *, host: str) -> None:
-        """Deletes evacuated servers' guests and disks from a host that came back."""
+        """Deletes evacuated servers' guests and disks from a host that is up again."""

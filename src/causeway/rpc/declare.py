@@ -4,13 +4,14 @@
     def connect_volume(self, context: RequestContext, host: str, *, token: MoveToken, volume: BlockDevice) -> BlockDevice:
         \"""Connects a volume to the host.\"""
 
-- The name is the one on the wire. ``host`` is present if one server of the topic is addressed.
-- The arguments behind the ``*`` are the message, and the return type is the answer's. Exceptions: `NotSent`, `IfSet`, and an
-  argument ``timeout``, which says how many seconds the caller waits.
-- ``since`` is the version as which the message is sent: one of the interface's history (`Client.history`). ``too_old`` and
+- The method's name is sent as the name of the RPC method. A call to one server of the topic has the argument ``host``; a call
+  to any server of the topic does not.
+- The arguments behind the ``*`` are sent, and the return type is that of the answer. Three kinds of arguments differ: `NotSent`,
+  `IfSet`, and ``timeout``, which says how many seconds the caller waits.
+- ``since`` is the version with which the message is sent: one of the interface's history (`Client.history`). ``too_old`` and
   ``formerly`` say what happens if the receiver, or the upgrade level, is older.
 
-`calls_of` lists the calls of a client: fault points and the contract test (`tests/unit/rpc/test_contract.py`) follow from it.
+`calls_of` lists the calls of a client. Fault points and the contract test (`tests/unit/rpc/test_contract.py`) are made from it.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ class _Sent(Enum):
     NEVER = "never"
 
 
-# An argument that receivers of an older release do not know. It is not sent if it is None, False or empty.
+# An argument that receivers of an earlier release do not know. It is sent unless it is None, False or empty.
 IfSet = Annotated[T, _Sent.IF_SET]
-# An argument that only decides how the call is made (`Newer`).
+# An argument that is never sent: it only decides with which version the call is sent (`Newer`).
 NotSent = Annotated[T, _Sent.NEVER]
 
 # ``reporter`` of a call with a token of an operation: only hosts that take part in the operation have it.
 HOLDERS_OF_TOKEN: tuple[str, ...] = ()
 
-# (the receiver that is too old: a host or a service; the call) -> the error for the caller
+# (host or service that is too old, name of the call) -> the error that the caller gets
 TooOld = Callable[[str, str], errors.CausewayError]
 
 
 @dataclass(frozen=True)
 class Newer:
-    """Another version for some arguments of a call: it is used if ``when`` is true for the caller's arguments."""
+    """The version with which a call is sent if ``when`` returns True for its arguments, and the error if that is too new."""
 
     since: str
     when: Callable[[Mapping[str, Any]], bool]
@@ -97,7 +98,7 @@ class Call:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The versions as which this call is sent."""
+        """The versions with which this call can be sent."""
         return (self.since, self.newer.since) if self.newer else (self.since,)
 
     @property
@@ -106,7 +107,10 @@ class Call:
         return {name: each for name, each in self.arguments.items() if each.sent is not _Sent.NEVER}
 
     def send(self, client: Client, context: RequestContext, host: str | None, given: dict[str, Any]) -> Any:
-        """Sends the call for a caller of the stub. Raises TypeError for undeclared or missing arguments."""
+        """Sends the call with the arguments ``given``. Returns the answer; None for a cast.
+
+        Raises TypeError for undeclared or missing arguments, and what `RpcClient.call` or `RpcClient.cast` raises.
+        """
         given = self._filled(given)
         message = {name: value for name, value in given.items() if self.arguments[name].sends(value)}
         if self.is_cast:
@@ -157,7 +161,7 @@ class Call:
         host: str | None,
         given: dict[str, Any],
     ) -> Any:
-        """Calls ``formerly``, with those arguments that it takes."""
+        """Calls ``formerly`` with those of the arguments that it has, and returns its answer."""
         known = inspect.signature(formerly).parameters
         answer = formerly(
             client, context, *([host] if host else []), **{name: given[name] for name in given if name in known}
@@ -167,16 +171,16 @@ class Call:
 
 @dataclass(frozen=True)
 class call:
-    """Makes a stub a call, whose caller waits for the answer. The call raises what `RpcClient.call` raises.
+    """Turns a stub into a call, whose caller waits for the answer. The call raises what `RpcClient.call` raises.
 
-    - ``since``: the version of the interface that added it.
-    - ``monitor``: a long call: the caller waits as long as the server shows that it is alive.
-    - ``timeout`` in seconds, by default the option ``rpc_response_timeout``.
-    - ``newer``: a later version added some arguments.
-    - ``too_old``: raised if the receiver or the upgrade level is older.
-    - ``formerly``: the call or function for an older receiver. It gets those arguments that it takes.
-    - ``reporter``: where the arguments name the host that calls, such as ``report.host``; `HOLDERS_OF_TOKEN`; None: hosts may not
-      call this. Signed calls are checked against it (`causeway.rpc.senders`).
+    - ``since``: the version of the interface that added the call.
+    - ``monitor``: for a long call: the caller waits as long as the server sends heartbeats.
+    - ``timeout``: seconds, by default the option ``rpc_response_timeout``.
+    - ``newer``: for a call that got more arguments in a later version.
+    - ``too_old``: makes the error if the receiver or the upgrade level is older than ``since``.
+    - ``formerly``: the call or function to use instead if the receiver is older. It gets those of the arguments that it has.
+    - ``reporter``: where the arguments name the host that calls, such as ``report.host``; or `HOLDERS_OF_TOKEN`. None: hosts must
+      not call this. Signed calls are checked against this (`causeway.rpc.senders`).
     """
 
     since: str
@@ -206,9 +210,10 @@ class call:
 
 @dataclass(frozen=True)
 class cast:
-    """Makes a stub a message without an answer: it returns when the message is in the queue.
+    """Turns a stub into a cast, which returns when the message is in the queue and has no answer.
 
-    ``fanout``: the message goes to all servers of the topic. The stub raises what `RpcClient.cast` raises.
+    ``since``: the version of the interface that added the cast. ``fanout``: the message goes to all servers of the topic. The
+    cast raises what `RpcClient.cast` raises.
     """
 
     since: str
@@ -217,13 +222,13 @@ class cast:
     def __call__(self, stub: Callable[P, None]) -> Callable[P, None]:
         arguments, result, addresses_host = _read(stub)
         if result is not type(None):
-            raise TypeError(f"{stub.__qualname__}: nobody answers a cast")
+            raise TypeError(f"{stub.__qualname__}: a cast has no answer, so its return type must be None")
         declared = Call(stub.__name__, arguments, result, self.since, is_cast=True, fanout=self.fanout)
         return _sending(stub, declared, addresses_host=addresses_host)
 
 
 class Client:
-    """The base of clients, which have the calls of an interface as methods.
+    """The base class of clients. A client has the calls of one interface as its methods.
 
     >>> class PrinterClient(Client):
     ...     topic, history = "printer", {"1.0": "print"}
@@ -246,15 +251,15 @@ class Client:
     >>> printers.print_text(context, "printer1", text="hello", copies=2)
     ['hello', 'hello']
 
-    Errors of `causeway.errors` are raised at the caller as they were raised at the server:
+    An error of `causeway.errors` that the server raises is raised again at the caller:
 
     >>> printers.print_text(context, "printer1", text="")
     Traceback (most recent call last):
     causeway.errors.BadRequest: There is nothing to print.
     >>> server.stop()
 
-    ``topic`` is where its servers listen; ``history`` has the interface's versions with what each brought, the oldest first.
-    ``version_cap`` and ``listens_at`` as `RpcClient` has them.
+    ``topic``: where the servers listen. ``history``: the versions of the interface, oldest first, and what each of them added.
+    ``version_cap``, ``listens_at``: see `RpcClient`.
     """
 
     topic: ClassVar[str]
@@ -271,7 +276,7 @@ class Client:
 
 
 def declared_by(method: Callable[..., object]) -> Call:
-    """The declaration of a client's method. Raises TypeError for a method that is not a call."""
+    """Returns the declaration of a client's method. Raises TypeError if the method is neither a call nor a cast."""
     declared = getattr(method, "declared", None)
     if not isinstance(declared, Call):
         raise TypeError(f"{method} is no RPC call")
@@ -279,13 +284,13 @@ def declared_by(method: Callable[..., object]) -> Call:
 
 
 def calls_of(client: type[Client]) -> dict[str, Call]:
-    """All calls and casts of a client, by name."""
+    """Returns all calls and casts of a client, by name."""
     found = (getattr(method, "declared", None) for _name, method in inspect.getmembers(client, inspect.isfunction))
     return {each.name: each for each in found if isinstance(each, Call)}
 
 
 def _read(stub: Callable[..., object]) -> tuple[dict[str, Argument], Any, bool]:
-    """The arguments and result of a stub, and whether it addresses a host. Raises TypeError for a wrong declaration."""
+    """Returns the arguments and result of a stub, and whether it has a host. Raises TypeError for a wrong declaration."""
     hints = get_type_hints(stub, include_extras=True)
     parameters = inspect.signature(stub).parameters.values()
     places = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]

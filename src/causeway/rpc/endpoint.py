@@ -37,9 +37,10 @@ def from_wire(value: Any, wanted: type[T]) -> T:
 
 
 class Method:
-    """One method of an endpoint, with its arguments as a type.
+    """One method of an endpoint.
 
-    ``types``: of the arguments; ``optional``: the arguments that a message may lack; ``result``: the type of the answer.
+    ``types``: the types of its arguments, by name. ``optional``: the arguments that a message may leave out. ``result``: the type
+    of the answer.
     """
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
@@ -63,18 +64,22 @@ class Method:
                 fields.append((parameter.name, hint))
             else:
                 self.optional.add(parameter.name)
-                # An argument that was not sent keeps the default of the method itself.
+                # If the argument is not sent, the default of the method applies.
                 fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
         self._arguments = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
         # Prepares the types before threads use them: see `causeway.decoding`.
         msgspec.json.Decoder(self._arguments)
 
     def __call__(self, context: RequestContext, arguments: dict[str, Any]) -> Reply:
-        """Runs the method. Any error becomes a reply, so that no caller waits in vain."""
+        """Runs the method and returns the reply. A CausewayError becomes a reply too; other errors are raised."""
         try:
             given = msgspec.convert(arguments, self._arguments, str_keys=True)
         except msgspec.ValidationError as error:
-            return failure(CausewayError(f"RPC method {self.name} can't be called like this: {error}"))
+            return failure(
+                CausewayError(
+                    f"The arguments of the call do not fit RPC method {self.name}: {error}. Upgrade the caller."
+                )
+            )
         values = {name: getattr(given, name) for name in self.types}
         try:
             result = self._function(
@@ -91,7 +96,7 @@ def failure(error: CausewayError) -> Reply:
 
 @dataclass
 class Endpoint:
-    """An object's methods under a namespace. ``version``: the newest one that is understood."""
+    """The methods of an object that can be called, under a namespace. ``version``: the newest version of the interface."""
 
     version: str
     namespace: str | None = None
@@ -99,9 +104,9 @@ class Endpoint:
 
 
 def expose(target: object, version: str = "1.0", namespace: str | None = None) -> Endpoint:
-    """All public methods of an object as an endpoint.
+    """Makes an endpoint of all public methods of an object.
 
-    Raises `TypeError` for a method whose arguments are not keyword-only with types.
+    Raises `TypeError` if a method has an argument that is not keyword-only, or has no type.
     """
     endpoint = Endpoint(version, namespace)
     for name in dir(type(target)):

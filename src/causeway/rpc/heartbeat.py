@@ -1,7 +1,7 @@
 """Sends heartbeats for running calls, with one thread for a whole server.
 
-oslo.messaging starts a thread for each monitored call, which costs more than most of the calls. Here one thread wakes when the
-next heartbeat is due, and sleeps while no call needs any.
+oslo.messaging starts a thread for each monitored call, and that costs more than most of the calls. Here one thread wakes when
+the next heartbeat is due, and sleeps while no call needs one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """Sends heartbeats for each running call, at half the longest interval that its caller accepts."""
+    """Sends heartbeats for each running call, twice as often as its caller requires."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -29,7 +29,7 @@ class Heartbeats:
 
     @contextmanager
     def during(self, incoming: Any) -> Iterator[None]:
-        """Sends heartbeats to the caller of an oslo.messaging incoming message during the block."""
+        """While the block runs, sends heartbeats to the caller. ``incoming``: oslo.messaging's incoming message."""
         if not incoming.client_timeout:
             yield
             return
@@ -66,7 +66,7 @@ class Heartbeats:
                 now = time.monotonic()
                 late = [incoming for incoming, due in self._due.items() if due <= now]
                 for incoming in late:
-                    self._put_off(incoming, now)
+                    self._schedule_next(incoming, now)
                 if not late:
                     self._next_wake = min(self._due.values(), default=float("inf"))
                     self._wake.wait(None if not self._due else self._next_wake - now)
@@ -74,8 +74,8 @@ class Heartbeats:
             for incoming in late:
                 self._beat(incoming)
 
-    def _put_off(self, incoming: Any, now: float) -> None:
-        """Schedules the next beat of a call, unless it needs no more (`late_answers`)."""
+    def _schedule_next(self, incoming: Any, now: float) -> None:
+        """Schedules the next heartbeat of a call, unless its caller no longer waits for any (`late_answers`)."""
         if incoming.client_timeout:
             self._due[incoming] = now + incoming.client_timeout / 2
         else:

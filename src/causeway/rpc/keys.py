@@ -1,12 +1,12 @@
-"""Keys with which services sign what they send (`causeway.rpc.signatures`): Ed25519, in PEM files.
+"""The keys with which services sign their messages (`causeway.rpc.signatures`): Ed25519, in PEM files.
 
-A folder of public keys says who is trusted, and as what::
+A folder of public keys has the trusted services::
 
     control/NAME.pem    a service of the control plane
     hosts/HOST.pem      the compute of a host, by its option `host`
 
-A file may have several keys, so a new one can be added before the old one is taken out. Files that are added, changed or deleted
-count within `LOOK_EVERY` seconds, without a restart.
+A file may have several keys, so an operator can add a new key before removing the old one. When files are added, changed or
+deleted, this takes effect within `LOOK_EVERY` seconds, without a restart.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BLOCK = re.compile(rb"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----", r
 
 @dataclass(frozen=True)
 class Sender:
-    """Whose key it is. ``name``: of a host, if ``is_host``; else of a service of the control plane."""
+    """The owner of a key. ``name``: of a host if ``is_host``, else of a service of the control plane."""
 
     name: str
     is_host: bool
@@ -49,22 +49,22 @@ class Sender:
 
 
 def fingerprint(key: Ed25519PublicKey) -> str:
-    """The name under which messages mention a key."""
+    """Returns the name by which messages refer to a key."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:32]
 
 
 def read_private_key(path: Path) -> Ed25519PrivateKey:
-    """Raises Misconfigured if it can't be read, is no such key, or is open to others than its owner and group."""
+    """Reads a private key. Raises Misconfigured if the file can't be read, has no Ed25519 key, or everybody can access it."""
     try:
         if path.stat().st_mode & stat.S_IRWXO:
             raise Misconfigured(
-                f"The private key {path} is open to everybody. Run `chmod o= {path}`, or make another one."
+                f"Everybody can access the private key {path}. Run `chmod o= {path}`, or make another key."
             )
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as failure:
         raise Misconfigured(f"The private key {path} can't be used: {failure}") from failure
     if not isinstance(key, Ed25519PrivateKey):
-        raise Misconfigured(f"The private key {path} can't be used: it is no Ed25519 key.")
+        raise Misconfigured(f"The private key {path} can't be used: it is not an Ed25519 key.")
     return key
 
 
@@ -89,9 +89,10 @@ def make_pair(private: Path, public: Path) -> None:
 
 
 class TrustedKeys:
-    """The keys in a folder, by their fingerprints. ``now``: a clock in seconds.
+    """The trusted keys in a folder, by fingerprint. ``now``: a clock in seconds.
 
-    Raises Misconfigured if a file can't be used. If that happens later, the keys stay as they were, and the log says so.
+    Raises Misconfigured if a file can't be used when the process starts. If that happens later, the former keys stay in use, and
+    the log says so.
     """
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.monotonic) -> None:
@@ -100,10 +101,10 @@ class TrustedKeys:
         self._lock = threading.Lock()
         self._files = _files(folder)
         self._keys = _read(folder, self._files)
-        self._looked_at = now()
+        self._checked_at = now()
 
     def find(self, wanted: str) -> tuple[Ed25519PublicKey, Sender] | None:
-        """The key with this fingerprint, and whose it is; None if no trusted sender has it."""
+        """Returns the trusted key with this fingerprint and its owner; None if there is none."""
         return self._current().get(wanted)
 
     def senders(self) -> set[Sender]:
@@ -111,23 +112,23 @@ class TrustedKeys:
 
     def _current(self) -> dict[str, tuple[Ed25519PublicKey, Sender]]:
         with self._lock:
-            if self._now() - self._looked_at >= LOOK_EVERY:
-                self._looked_at = self._now()
-                self._look()
+            if self._now() - self._checked_at >= LOOK_EVERY:
+                self._checked_at = self._now()
+                self._check_files()
             return self._keys
 
-    def _look(self) -> None:
+    def _check_files(self) -> None:
         try:
             files = _files(self._folder)
             if files != self._files:
                 self._keys = _read(self._folder, files)
                 self._files = files
-                LOG.info("The trusted keys in %s have changed: there are %d now", self._folder, len(self._keys))
+                LOG.info("The trusted keys in %s have changed: now there are %d", self._folder, len(self._keys))
         except Misconfigured as failure:
-            LOG.error("The trusted keys stay as they were: %s", failure.message)
+            LOG.error("The former trusted keys stay in use: %s", failure.message)
 
 
-# file -> what changes when it is written again
+# file -> (inode, time of modification, size): at least one of them differs after the file was written again
 _Files = dict[Path, tuple[int, int, int]]
 
 
@@ -155,12 +156,13 @@ def _read(folder: Path, files: _Files) -> dict[str, tuple[Ed25519PublicKey, Send
             name = fingerprint(key)
             if name in keys and keys[name][1] != sender:
                 raise Misconfigured(
-                    f"{sender} and {keys[name][1]} have the same key in {folder}: give one of them a key of its own."
+                    f"{sender} and {keys[name][1]} have the same key in {folder}. Make another key for one of them."
                 )
             keys[name] = key, sender
     if not any(not sender.is_host for _key, sender in keys.values()):
         raise Misconfigured(
-            f"There is no key of the control plane in {folder / CONTROL}: every order would be refused. Put a NAME.pem there."
+            f"There is no key of the control plane in {folder / CONTROL}, so this process would refuse every order."
+            " Put a NAME.pem there."
         )
     return keys
 
@@ -172,5 +174,5 @@ def _public_keys(path: Path) -> list[Ed25519PublicKey]:
         raise Misconfigured(f"The public key {path} can't be used: {failure}") from failure
     ours = [key for key in keys if isinstance(key, Ed25519PublicKey)]
     if not ours or len(ours) < len(keys):
-        raise Misconfigured(f"The public key {path} can't be used: it is no Ed25519 key in PEM form.")
+        raise Misconfigured(f"The public key {path} can't be used: it is not an Ed25519 key in PEM form.")
     return ours

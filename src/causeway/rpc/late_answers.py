@@ -1,9 +1,10 @@
-"""Late answers to long calls, for which the caller holds no thread.
+"""Late answers to long calls, so that the caller holds no thread while it waits.
 
-A caller that is a task (`causeway.parking`) says in the call's context where it listens. If the call takes longer than `PROMPT`
-seconds, the server replies that the answer will come late, and continues. Then it sends the answer to all processes that listen
-there; those that do not wait for it ignore it. An answer can get lost, and a server can die, so the waiting caller regularly
-asks the server, which keeps its last answers. A server of an earlier release replies when it is done, and its caller waits.
+A caller that is a task (`causeway.parking`) names in the call's context a topic at which it listens. If the call takes longer
+than `PROMPT` seconds, the server replies that the answer comes late, and continues. When it has the answer, it sends the answer
+to all processes that listen at the topic; a process that does not wait for it ignores it. An answer can get lost, and a server
+can die. So the caller regularly asks the server, which keeps its last answers. A server of an earlier release replies only with
+the answer itself.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from causeway.errors import CausewayError
 
 LOG = logging.getLogger(__name__)
 
-# The methods of both endpoints below are called in it: `late_answer` of whoever waits, `late_answer_of` of the server.
+# The namespace of both endpoints below: `late_answer` is called at the waiting process, `late_answer_of` at the server.
 NAMESPACE = "late_answers"
-# Seconds: what takes longer is answered late.
+# Seconds: a call that takes longer is answered late.
 PROMPT = 1.0
-# Answers that a server keeps for callers which missed them.
-KEPT = 1000
+# The number of answers that a server keeps, for callers that missed them.
+KEPT_ANSWERS = 1000
 
 Reply = dict[str, Any]
 
@@ -50,7 +51,7 @@ class ListeningContext:
 # the caller's side
 
 
-class Awaited:
+class AwaitedAnswers:
     """The late answers that callers of this process wait for. RPC: late_answer."""
 
     def __init__(self) -> None:
@@ -59,9 +60,9 @@ class Awaited:
 
     @contextmanager
     def ticket(self) -> Iterator[tuple[str, Future[Reply]]]:
-        """Yields a name for one late answer, and its future.
+        """Yields a name for one late answer, and the future of that answer.
 
-        Needed before the call: the answer may arrive before the first reply.
+        Make it before the call: the answer can arrive before the first reply.
         """
         name, answer = uuids.uuid4().hex, Future[Reply]()
         with self._lock:
@@ -80,17 +81,17 @@ class Awaited:
             answer.set_exception(oslo_messaging.MessagingTimeout("The transport was closed while a call waited"))
 
     def answered(self, ticket: str, reply: Reply) -> None:
-        """Takes an answer. It may be for another process, or already known to the caller that asked for it."""
+        """Passes an answer to its caller. Ignores it if no caller of this process waits for it (any more)."""
         with self._lock:
             answer = self._waiting.pop(ticket, None)
         if answer is not None:
             answer.set_result(reply)
 
 
-class AwaitedEndpoint:
+class AwaitedAnswersEndpoint:
     """RPC: late_answer, which is sent to all listeners."""
 
-    def __init__(self, awaited: Awaited) -> None:
+    def __init__(self, awaited: AwaitedAnswers) -> None:
         self._awaited = awaited
 
     def late_answer(self, context: RequestContext, *, ticket: str, reply: dict[str, Any]) -> None:  # noqa: ARG002
@@ -102,13 +103,16 @@ class AwaitedEndpoint:
 
 @dataclass
 class LateAnswer:
-    """What a server knows about a late answer; neither field is set if it was restarted since, or its work ended without one."""
+    """What a server knows about a late answer.
+
+    Neither field is set if the server was restarted since the call, or if the call ended without an answer.
+    """
 
     is_coming: bool = False
     reply: dict[str, Any] | None = None
 
 
-# Sends a reply, with its ticket, to the listeners at a topic.
+# (context, ticket, topic, reply): sends the reply, with its ticket, to the listeners at the topic.
 Send = Callable[[RequestContext, str, str, Reply], None]
 
 
@@ -119,7 +123,7 @@ class LateAnswers:
         self._send = send
         self._lock = threading.Lock()
         self._coming: set[str] = set()
-        self._kept: OrderedDict[str, Reply] = OrderedDict()
+        self._last_answers: OrderedDict[str, Reply] = OrderedDict()
 
     def promise(self, ticket: str) -> None:
         with self._lock:
@@ -128,19 +132,19 @@ class LateAnswers:
     def answer(self, context: RequestContext, ticket: str, topic: str, reply: Reply) -> None:
         with self._lock:
             self._coming.discard(ticket)
-            self._kept[ticket] = reply
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            self._last_answers[ticket] = reply
+            while len(self._last_answers) > KEPT_ANSWERS:
+                self._last_answers.popitem(last=False)
         self._send(context, ticket, topic, reply)
 
     def end(self, ticket: str) -> None:
-        """Ends the wait for an answer that was promised, unless it came."""
+        """Records that a call has ended. If it was promised a late answer and has none, none comes any more."""
         with self._lock:
             self._coming.discard(ticket)
 
     def find(self, ticket: str) -> LateAnswer:
         with self._lock:
-            return LateAnswer(ticket in self._coming, self._kept.get(ticket))
+            return LateAnswer(ticket in self._coming, self._last_answers.get(ticket))
 
 
 class LateAnswersEndpoint:
@@ -156,7 +160,7 @@ class LateAnswersEndpoint:
 class PatientMessage:
     """An incoming message of oslo.messaging whose sender listens for a late answer.
 
-    Its first heartbeat says that the answer will come late. No other follows, since the sender does not wait for any.
+    The first heartbeat becomes the reply that the answer comes late. The sender waits for no other heartbeat, so none follows.
     """
 
     def __init__(self, incoming: Any, answers: LateAnswers) -> None:
@@ -166,7 +170,7 @@ class PatientMessage:
         self._ticket, self._topic = wanted["ticket"], wanted["topic"]
         self._lock = threading.Lock()
         self._is_answered = self._is_late = False
-        # Heartbeats come at half of this; 0: none.
+        # The server sends heartbeats at half of this interval; none if it is 0.
         self.client_timeout = 2 * PROMPT
 
     def __getattr__(self, name: str) -> Any:
@@ -192,9 +196,9 @@ class PatientMessage:
         self._answers.answer(context, self._ticket, self._topic, reply)
 
     def close(self) -> None:
-        """Ends its processing. Something that nobody catches may have ended it without an answer."""
+        """Called when the processing has ended, even if an error that nobody caught has ended it without an answer."""
         with self._lock:
-            # A heartbeat that is under way promises nothing any more.
+            # A heartbeat that is just being sent must promise nothing any more.
             self._is_answered = True
         self._answers.end(self._ticket)
 

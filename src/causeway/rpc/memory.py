@@ -41,7 +41,7 @@ _HEARTBEAT = object()
 
 
 class _Message:
-    """A message in a queue: bytes, and for a call where the reply goes."""
+    """A message in a queue. ``body``: JSON. ``replies``: the queue for the reply; None for a cast."""
 
     __slots__ = ("body", "client_timeout", "expired", "replies")
 
@@ -53,7 +53,7 @@ class _Message:
 
 
 class MemoryIncomingMessage(base.RpcIncomingMessage):  # type: ignore[misc]
-    """A message on the server's side; ``client_timeout`` is the caller's call_monitor_timeout."""
+    """A message on the server's side. ``client_timeout``: the caller's call_monitor_timeout, in seconds."""
 
     def __init__(self, message: _Message, requeue: Callable[[_Message], None]) -> None:
         context, body = msgspec.json.decode(message.body)
@@ -155,7 +155,7 @@ class Broker:
                     self._fanouts[name].remove(listener)
 
     def declare(self, queue: str) -> None:
-        """Makes a queue, which keeps messages from now on."""
+        """Makes a queue. From now on it keeps messages."""
         with self._lock:
             self._queues.setdefault(queue, _Queue())
 
@@ -173,13 +173,13 @@ class Broker:
             if len(queue.messages) >= QUEUE_LIMIT:
                 if not discard_oldest:
                     raise oslo_messaging.MessageDeliveryFailure(
-                        f"Queue {name} of {self.name} is full: {QUEUE_LIMIT} messages, and nobody listens."
+                        f"Queue {name} of {self.name} is full: it has {QUEUE_LIMIT} messages and no listener. Start its service."
                     )
                 queue.messages.popleft()
             queue.messages.append(message)
 
     def put_notification(self, name: str, message: _Message) -> None:
-        """Puts one copy into the queue, and one for each pool of listeners with its own queue."""
+        """Puts one copy of a message into the queue, and one into the queue of each pool of listeners."""
         with self._lock:
             pools = [pool for pool in self._queues if pool.startswith(f"{name}@")]
         for queue in [name, *pools]:
@@ -283,7 +283,7 @@ class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
 
     @staticmethod
     def _wait(replies: SimpleQueue[object], timeout: float | None, call_monitor_timeout: float | None) -> object:
-        """The reply, or `_CLOSED`. Raises `queue.Empty` when time is up."""
+        """Waits for the reply. Returns it, or `_CLOSED`. Raises `queue.Empty` if none has come in time."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if deadline is None else max(deadline - time.monotonic(), 0)
@@ -344,5 +344,5 @@ class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
     def _refuse_if_closed(self, address: str) -> None:
         if self._closed:
             raise oslo_messaging.MessageDeliveryFailure(
-                f"Transport {self._name} is closed: nothing can go to {address}"
+                f"Transport {self._name} is closed, so nothing can be sent to {address}"
             )

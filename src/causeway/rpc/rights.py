@@ -1,10 +1,10 @@
-"""What the account of one compute host has to be allowed in RabbitMQ, and no more.
+"""The rights that the account of one compute host needs in RabbitMQ, and no more.
 
-A compute listens at its own queue, takes answers at its own, and calls its cell's conductor. oslo.messaging declares every
-exchange and queue that it uses, so the account may configure them. RabbitMQ checks routing keys by topic permissions: when
-something is published to a topic exchange (write), and when a queue is bound to one (read).
+A compute listens at one queue of its own, takes answers at another, and calls its cell's conductor. oslo.messaging declares
+every exchange and queue that it uses, so the account needs the right to configure them. RabbitMQ checks routing keys by topic
+permissions when an account publishes to a topic exchange (write), and when it binds a queue to one (read).
 
-Not bound: answers go through the default exchange, where RabbitMQ looks at no routing key. See SECURITY.md.
+These rights do not limit answers: they go through the default exchange, where RabbitMQ checks no routing keys. See SECURITY.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.compute import TOPIC
 
-# [oslo_messaging_rabbit] processname of computes. Another service on the same machine has another name, and so other queues.
+# The option [oslo_messaging_rabbit] processname of computes. Each service of a machine has its own name, and so its own queues.
 PROCESS = "compute"
 
 
@@ -31,7 +31,7 @@ class Rights:
     topic_read: str
 
     def definitions(self, account: str, virtual_host: str) -> dict[str, list[dict[str, str]]]:
-        """As in a file of definitions that RabbitMQ imports."""
+        """Returns the rights in the form of a file of definitions, which RabbitMQ imports."""
         of = {"user": account, "vhost": virtual_host}
         named = asdict(self)
         return {
@@ -43,7 +43,10 @@ class Rights:
 
 
 def of_compute(host: str, exchange: str) -> Rights:
-    """The rights of a host's account in its cell's virtual host. ``exchange``: ``control_exchange`` of the cell's services."""
+    """Returns the rights of a host's account in its cell's virtual host.
+
+    ``exchange``: the option ``control_exchange`` of the cell's services.
+    """
     own = re.escape(host)
     queues = [
         TOPIC,
@@ -52,7 +55,7 @@ def of_compute(host: str, exchange: str) -> Rights:
         rf"reply_{own}:{PROCESS}:[0-9]+",
     ]
     topics = re.escape(exchange)
-    # To all conductors: an answer that came late.
+    # The exchange through which late answers go to all conductors.
     late_answers = f"{super_conductor.TOPIC}_fanout"
     return Rights(
         configure=_any_of([*queues, topics, f"{TOPIC}_fanout", late_answers]),

@@ -15,12 +15,13 @@ HISTORY = {"1.0": "hosts for servers, and why not others; `pack` came later: old
 
 def _cannot_plan(scheduler: str, _call: str) -> errors.OperationFailed:
     return errors.OperationFailed(
-        "The scheduler is too old to plan the moves of many servers: upgrade it first.", details=scheduler
+        "The scheduler is of an earlier release, which can't plan the moves of many servers. Upgrade it first.",
+        details=scheduler,
     )
 
 
 class SchedulerClient(Client):
-    """Any scheduler of the cloud."""
+    """Calls any scheduler of the cloud."""
 
     topic, history = TOPIC, HISTORY
 
@@ -34,14 +35,15 @@ class SchedulerClient(Client):
         alternates: bool,
         move: MoveClaim | None = None,
     ) -> list[SchedulingResult]:
-        """Chooses and claims a host for each server, with ``alternates`` if wanted. ``move``: the claim exchanges allocations.
+        """Chooses a host for each server and claims it.
 
-        Raises NoValidHost, with one sentence that says why, and the hosts of the explanation in its details.
+        ``alternates``: returns other hosts too. ``move``: the migration gets the server's present allocations. Raises NoValidHost
+        with one sentence that says why; its details have the hosts and what each of them lacks.
         """
 
     @call(since="1.0", monitor=True)
     def explain(self, context: RequestContext, *, spec: RequestSpec) -> Explanation:
-        """What `select_destinations` would find for every host of every cell. Changes nothing."""
+        """Returns what `select_destinations` would find, for every host of every cell. Changes nothing."""
 
     @call(since="1.0", monitor=True, too_old=_cannot_plan)
     def pack(self, context: RequestContext, *, request: PackRequest) -> Packing:

@@ -1,7 +1,8 @@
-"""Which sender of signed messages may send what.
+"""The messages that each sender of signed messages is allowed to send.
 
-Services of the control plane may send anything: who owns one owns at least its cell. The compute of a host may send what it
-reports of itself, as the calls to the cell's conductor declare it (``reporter``), and late answers.
+A service of the control plane may send any message: whoever controls such a service controls at least its cell anyway. The
+compute of a host may send reports about its own host, as the calls to the cell's conductor declare it (``reporter``), and late
+answers.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from causeway.rpc.keys import Sender
 from causeway.rpc.late_answers import NAMESPACE
 
 _REPORTS = calls_of(cell_conductor.CellConductorClient)
-# To all who listen: those that do not know its ticket, which is random, ignore it.
+# It goes to all listeners. Those that do not wait for its ticket, which is random, ignore it.
 _LATE_ANSWER = (NAMESPACE, "late_answer")
 
 
 def may_send(sender: Sender, topic: str, message: dict[str, Any]) -> bool:
-    """Whether the sender may send this message to the servers of a topic."""
+    """Whether the sender is allowed to send this message to the servers of a topic."""
     if not sender.is_host:
         return True
     namespace, method = message.get("namespace"), message.get("method")
@@ -30,11 +31,11 @@ def may_send(sender: Sender, topic: str, message: dict[str, Any]) -> bool:
     declared = _REPORTS.get(method)
     if declared is None or declared.reporter is None:
         return False
-    return all(_named(message.get("args"), path) == sender.name for path in declared.reporter)
+    return all(_value_at(message.get("args"), path) == sender.name for path in declared.reporter)
 
 
-def _named(arguments: Any, path: str) -> Any:
-    """What stands in the arguments at a path such as ``report.host``; None if nothing does."""
+def _value_at(arguments: Any, path: str) -> Any:
+    """Returns the value in the arguments at a path such as ``report.host``; None if there is none."""
     for name in path.split("."):
         arguments = arguments.get(name) if isinstance(arguments, dict) else None
     return arguments

@@ -24,21 +24,21 @@ from causeway.rpc.endpoint import Endpoint, Reply, expose, failure
 from causeway.rpc.heartbeat import Heartbeats
 from causeway.rpc.late_answers import NAMESPACE, LateAnswers, LateAnswersEndpoint, PatientMessage, is_patient
 from causeway.rpc.senders import may_send
-from causeway.rpc.signatures import Refused, Signatures
+from causeway.rpc.signatures import Refusal, Signatures
 from causeway.rpc.transport import ContextSerializer, Transport
 
 LOG = logging.getLogger(__name__)
 
 # Seconds for which `RpcServer.stop` waits for running work.
 STOP_TIMEOUT = 30.0
-# Seconds for which it waits for the listener. With a reachable RabbitMQ the listener needs up to five.
+# Seconds for which `RpcServer.stop` waits for the listener, which needs up to five if RabbitMQ can be reached.
 UNLISTEN_TIMEOUT = 15.0
-# Seconds for which a refused message waits for its answer to be sent.
+# Seconds for which a refused message waits for its turn to be answered.
 REFUSAL_PATIENCE = 1.0
 
 
 class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
-    """Finds the method and runs it; always has a reply."""
+    """Finds the method of a message, and runs it. Always returns a reply, whatever the method raises."""
 
     def __init__(self, endpoints: Sequence[Endpoint], topic: str, name: str, heartbeats: Heartbeats) -> None:
         super().__init__([], ContextSerializer())
@@ -77,7 +77,7 @@ class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
                     return reply
             return failure(NoSuchMethod(name, details=self._name))
         except Exception as error:
-            # The boundary of the service: the caller must get any error.
+            # This is the boundary of the service: the caller gets every error.
             LOG.exception("RPC method %s failed unexpectedly", name)
             return failure(
                 CausewayError(
@@ -87,7 +87,7 @@ class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
 
 
 def _instance_uuid(arguments: Any) -> str | None:
-    """The server that a request is about, for log lines."""
+    """Returns the uuid of the server that a request is about, for log lines; None if it is about no server."""
     if not isinstance(arguments, dict):
         return None
     instance = arguments.get("instance")
@@ -96,7 +96,7 @@ def _instance_uuid(arguments: Any) -> str | None:
 
 
 class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
-    """oslo.messaging's server with a named thread pool, which counts running work."""
+    """oslo.messaging's server, with a named thread pool, checks of signatures, and a count of the requests that are running."""
 
     def __init__(
         self,
@@ -117,12 +117,12 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
         super().__init__(transport, target, dispatcher)
         self._executor_cls = partial(ThreadPoolExecutor, thread_name_prefix=name)
         self._idle = threading.Condition()
-        self._in_hand = 0
+        self._unfinished = 0
         self._resources: Counter[str] = Counter()
 
     def _on_incoming(self, incoming: Any) -> None:
         with self._idle:
-            self._in_hand += 1
+            self._unfinished += 1
             self._resources[_instance_uuid(incoming[0].message.get("args", {})) or ""] += 1
         self._waiting.inc()
         super()._on_incoming(incoming)
@@ -132,7 +132,7 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
         self._running.inc()
         messages: list[Any] = []
         try:
-            # Before anything in them is used, and so here: a topic for a late answer is read before the dispatcher is asked.
+            # Checked here, not in the dispatcher, because the topic for a late answer is used before the dispatcher is called.
             trusted = [each for each in incoming if self._is_trusted(each)]
             messages = [PatientMessage(each, self._late_answers) if is_patient(each) else each for each in trusted]
             if messages:
@@ -143,20 +143,20 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
                     message.close()
             self._running.dec()
             with self._idle:
-                self._in_hand -= 1
+                self._unfinished -= 1
                 self._resources[_instance_uuid(incoming[0].message.get("args", {})) or ""] -= 1
-                if not self._in_hand:
+                if not self._unfinished:
                     self._idle.notify_all()
 
     def _is_trusted(self, incoming: Any) -> bool:
-        """Whether a message may be carried out. If not, answers it with the reason."""
+        """Returns whether a message may be carried out. If not, answers the message with the reason."""
         if self._signatures is None:
             return True
         topic, server = self._target.topic, self._target.server
         try:
             self._signatures.check(topic, server, incoming.ctxt, incoming.message, may_send)
-        except Refused as refused:
-            # What strangers write could be of any length, and have line breaks.
+        except Refusal as refused:
+            # A stranger's message can have a name of any length, with line breaks.
             method = f"{incoming.message.get('method')!r:.80}"
             LOG.warning("%s was refused by %s on %s: %s", method, topic, server, refused)
             self._refuse(incoming, SenderNotTrusted(method, details=f"{topic} on {server}: {refused}"))
@@ -167,27 +167,27 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
         try:
             # In any case: RabbitMQ would deliver it again.
             incoming.acknowledge()
-            # An answer to a queue that is not there takes a minute: strangers must not hold all threads with it.
+            # An answer to a queue that does not exist takes a minute. Strangers must not block all threads with it.
             if self._refusals.acquire(timeout=REFUSAL_PATIENCE):
                 try:
                     incoming.reply(failure(refusal))
                 finally:
                     self._refusals.release()
         except Exception:
-            # The messaging driver may raise anything. The caller's wait ends with a timeout.
+            # The messaging driver can raise any error. The caller gets a timeout.
             LOG.exception("A refused message was not answered")
 
     def resources(self) -> set[str]:
-        """The servers of the requests that are running."""
+        """Returns the uuids of the servers whose requests are running or wait for a thread."""
         with self._idle:
             self._resources += Counter()
             return set(self._resources) - {""}
 
     def finish(self, timeout: float) -> int:
-        """Waits for running work after `stop`. Returns how many requests were unfinished when the time was over."""
+        """Waits up to ``timeout`` seconds for running requests, after `stop`. Returns how many have not ended."""
         with self._idle:
-            self._idle.wait_for(lambda: not self._in_hand, timeout)
-            left = self._in_hand
+            self._idle.wait_for(lambda: not self._unfinished, timeout)
+            left = self._unfinished
         if left:
             self._work_executor.shutdown(wait=False, cancel_futures=True)
             self.listener.cleanup()
@@ -199,8 +199,8 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
 class RpcServer:
     """Listens on a topic as ``server_name``, and runs calls on up to ``threads`` threads.
 
-    ``endpoints`` are plain objects, whose public methods can all be called in version 1.0, or results of `expose`. The attribute
-    has them as they are exposed, to compare them with the calls of clients.
+    ``endpoints``: plain objects, whose public methods can all be called with version 1.0, or results of `expose`. The attribute
+    ``endpoints`` has all of them as results of `expose`, so that a test can compare them with the calls of clients.
     """
 
     def __init__(
@@ -233,19 +233,18 @@ class RpcServer:
         )
 
     def start(self) -> None:
-        """Listens from now on. Messages that waited in the queue are delivered."""
+        """Starts to listen. The queue delivers the messages that waited in it."""
         self._server.start(override_pool_size=self._threads)
         self._listening = True
 
     def resources(self) -> set[str]:
-        """The servers (instances) of running requests, including requests that wait for a thread."""
+        """Returns the uuids of the servers whose requests are running or wait for a thread."""
         return self._server.resources()
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
-        """Takes no new messages, and waits up to ``timeout`` seconds for running work. May be started again.
+        """Takes no new messages, and waits up to ``timeout`` seconds for running requests. The server may be started again.
 
-        Listeners of RabbitMQ end only when they have reached it. If it is unreachable, waits for a limited time, then abandons
-        them.
+        oslo.messaging can end a listener only while RabbitMQ can be reached. Otherwise the listener is abandoned after a while.
         """
         if not self._listening:
             return
@@ -277,4 +276,6 @@ def _send_late(transport: Transport, context: RequestContext, ticket: str, topic
             context, "late_answer", fanout=True, ticket=ticket, reply=reply
         )
     except CausewayError as error:
-        LOG.warning("A late answer was not sent, its caller will ask for it: %s %s", error.message, error.details)
+        LOG.warning(
+            "A late answer could not be sent; its caller asks for it later: %s %s", error.message, error.details
+        )

@@ -1,14 +1,16 @@
-"""Signed messages: who sent a message, and to whom, is checked before anything in it is used.
+"""Signed messages: a receiver checks who sent a message, and to whom, before it uses anything in it.
 
 RabbitMQ does not say who published a message, and an account that may answer calls may publish to any queue. So a sender with a
-private key signs what it sends, and a receiver with trusted keys checks it (`causeway.rpc.keys`; which sender may send what:
-`causeway.rpc.senders`). Signed are the topic and the server that the message is for, namespace, method, version, arguments, the
-context with the topic for a late answer, and the time of sending. So no part can be changed, and a message to one host can't
-be sent to another one. Messages count for `max_age` seconds, because a message to any server of a topic could be repeated.
+private key signs its messages, and a receiver with trusted keys checks them (`causeway.rpc.keys`). `causeway.rpc.senders` decides
+which messages each sender may send.
 
-The signature travels as a field of the context, which receivers of an older release ignore. It names the fields that it signs.
-Others, such as those that libraries add, are taken out. Answers are not signed: only who gets a call knows its random id and
-the ticket of its late answer.
+The signature covers the topic and the server that the message is for, the namespace, method, version and arguments, the context
+with the topic for a late answer, and the time of sending. So nobody can change a part of the message, or send a message for one
+host to another. A message to any server of a topic could still be repeated, so a signature is valid for only `max_age` seconds.
+
+The signature is sent as a field of the context, which receivers of an earlier release ignore. It names the fields that it covers.
+The receiver removes all others, such as those that libraries add. Answers are not signed: only the receiver of a call knows the
+call's random id and the ticket of its late answer.
 """
 
 from __future__ import annotations
@@ -32,21 +34,21 @@ from causeway.rpc.keys import Sender, TrustedKeys, fingerprint, read_private_key
 
 FIELD = "signature"
 GROUP = "rpc_signatures"
-# What is signed begins with it, so that it is never mistaken for anything else that the key may sign one day.
+# Every signed text begins with this, so that nobody can present a signature made for another purpose as that of a message.
 _PURPOSE = b"causeway-rpc-1\n"
-# Python's own, because it encodes again whatever it has decoded: large numbers, NaN, halves of surrogates.
+# Python's own encoder, because it encodes everything that it decodes: large numbers, NaN, halves of surrogate pairs.
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
-class Refused(Exception):
-    """A message must not be carried out. ``outcome``: as it is counted; the text is the reason, for administrators."""
+class Refusal(Exception):
+    """A message must not be carried out. ``outcome``: the metric's label; the text is the reason, for administrators."""
 
     def __init__(self, outcome: str, reason: str) -> None:
         super().__init__(reason)
         self.outcome = outcome
 
 
-# Whether a sender may send a message, as oslo.messaging has it, to a topic.
+# (sender, topic, message as oslo.messaging has it) -> whether the sender is allowed to send it there
 MaySend = Callable[[Sender, str, dict[str, Any]], bool]
 
 
@@ -55,9 +57,9 @@ class _Context(Protocol):
 
 
 class Signatures:
-    """What a process signs with, and whom it trusts; one without trusted keys checks nothing.
+    """The key with which a process signs, and the keys that it trusts. Without trusted keys it checks nothing.
 
-    ``now``: a clock in seconds since 1970.
+    ``max_age``: seconds for which a signature is valid. ``now``: a clock in seconds since 1970.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class Signatures:
         return self._key is not None
 
     def sign(self, context: dict[str, Any], target: Any, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The context with a signature of the message. ``target``: oslo.messaging's, to which it is sent."""
+        """Returns the context with a signature of the message. ``target``: oslo.messaging's target of the message."""
         assert self._key is not None
         envelope: dict[str, Any] = {
             "key": self._name,
@@ -89,45 +91,45 @@ class Signatures:
             "fields": sorted(context),
         }
         message = {"method": method, "namespace": target.namespace, "version": target.version, "args": arguments}
-        value = self._key.sign(_signed(target.topic, envelope, context, message))
+        value = self._key.sign(_signed_bytes(target.topic, envelope, context, message))
         return context | {FIELD: envelope | {"value": base64.b64encode(value).decode()}}
 
     def check(
         self, topic: str, server: str, context: dict[str, Any], message: dict[str, Any], may_send: MaySend
     ) -> None:
-        """Checks a message that ``server`` got at ``topic``. Takes what is not signed out of the context.
+        """Checks a message that ``server`` got at ``topic``. Removes unsigned fields from the context.
 
-        Raises Refused.
+        Raises Refusal if the message must not be carried out.
         """
         if self.trusted is None:
             return
         try:
             sender = self._sender(topic, server, context, message)
             if sender is not None and not may_send(sender, topic, message):
-                raise Refused("not_allowed", f"it is signed by {sender}, who may not send this")
-        except Refused as refused:
+                raise Refusal("not_allowed", f"it is signed by {sender}, which is not allowed to send this")
+        except Refusal as refused:
             metrics.RPC_CHECKED.labels(topic, refused.outcome).inc()
             raise
         metrics.RPC_CHECKED.labels(topic, "unsigned" if sender is None else "signed").inc()
 
     def _sender(self, topic: str, server: str, context: dict[str, Any], message: dict[str, Any]) -> Sender | None:
-        """Who signed the message; None if nobody did and nobody must. Raises Refused."""
+        """Returns the signer of the message; None if it is not signed and need not be. Raises Refusal."""
         assert self.trusted is not None
         envelope = context.pop(FIELD, None)
         if envelope is None:
             if self.required:
-                raise Refused("missing", f"it is not signed: the sender needs [{GROUP}] private_key")
+                raise Refusal("missing", f"it is not signed: the sender needs [{GROUP}] private_key")
             return None
         value, fields = _parts(envelope)
         found = self.trusted.find(envelope["key"])
         if found is None:
-            raise Refused("unknown_key", f"its key {envelope['key']!r:.40} is none of the trusted ones")
+            raise Refusal("unknown_key", f"its key {envelope['key']!r:.40} is not one of the trusted keys")
         key, sender = found
         signed = {name: context[name] for name in fields if name in context}
         try:
-            key.verify(value, _signed(topic, envelope, signed, message))
+            key.verify(value, _signed_bytes(topic, envelope, signed, message))
         except (InvalidSignature, TypeError, ValueError, RecursionError) as failure:
-            raise Refused("wrong", f"the signature of {sender} does not fit: it signed something else") from failure
+            raise Refusal("wrong", f"the signature of {sender} does not match: the message was changed") from failure
         self._check_address(server, envelope, sender)
         for name in context.keys() - signed.keys():
             del context[name]
@@ -135,12 +137,13 @@ class Signatures:
 
     def _check_address(self, server: str, envelope: dict[str, Any], sender: Sender) -> None:
         if envelope["server"] not in (None, server):
-            raise Refused("other_receiver", f"{sender} sent it to {envelope['server']!r:.80}")
+            raise Refusal("other_receiver", f"{sender} sent it to {envelope['server']!r:.80}")
         age = self._now() - envelope["sent"]
-        # Also if it is not a number.
+        # Written so that NaN is refused too.
         if not abs(age) <= self._max_age:
-            raise Refused(
-                "too_old", f"{sender} sent it {age:.0f} s ago, it counts for {self._max_age:g}: do clocks differ?"
+            raise Refusal(
+                "too_old",
+                f"{sender} sent it {age:.0f} s ago, but it is valid for {self._max_age:g} s: check the clocks of both machines",
             )
 
 
@@ -159,16 +162,16 @@ class SignedContext:
 
 
 def from_options(conf: cfg.ConfigOpts) -> Signatures | None:
-    """What the options of a process say; None if it neither signs nor checks.
+    """Reads the options of a process. Returns None if it neither signs nor checks messages.
 
-    Raises Misconfigured if a file can't be used, or signatures are required without any trusted keys.
+    Raises Misconfigured if a file can't be used, or if signatures are required but no keys are trusted.
     """
     if GROUP not in conf:
         return None
     options = conf[GROUP]
     if options.required and not options.trusted_keys:
         raise Misconfigured(
-            f"[{GROUP}] required: nobody is trusted, so nothing would be done. Set [{GROUP}] trusted_keys."
+            f"[{GROUP}] required is set without trusted keys, so every message would be refused. Set [{GROUP}] trusted_keys."
         )
     if not options.private_key and not options.trusted_keys:
         return None
@@ -178,7 +181,7 @@ def from_options(conf: cfg.ConfigOpts) -> Signatures | None:
 
 
 def _parts(envelope: Any) -> tuple[bytes, list[str]]:
-    """The signature itself and the names of the signed fields. Raises Refused for what is no envelope."""
+    """Returns the signature and the names of the signed fields. Raises Refusal if the envelope is malformed."""
     try:
         well_formed = (
             isinstance(envelope["key"], str)
@@ -190,12 +193,12 @@ def _parts(envelope: Any) -> tuple[bytes, list[str]]:
     except (KeyError, TypeError, ValueError, binascii.Error):
         well_formed, value = False, b""
     if not well_formed:
-        raise Refused("wrong", "its signature has not the form of one")
+        raise Refusal("wrong", "its signature is malformed")
     return value, envelope["fields"]
 
 
-def _signed(topic: str, envelope: dict[str, Any], context: dict[str, Any], message: dict[str, Any]) -> bytes:
-    """What is signed of a message, always in the same form."""
+def _signed_bytes(topic: str, envelope: dict[str, Any], context: dict[str, Any], message: dict[str, Any]) -> bytes:
+    """Returns the bytes of a message that are signed: the same for sender and receiver."""
     return (
         _PURPOSE
         + _encode(

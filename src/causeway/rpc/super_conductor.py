@@ -1,8 +1,8 @@
 """Calls of a cell's conductor to a super conductor, about records of the API database.
 
-A cell's services connect only to their cell, so these calls use the cell's own message queue, on which the super conductors
-listen. Casts wait there for a super conductor, if one has listened before. Lost ones are repeated
-(`causeway.conductor.cells.cell`).
+A cell's services connect only to their cell, so these calls use the cell's own message queue. The super conductors listen there.
+A cast waits in the queue for a super conductor, if one has listened there before. The cell's conductor repeats casts that were
+lost (`causeway.conductor.cells.cell`).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ HISTORY = {
 
 # Seconds: less than a compute waits for its cell's conductor.
 PROGRESS_TIMEOUT = 5.0
-# Seconds: the compute that waits asks again.
+# Seconds. If they are over, the waiting compute asks again.
 MISSED_TIMEOUT = 20.0
 
 
-def _nobody_says(_client: Client, _context: RequestContext) -> None:
+def _no_rate(_client: Client, _context: RequestContext) -> None:
     """Returns None, for a super conductor that is too old for the call."""
 
 
 class SuperConductorClient(Client):
-    """The super conductors, for the conductor of a cell."""
+    """Calls of a cell's conductor to the super conductors."""
 
     topic, history = TOPIC, HISTORY
 
@@ -39,15 +39,15 @@ class SuperConductorClient(Client):
 
     @cast(since="1.0")
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
-        """Has evacuated servers' guests and disks deleted from a host."""
+        """Reports that a host is up again. Evacuated servers' guests and disks are then deleted from it."""
 
     @cast(since="1.0")
     def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
-        """Has a guest stopped that runs although its server is stopped."""
+        """Reports a guest that runs although its server is stopped. The super conductor stops the guest."""
 
     @call(since="1.0", timeout=MISSED_TIMEOUT)
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """The orders that a host missed while it was dead, which it needs when it starts."""
+        """Returns the orders that a host missed while it was dead. A starting host carries them out before anything else."""
 
     @call(since="1.0", timeout=MISSED_TIMEOUT)
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
@@ -64,10 +64,10 @@ class SuperConductorClient(Client):
     def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> str:
         """Passes on the progress of a live migration. Returns the server's uuid. Raises what `report_progress` raises."""
 
-    @call(since="1.0", timeout=PROGRESS_TIMEOUT, formerly=_nobody_says)
+    @call(since="1.0", timeout=PROGRESS_TIMEOUT, formerly=_no_rate)
     def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:
-        """Bytes a second that a transfer may use; None if there is no limit, or the super conductor is too old to know."""
+        """Returns how many bytes a second a transfer may use; None for no limit, or if the super conductor does not know."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
-        """Raises TakenOver if an order of a move is late: see `CellConductorClient.check_order`."""
+        """Raises TakenOver if an order of a move is too late: see `CellConductorClient.check_order`."""

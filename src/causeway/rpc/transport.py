@@ -1,4 +1,4 @@
-"""Transports: connections to message queues, one for each URL, made when first needed and closed in one place."""
+"""Transports: connections to message queues. A process has one for each URL. `Transports` makes and closes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from oslo_utils import importutils
 
 from causeway.context import RequestContext
 from causeway.rpc.bounded import within
-from causeway.rpc.late_answers import Awaited
+from causeway.rpc.late_answers import AwaitedAnswers
 from causeway.rpc.signatures import Signatures, from_options
 
 LOG = logging.getLogger(__name__)
@@ -40,19 +40,19 @@ class Verdict(Enum):
     """What happens to an outgoing message, for fault injection."""
 
     DELIVER = "deliver"
-    # It never arrives: a cast is lost; a call ends at once, as after a timeout.
+    # The message never arrives. A cast is lost; a call ends at once, as after a timeout.
     LOSE_REQUEST = "lose the request"
-    # It is carried out, but its caller gets a timeout.
+    # The receiver carries out the message, but the caller gets a timeout.
     LOSE_REPLY = "lose the reply"
 
 
-# oslo.messaging registers these only with oslo.config's global object, and reads them from the one it is given.
+# oslo.messaging registers these options only with oslo.config's global object, but reads them from the object that it gets.
 LIBRARY_OPTIONS = {
     "oslo_messaging_metrics": "oslo_messaging._metrics.client",
     "oslo_messaging_tracing": "oslo_messaging._tracing.client",
 }
 
-# May also raise, or wait.
+# It may also raise, or wait.
 SendHook = Callable[[Outgoing], Verdict]
 
 
@@ -77,15 +77,15 @@ class ContextSerializer(oslo_messaging.Serializer):  # type: ignore[misc]
 SEND_RETRIES = 3
 
 
-# Threads for calls of tasks (`causeway.parking`) that have got neither their answer nor the reply that it comes late.
+# Threads for calls of tasks (`causeway.parking`) that wait for a reply: the answer, or the promise of a late answer.
 CALLS_AT_ONCE = 64
 
-# Seconds that closing all connections may take.
+# Seconds after which connections that are not closed yet are abandoned.
 CLEANUP_TIMEOUT = 10.0
 
 
 class Transport:
-    """A message queue that clients send to and servers listen on. ``on_send`` is consulted before each message."""
+    """A connection to one message queue, for clients that send and servers that listen."""
 
     def __init__(self, messaging: Any, owner: Transports) -> None:
         self.messaging = messaging
@@ -93,10 +93,10 @@ class Transport:
         self._reached = False
 
     def reach(self) -> None:
-        """Raises oslo.messaging's `MessageDeliveryFailure` if RabbitMQ can't be reached before the first call.
+        """Tries once whether RabbitMQ can be reached. Raises oslo.messaging's `MessageDeliveryFailure` if not.
 
-        oslo.messaging connects the queue for replies with the first call, and waits for ever for that connection. The connection
-        for sending can have a timeout, so it is tried first. Drivers without connections are always reached.
+        With the first call oslo.messaging also opens the connection for replies, without a timeout. The connection for sending
+        can have a timeout, so it is opened first. Does nothing for drivers without connections.
         """
         if self._reached:
             return
@@ -111,7 +111,7 @@ class Transport:
         return self.messaging.conf
 
     @property
-    def awaited(self) -> Awaited:
+    def awaited(self) -> AwaitedAnswers:
         return self._owner.awaited
 
     @property
@@ -132,10 +132,10 @@ class Transport:
 
 
 class Transports:
-    """All transports of a process. ``conf`` is an oslo.config ConfigOpts.
+    """All transports of a process. ``conf``: an oslo.config ConfigOpts.
 
-    ``on_send`` and ``on_reply`` are for tests and fault injection: they are called with each message before it is sent, and with
-    each call when its answer has come. Raises Misconfigured if the keys for signatures can't be used.
+    ``on_send`` and ``on_reply``, for tests and fault injection, are called with each message before it is sent, and with each
+    call when its answer has come. Raises Misconfigured if the keys for signatures can't be used.
     """
 
     def __init__(self, conf: Any) -> None:
@@ -143,8 +143,8 @@ class Transports:
         self._lock = threading.Lock()
         self._by_url: dict[str, Transport] = {}
         self.signatures = from_options(conf)
-        self.awaited = Awaited()
-        # Threads for calls of tasks. A host that does not answer holds one of these, and no thread of a task.
+        self.awaited = AwaitedAnswers()
+        # While a host does not answer, the call of a task blocks one of these threads, and not the task's.
         self.callers = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="rpc-call")
         self.on_send: SendHook | None = None
         self.on_reply: SendHook | None = None
@@ -154,7 +154,7 @@ class Transports:
                 conf.register_opts(getattr(module, group), group=group)
 
     def get(self, url: str) -> Transport:
-        """The transport of a URL such as ``rabbit://user:password@host:5672/cell1`` or ``causeway-memory://cell1``.
+        """Returns the transport of a URL such as ``rabbit://user:password@host:5672/cell1`` or ``causeway-memory://cell1``.
 
         Raises oslo.messaging's `InvalidTransportURL` or `DriverLoadFailure`.
         """
@@ -167,9 +167,9 @@ class Transports:
             return transport
 
     def cleanup(self, timeout: float = CLEANUP_TIMEOUT) -> None:
-        """Closes all transports. Servers must have been stopped. Calls that still wait end with `RpcTimeout`.
+        """Closes all transports. Stop the servers first. Calls that still wait end with `RpcTimeout`.
 
-        Transports that can't be closed within ``timeout`` seconds, because RabbitMQ is unreachable, stay until the process ends.
+        If RabbitMQ is unreachable and they can't be closed within ``timeout`` seconds, they stay until the process ends.
         """
         with self._lock:
             transports, self._by_url = list(self._by_url.values()), {}
@@ -182,11 +182,11 @@ class Transports:
             self.callers.shutdown(wait=False)
 
         if not within(timeout, "close-transports", close):
-            LOG.warning("The message queue is unreachable: its connections are abandoned")
+            LOG.warning("Connections to the message queue could not be closed and are abandoned: it is unreachable")
 
 
 def _provide_locks(conf: Any) -> None:
-    """oslo.messaging's queue manager counts queues under a lock between processes, whose folder has no default."""
+    """Sets the folder of the lock between processes that oslo.messaging's queue manager needs: it has no default."""
     rabbit = conf.oslo_messaging_rabbit if "oslo_messaging_rabbit" in conf else None
     if getattr(rabbit, "use_queue_manager", False) and "OSLO_LOCK_PATH" not in os.environ:
         lockutils.set_defaults(str(Path(conf.state_path) / "locks"))

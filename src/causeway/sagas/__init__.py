@@ -1,20 +1,22 @@
-"""Long work that survives the death of the process that does it. This page is the manual.
+"""Sagas: long work that continues even if the process that does it dies. This page is the manual.
 
-A *recipe* is an ordered list of *steps*; a *saga* is one run of a recipe. Each step has a ``do`` and an ``undo``. Both may be
-repeated after they were interrupted anywhere, so a step first looks at what is there. The *journal* has what a saga knows (its
-*memory*) and what it has done, so any process can continue it. A step that is in doubt is repeated.
+A *recipe* is an ordered list of *steps*; a *saga* is one run of a recipe. Each step has a ``do`` and an ``undo``. Each of them
+may be interrupted anywhere and repeated, so a step first looks at what is there. The *journal* has everything that a saga knows
+(its *memory*) and has done, so any process can continue the saga. A step that is in doubt is repeated.
 
-**The pivot.** Before a recipe's pivot, a step that failed for a passing reason is retried (`retries`) by the owner of the saga.
-A user's cancel takes effect at once. If a step was refused, or its patience is over, the saga is undone: the failed step first,
-then the finished ones in reverse order. Then the whole is tried once more if the reason may have passed (`Recipe.try_again`),
-or the saga is *rolled back* (`Recipe.rolled_back`). After the pivot a saga only goes forward. A saga that can go neither
-forward nor back now is *stuck*: it is tried again later, until it succeeds.
+**The pivot.** If a step before the recipe's pivot fails for a reason that may pass, the owner of the saga retries it (`retries`).
+A user's cancel takes effect at once. If a step is refused, or was retried for too long, the owner undoes the saga: first the
+failed step, then the finished ones in reverse order. After that, the whole is tried once more if the reason may have passed
+(`Recipe.try_again`); otherwise the saga is *rolled back* (`Recipe.rolled_back`). After the pivot a saga only goes forward. A saga
+that can go neither forward nor back now is *stuck*: its steps are tried again later, until they succeed.
 
-**The lease.** One process owns a saga at a time, and renews its *lease*. Acquiring a saga raises its *epoch*. From then on the
-journal refuses writes of the former owner, and everything that gets the epoch can refuse its orders. So a slow process learns
-with its next write or call that it lost the saga, and stops. What it did too late is undone when the saga has ended (`late`).
+**The lease.** At any time one process owns a saga. It renews its *lease* on the saga. When another process acquires the saga, the
+saga's *epoch* rises. From then on the journal refuses writes of the former owner, and every service that knows the epoch can
+refuse its orders. So a slow process learns with its next write or call that it lost the saga, and stops. When the saga has ended,
+that process undoes what it did too late (`late`).
 
-A saga from its memory to its end. ``environment`` has the journal, and who this process is (`environment.Environment`)::
+An example of a saga, from its memory to its end. ``environment`` has the journal and the identity of this process
+(`environment.Environment`)::
 
     >>> from dataclasses import dataclass
     >>> from causeway.model.sagas import Saga
@@ -56,17 +58,17 @@ A saga from its memory to its end. ``environment`` has the journal, and who this
     >>> saga.state.value, saga.data
     ('done', {'source': 'disk', 'copy': 'copy of disk'})
 
-What is where::
+The modules::
 
-    recipe      what a saga consists of: Step, Recipe           keeper    runs requested sagas, renews leases, takes over
-    run         what a step sees of its saga                    lease     whether a run can be certain that it owns its saga
-    engine      one saga from its first step to its end         lives     who owns: a host, and one life of a process on it
-    progress    where a run is in its recipe                    versions  which sagas this release can run
+    recipe      Step and Recipe, which a saga consists of       keeper    runs requested sagas, renews leases, takes over
+    run         a running saga, as its steps see it             lease     whether a run can be certain that it owns its saga
+    engine      one saga from its first step to its end         lives     owners: a host, and one life of a process on it
+    progress    the place of a run in its recipe                versions  the sagas that this release can run
     retries     whether a failed step is retried, and when      late      undoes what a process did after it had lost a saga
     journal     the interface of the journal                    observer  the interface for metrics and injected faults
-    environment what all of them use                            clock     the time
-    memory      which of its fields are known at the start
+    environment the parts that all of these use                 clock     the time
+    memory      the fields of a memory that are known at the start
 
-The rows are in `causeway.model.sagas`. This package knows nothing of servers: of Causeway it imports only these rows, the
-errors and the durable writing of files.
+The rows are in `causeway.model.sagas`. This package knows nothing about servers: from the rest of Causeway it imports only these
+rows, the errors and the durable writing of files.
 """

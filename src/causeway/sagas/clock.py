@@ -1,4 +1,4 @@
-"""The clock of an engine. Tests use another clock, and never wait."""
+"""The clock of an engine. Tests use another clock, on which no wait takes any time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 
-# Counts also while the machine is suspended, since leases expire meanwhile.
+# This clock also counts while the machine is suspended, because leases expire in that time.
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -16,11 +16,11 @@ class Clock:
         return time.clock_gettime(_BOOT)
 
     def now(self) -> datetime:
-        """Now, in UTC without a zone."""
+        """The present time in UTC, without a zone."""
         return datetime.now(UTC).replace(tzinfo=None)
 
     def skipped(self) -> timedelta:
-        """How far the time of transfers is ahead of `now`, if transfers take simulated time."""
+        """How far simulated transfers are ahead of `now`: the time that they would have taken, but did not."""
         return timedelta(0)
 
     def wait(self, stopping: threading.Event, seconds: float) -> bool:

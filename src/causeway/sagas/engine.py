@@ -1,4 +1,4 @@
-"""Runs one saga. The journal has each step's intent before it acts, and its outcome afterwards."""
+"""Runs one saga. The engine writes to the journal that a step begins before the step acts, and how it ended afterwards."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from causeway.sagas.versions import Knowledge
 
 LOG = logging.getLogger(__name__)
 
-# While a saga waits for its next attempt: seconds between two checks whether it is still wanted.
+# Seconds between two checks whether a saga is still wanted, while it waits for the next attempt of a step.
 LOOK_EVERY = 1.0
 
 
 class Engine(Generic[S]):
     """Runs sagas in the threads of its callers.
 
-    ``begin``: makes the run of an acquired saga from the caller's context, the saga, and the clock's `boot` time just before
-    it was acquired.
+    ``begin``: makes the run of an acquired saga. It gets the caller's context, the saga, and the clock's `boot` time just before
+    the saga was acquired.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class Engine(Generic[S]):
         self._observer = environment.observer
 
     def run(self, context: Any, saga_id: str) -> S | None:
-        """Acquires a saga and works on it until it ends, is stuck, or the process stops. Returns it as it is then.
+        """Acquires a saga and works on it until it ends, is released or stuck, or the process stops. Returns it as it is then.
 
-        Returns None if it has ended already, another process owns it, or this release can't run it. Raises TakenOver if another
-        process acquired it meanwhile and continues it.
+        Returns None if the saga had ended before, another process owns it, or this release can't run it. Raises TakenOver if
+        another process has acquired it meanwhile.
         """
         life, asked_at = self.environment.life, self._clock.boot()
         with life.working_on(saga_id) as nobody_else:
@@ -63,7 +63,7 @@ class Engine(Generic[S]):
                 self._park(saga, unknown)
                 return None
             run = self._begin(context, saga, asked_at)
-            run.is_untaken = run.is_first = saga.state is SagaState.REQUESTED
+            run.is_unowned = run.is_first = saga.state is SagaState.REQUESTED
             try:
                 self._run(run)
             except (errors.TakenOver, errors.DatabaseFailed):
@@ -74,8 +74,9 @@ class Engine(Generic[S]):
     def carry_out(self, context: Any, saga: S, admit: Write) -> S:
         """Begins a saga that is not in the journal yet, and works on it like `run`. Returns it as it is then.
 
-        ``admit`` is called in the transaction that writes the saga. If it raises, the error is raised here and there is no saga.
-        Raises TakenOver if another process acquired it meanwhile, DatabaseFailed if it could not be written.
+        ``admit`` is called in the transaction that writes the saga. If it raises an error, the saga does not begin, and this
+        raises the same error. Raises TakenOver if another process has acquired the saga meanwhile, DatabaseFailed if it could
+        not be written.
         """
         life, asked_at = self.environment.life, self._clock.boot()
         with life.working_on(saga.id):
@@ -85,22 +86,22 @@ class Engine(Generic[S]):
             run.is_new = run.is_first = True
             run.with_next_save(admit)
             try:
-                self._forward(Progress(run, []))
+                self._do_steps(Progress(run, []))
             except (errors.TakenOver, errors.DatabaseFailed):
                 self.late.add(run, self._recipe(run).undo_late)
                 raise
         return saga
 
     def _park(self, saga: S, why: str) -> None:
-        """Parks the saga for a release that knows it."""
-        LOG.error("Saga %s is left to another release: %s", saga.id, why)
+        """Parks the saga, so that a process of a release that knows it can run it."""
+        LOG.error("Saga %s is parked for another release: %s", saga.id, why)
         if saga.state is SagaState.REQUESTED:
             # It has no owner yet.
             saga.epoch -= 1
         self.environment.journal.park(saga, f"{self.knowledge.digest} {why}")
 
     def _recipe(self, run: Run[S, Any]) -> Recipe[Any]:
-        """The saga's present recipe. A step may have chosen another one."""
+        """Returns the present recipe of the saga. A step may have changed it."""
         return self.knowledge.recipes[run.saga.recipe]
 
     def _run(self, run: Run[S, Any]) -> None:
@@ -113,17 +114,17 @@ class Engine(Generic[S]):
         if was_undoing and not saga.pivoted:
             cause = errors.from_wire(saga.error) if saga.error else _interrupted()
             saga.state = SagaState.UNDOING
-            self._back(progress, cause)
+            self._undo_steps(progress, cause)
             return
         saga.state, saga.parked = SagaState.RUNNING, None
-        obstacle = self._on_resuming(progress)
+        obstacle = self._obstacle_to_resuming(progress)
         if obstacle is not None:
-            self._undo(progress, obstacle)
+            self._begin_undoing(progress, obstacle)
         else:
-            self._forward(progress)
+            self._do_steps(progress)
 
-    def _on_resuming(self, progress: Progress) -> errors.CausewayError | None:
-        """Returns why a saga that was released or lost before its pivot must be undone; None if it continues."""
+    def _obstacle_to_resuming(self, progress: Progress) -> errors.CausewayError | None:
+        """Returns why a saga that its former owner released or lost must be undone; None if it continues."""
         run, doubtful = progress.run, progress.in_doubt
         if self._recipe(run).attended and run.steps and not run.saga.pivoted:
             return _interrupted()
@@ -137,14 +138,15 @@ class Engine(Generic[S]):
                 doubtful, patience=step.patience(run), failing_since=since, now=now, options=self._options
             ):
                 return _interrupted()
-        return self._unwanted(run)
+        return self._why_unwanted(run)
 
     # forward
 
-    def _forward(self, progress: Progress) -> None:
+    def _do_steps(self, progress: Progress) -> None:
         run = progress.run
         while (step := progress.next_step(self._recipe(run))) is not None:
-            # A saga that has reached its pivot continues with the next step, whose beginning writes the pivot.
+            # If the end of the last step is the pivot, the saga continues even while the process stops: only the beginning of the
+            # next step writes that end.
             if self._stopping.is_set() and not run.is_pivoting:
                 progress.release()
                 return
@@ -153,7 +155,7 @@ class Engine(Generic[S]):
                 run.saga.error = run.saga.failing_since = None
                 # The saga may have another recipe now.
                 run.saga.recipe_version = self._recipe(run).version
-            elif not self._continues_after(progress, step, failure):
+            elif not self._handle_failure(progress, step, failure):
                 return
         run.saga.state, run.saga.ended_at = SagaState.DONE, self._clock.now()
         try:
@@ -162,16 +164,16 @@ class Engine(Generic[S]):
             raise
         except (errors.Cancelled, errors.StateChanged) as obstacle:
             run.saga.ended_at = None
-            self._undo(progress, obstacle)
+            self._begin_undoing(progress, obstacle)
 
-    def _continues_after(self, progress: Progress, step: Step[Any], failure: errors.CausewayError) -> bool:
-        """Handles a failed step.
+    def _handle_failure(self, progress: Progress, step: Step[Any], failure: errors.CausewayError) -> bool:
+        """Handles the failure of a step. Returns whether the saga continues in this thread.
 
-        Returns whether the saga continues in this thread: else it was rolled back or released, or is stuck.
+        If not, it was rolled back or released, or it is stuck.
         """
         run = progress.run
         if run.saga.pivoted:
-            return self._must_succeed(progress, step, StepPhase.DO, failure)
+            return self._retry_until_stuck(progress, step, StepPhase.DO, failure)
         now = self._clock.now()
         run.saga.failing_since = run.saga.failing_since or now
         pause = retries.pause_after(
@@ -183,30 +185,30 @@ class Engine(Generic[S]):
             options=self._options,
         )
         if pause is None:
-            self._undo(progress, failure)
+            self._begin_undoing(progress, failure)
             return False
         LOG.warning("Saga %s retries %s in %.1f s: %s", run.saga.id, step.name, pause, failure.message)
         run.saga.error = failure.to_wire()
-        if pause > retries.HELD:
+        if pause > retries.LONGEST_HELD_PAUSE:
             progress.release(pause)
             return False
         progress.close()
-        return self._pause(progress, pause)
+        return self._wait_for_retry(progress, pause)
 
-    def _pause(self, progress: Progress, pause: float) -> bool:
+    def _wait_for_retry(self, progress: Progress, pause: float) -> bool:
         """Waits for the next attempt. Returns False if the saga was rolled back or released meanwhile."""
         end = self._clock.boot() + pause
         while (left := end - self._clock.boot()) > 0:
             if self._clock.wait(self._stopping, min(left, LOOK_EVERY)):
                 progress.release()
                 return False
-            unwanted = self._unwanted(progress.run)
+            unwanted = self._why_unwanted(progress.run)
             if unwanted is not None:
-                self._undo(progress, unwanted)
+                self._begin_undoing(progress, unwanted)
                 return False
         return True
 
-    def _unwanted(self, run: Run[S, Any]) -> errors.CausewayError | None:
+    def _why_unwanted(self, run: Run[S, Any]) -> errors.CausewayError | None:
         """Returns why the saga is no longer wanted; None if it is."""
         try:
             run.check_wanted()
@@ -218,12 +220,12 @@ class Engine(Generic[S]):
 
     # back
 
-    def _undo(self, progress: Progress, cause: errors.CausewayError) -> None:
+    def _begin_undoing(self, progress: Progress, cause: errors.CausewayError) -> None:
         saga = progress.run.saga
         saga.state, saga.error, saga.failing_since = SagaState.UNDOING, cause.to_wire(), None
-        self._back(progress, cause)
+        self._undo_steps(progress, cause)
 
-    def _back(self, progress: Progress, cause: errors.CausewayError) -> None:
+    def _undo_steps(self, progress: Progress, cause: errors.CausewayError) -> None:
         run = progress.run
         recipe = self._recipe(run)
         progress.close()
@@ -233,19 +235,21 @@ class Engine(Generic[S]):
                 return
             failure = self._attempt(progress, step, StepPhase.UNDO)
             if run.saga.pivoted:
-                # The step found that it can't be undone. The saga goes forward, as if its rollback had never begun.
+                # The step found that it can't be undone, and set the pivot. The saga goes forward as if no rollback had begun.
                 run.saga.state, run.saga.error = SagaState.RUNNING, None
                 progress.close()
-                self._forward(progress)
+                self._do_steps(progress)
                 return
-            if failure is not None and not self._must_succeed(progress, step, StepPhase.UNDO, failure):
+            if failure is not None and not self._retry_until_stuck(progress, step, StepPhase.UNDO, failure):
                 return
         self._observer.reach(f"{recipe.name}.roll_back.before")
-        unwanted = self._unwanted(run)
+        unwanted = self._why_unwanted(run)
         if isinstance(unwanted, errors.Cancelled):
             cause = unwanted
         if unwanted is None and recipe.try_again is not None and recipe.try_again(run, cause):
-            LOG.warning("Saga %s was rolled back, and is tried once more: %s", run.saga.id, cause.message)
+            LOG.warning(
+                "Saga %s was undone, and another saga tries the whole once more: %s", run.saga.id, cause.message
+            )
         else:
             recipe.rolled_back(run, cause)
         self._observer.reach(f"{recipe.name}.roll_back.after")
@@ -254,10 +258,10 @@ class Engine(Generic[S]):
 
     # one step
 
-    def _must_succeed(
+    def _retry_until_stuck(
         self, progress: Progress, step: Step[Any], phase: StepPhase, failure: errors.CausewayError
     ) -> bool:
-        """Tries a step a few more times. If it does not succeed, makes the saga stuck and returns False."""
+        """Tries a failed step a few more times. Returns whether it succeeded; if not, the saga is stuck."""
         pause = self._options.first_pause
         for _attempt in range(self._options.attempts - 1):
             if failure.takes_long:
@@ -305,11 +309,13 @@ class Engine(Generic[S]):
 
 
 def _interrupted() -> errors.CausewayError:
-    return errors.Interrupted("It was interrupted: the process that worked on it stopped.")
+    return errors.Interrupted(
+        "The operation was interrupted, because the process that worked on it stopped. Try again."
+    )
 
 
 def _unexpected(step: Step[Any], failure: Exception) -> errors.CausewayError:
-    LOG.error("Step %s failed in a way that it should not", step.name, exc_info=failure)
+    LOG.error("Step %s failed with an unexpected error", step.name, exc_info=failure)
     return errors.UnexpectedFailure(
         f"{step.name} failed unexpectedly: {type(failure).__name__}.", details=repr(failure)
     )

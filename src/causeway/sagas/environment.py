@@ -1,4 +1,4 @@
-"""What an engine needs."""
+"""The parts that an engine needs: its journal, options, clock and observer, and the identity of its process."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from causeway.sagas.observer import Observer
 
 
 class Options(Protocol):
-    """Options, which are read anew whenever they are needed. All except the counts are seconds."""
+    """The options of an engine, which reads them anew whenever it needs them. All except the counts are in seconds."""
 
-    #: the length of a lease: an owner that does not renew it in this time loses it
+    #: the length of a lease: an owner that does not renew its lease in this time loses the saga
     lease: float
     #: for how long a running saga waits for an unreachable journal
     journal_patience: float
     #: for how long a step that fails for a passing reason is retried
     patience: float
-    #: between two attempts of a stuck saga; also the longest pause of a waiting one
+    #: the time between two attempts of a stuck saga; also the longest pause of a waiting one
     stuck_retry_interval: float
-    #: before a step is tried again; doubled with each attempt
+    #: the pause before the second attempt of a step; it doubles with each attempt
     first_pause: float
     #: attempts of a step that must succeed before its saga is stuck, and of one that failed unexpectedly
     attempts: int

@@ -12,7 +12,7 @@ from causeway.model.sagas import Saga, SagaState, StepRecord
 
 S = TypeVar("S", bound=Saga)
 
-# Gets a connection, and writes in its transaction.
+# It gets a connection, and writes in the connection's transaction.
 Write = Callable[[Any], Any]
 
 
@@ -20,12 +20,11 @@ class Journal(Protocol[S]):
     """Each method raises DatabaseFailed if the database fails."""
 
     def acquire(self, saga_id: str, owner: str, lease: float, *, former: Set[str]) -> S | None:
-        """Gives the saga to ``owner`` for ``lease`` seconds and raises its epoch, which fences off the former owner.
+        """Acquires the saga for ``owner`` for ``lease`` seconds, and raises its epoch, which fences off the former owner.
 
-        A requested saga gets no owner in the journal yet: the first `record` with ``takes`` sets it.
-
-        Returns None if the saga has ended, was not accepted, waits for the end of another one, or is leased to another owner.
-        ``former``: owners that are known to be dead.
+        Returns the saga; None if it has ended, was not accepted, waits for the end of another one, or is leased to another owner.
+        ``former``: owners that are known to be dead. A requested saga gets no owner in the journal yet: the first `record` with
+        ``takes`` sets it.
         """
 
     def begin(self, saga: S, *, started: StepRecord, lease: float, also: Write | None) -> None:
@@ -35,16 +34,16 @@ class Journal(Protocol[S]):
         """
 
     def renew(self, owner: str, saga_ids: list[str], lease: float) -> None:
-        """Renews the leases of the sagas that ``owner`` still has."""
+        """Renews the leases of those of the sagas that ``owner`` still owns, for ``lease`` seconds."""
 
     def get(self, saga_id: str) -> S:
-        """Raises NotFound."""
+        """Returns the saga. Raises NotFound."""
 
     def states(self, saga_ids: Iterable[str]) -> dict[str, SagaState]:
-        """saga -> its state, for those that exist."""
+        """Returns saga -> state, for the sagas that exist."""
 
     def steps(self, saga_id: str) -> list[StepRecord]:
-        """The steps of the saga so far, in order."""
+        """Returns the steps of the saga so far, in order."""
 
     def record(
         self,
@@ -59,27 +58,27 @@ class Journal(Protocol[S]):
     ) -> None:
         """Writes the saga with the step that ended and the one that begins, together with what ``also`` writes.
 
-        ``takes``: this is the owner's first write of a requested saga. ``lease``: seconds for which the owner has the saga; for
-        a saga without an owner, seconds for which nobody acquires it. Raises Cancelled if ``unless_cancelled`` and the saga was
-        cancelled; TakenOver if another owner has it (its epoch is higher), or if its state in the journal does not lead to the
-        present one.
+        ``takes``: this is the owner's first write of a requested saga. ``lease``: seconds for which the owner has the saga; if it
+        has no owner, seconds for which nobody can acquire it. Raises Cancelled if ``unless_cancelled`` and the saga was
+        cancelled; TakenOver if another owner has acquired the saga (its epoch is higher), or if its state in the journal can't
+        change to the new one.
         """
 
     def is_recorded(self, saga: S, *, ended: StepRecord | None, started: StepRecord | None) -> bool:
-        """Whether a `record` whose answer was lost took effect."""
+        """Whether a `record` with these arguments took effect. Called when its answer was lost."""
 
     def check_wanted(self, saga: S) -> None:
         """Raises Cancelled, StateChanged (its server is being deleted) or TakenOver if the saga is no longer wanted."""
 
     def abandoned(self, mine: Set[str], lease: float, *, in_hand: Set[str], knowledge: str) -> list[S]:
-        """Sagas that no process works on: their lease has expired, their pause is over, or they belong to one of ``mine``.
+        """Returns the sagas that no process works on: their lease has expired, their pause is over, or one of ``mine`` owns them.
 
-        Excludes those ``in_hand``, those requested less than ``lease`` seconds ago, those that wait for another one's end, and
-        those that a process with the same ``knowledge`` has parked.
+        Excludes the sagas ``in_hand``, those requested less than ``lease`` seconds ago, those that wait for the end of another
+        saga, and those that a process with the same ``knowledge`` has parked.
         """
 
     def park(self, saga: S, parked: str) -> None:
-        """Releases a saga that the caller's release can't run."""
+        """Releases a saga that the caller's release can't run. ``parked``: the release's knowledge, and why it can't."""
 
     def close(self) -> None:
         """Closes the journal's own connections."""

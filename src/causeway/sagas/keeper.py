@@ -2,8 +2,8 @@
 
 Any number of processes share the sagas without a leader: the process that acquires the lease in the journal owns the saga.
 
-A saga that waits for something long holds no thread (`causeway.parking`). One thread only renews leases. Looking for
-abandoned sagas never waits for the services that they work on.
+A saga that waits for something long holds no thread (`causeway.parking`). One thread does nothing but renew leases. Another one
+looks for abandoned sagas; it never waits for the services that these sagas work on.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ LOG = logging.getLogger(__name__)
 
 
 class Callers(Protocol[S]):
-    """The callers of a keeper."""
+    """The methods that a keeper calls at the service that uses it."""
 
     def context_of(self, saga: S) -> Any:
-        """The context in which a saga is resumed without a request."""
+        """Returns the context for resuming a saga that no request asks for."""
 
     def saga_ended(self, context: Any, saga: S) -> None:
-        """A saga has ended in this process. May raise CausewayError, so others must not depend on this call."""
+        """Called when a saga has ended in this process. It may raise CausewayError, so nothing must depend on this call."""
 
     def hand_over(self, context: Any, saga_id: str) -> None:
-        """Asks others to resume a saga at once, because this process stops. May raise CausewayError."""
+        """Asks other processes to resume a saga at once, because this process stops. May raise CausewayError."""
 
     def check_proposed(self, sagas: list[S], run: Callable[[S], None]) -> None:
-        """Checks sagas that were proposed a lease ago, and calls ``run`` with those that were accepted since. Must not block."""
+        """Checks sagas that were proposed more than a lease ago, and calls ``run`` with those that are accepted by now.
+
+        Must not block.
+        """
 
 
 class Keeper(Generic[S]):
-    """The sagas that this process works on."""
+    """Runs the sagas that this process owns, and acquires others that no process works on."""
 
     def __init__(self, engine: Engine[S], callers: Callers[S]) -> None:
         environment = engine.environment
@@ -69,17 +72,17 @@ class Keeper(Generic[S]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether this process works on sagas, or sagas that it lost have not ended yet."""
+        """Whether this process works on sagas, or waits for the end of sagas that it lost."""
         with self._lock:
             return bool(self._in_hand) or self._engine.late.is_waiting
 
     def stop(self) -> None:
-        """Waits for the steps under way, then releases their sagas and asks others to resume them.
+        """Waits for the running steps, then releases their sagas and asks other processes to resume them.
 
-        ``stopping`` must have been set.
+        Set ``stopping`` of the environment before.
         """
         with self._lock:
-            # From here on nothing is submitted to the pool.
+            # Nothing is submitted to the pool after this block, because `stopping` is set.
             self._pool.shutdown(wait=False)
         self._pool.shutdown(wait=True)
         with self._lock:
@@ -92,17 +95,20 @@ class Keeper(Generic[S]):
                 thread.join()
         if self._engine.late.is_waiting:
             LOG.warning(
-                "Sagas that this process lost have not ended yet; an audit shows whether something of them is orphaned"
+                "Sagas that this process lost have not ended yet; run an audit to see whether something of them is orphaned"
             )
         self._journal.close()
 
     def submit(self, context: Any, saga_id: str) -> None:
-        """Runs a saga as soon as a worker is free, unless it is being worked on already. If this process stops, others run it."""
+        """Runs a saga as soon as a worker is free, unless this process works on it already.
+
+        If this process stops, asks other processes to run the saga.
+        """
         if not self._take(context, saga_id) and self._stopping.is_set():
             self._hand_over(context, saga_id)
 
     def resume(self, context: Any, saga_id: str) -> None:
-        """Like `submit`, for a message that went to all processes: if this one stops, it does not ask others again."""
+        """Like `submit`, for a message that all processes get: if this process stops, it does not ask the others."""
         self._take(context, saga_id)
 
     def _take(self, context: Any, saga_id: str) -> bool:
@@ -117,7 +123,7 @@ class Keeper(Generic[S]):
         try:
             self._callers.hand_over(context, saga_id)
         except errors.CausewayError as failure:
-            LOG.warning("No conductor could be asked to resume saga %s: %s", saga_id, failure.message)
+            LOG.warning("Other conductors could not be asked to resume saga %s at once: %s", saga_id, failure.message)
 
     def _run(self, context: Any, saga_id: str) -> None:
         try:
@@ -128,7 +134,9 @@ class Keeper(Generic[S]):
             return
         except Exception:
             # The boundary of the thread: nothing above it would log the error. When the lease expires, the saga is resumed.
-            LOG.exception("Saga %s was left in the middle", saga_id)
+            LOG.exception(
+                "Saga %s was interrupted by an unexpected error; it is resumed when its lease has expired", saga_id
+            )
             return
         finally:
             with self._lock:
@@ -147,24 +155,24 @@ class Keeper(Generic[S]):
         try:
             self._callers.saga_ended(context, saga)
         except errors.CausewayError as failure:
-            LOG.warning("The end of saga %s is noticed later: %s %s", saga.id, failure.message, failure.details)
+            LOG.warning("Nobody was notified of the end of saga %s: %s %s", saga.id, failure.message, failure.details)
 
     def _renew(self) -> None:
-        # Also while the process stops, since it waits for the steps under way.
+        # Leases are also renewed while the process stops, because it waits for the running steps.
         while not self._renewing.wait(self._lease / 3):
             at_work = [saga_id for saga_id in self._life.at_work() if not self._observer.hangs(saga_id)]
-            with self._seeing("Leases can't be renewed"):
+            with self._logging_errors("Leases can't be renewed"):
                 self._journal.renew(self._life.owner, at_work, self._lease)
 
     def _look(self) -> None:
         while not self._stopping.wait(self._lease / 3):
-            with self._seeing("The journal can't be read"):
+            with self._logging_errors("The journal can't be read"):
                 self.take_over()
-                self._engine.late.look(self._in_pool)
+                self._engine.late.look(self._submit_to_pool)
 
     @contextmanager
-    def _seeing(self, trouble: str) -> Iterator[None]:
-        """Logs any error, so that the thread continues: without it no lease would be renewed and no saga taken over."""
+    def _logging_errors(self, trouble: str) -> Iterator[None]:
+        """Logs any error of the block, so that the thread continues: no other one renews leases or takes sagas over."""
         try:
             yield
         except Exception as failure:
@@ -174,7 +182,7 @@ class Keeper(Generic[S]):
             else:
                 LOG.exception("%s", trouble)
 
-    def _in_pool(self, work: Callable[[], None]) -> None:
+    def _submit_to_pool(self, work: Callable[[], None]) -> None:
         with self._lock:
             if not self._stopping.is_set():
                 self._pool.submit(work)
@@ -182,7 +190,7 @@ class Keeper(Generic[S]):
     def take_over(self) -> None:
         """Resumes every saga that no process works on, including those of earlier lives of this process.
 
-        After the journal was unreachable, owners get the time of a lease to renew theirs.
+        After the journal was unreachable, waits for the time of a lease, in which other owners can renew theirs.
         """
         was_blind = self._clock.boot() < self._blind_until
         with self._lock:

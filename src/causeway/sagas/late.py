@@ -1,10 +1,10 @@
-"""Undoes the last call of a process that had lost its saga without knowing.
+"""Undoes the last call of a process that had lost its saga without noticing.
 
-A slow process (its machine was suspended, say) checks whether it still owns a saga before it changes anything
-(`Run.check_lease`). But it may be suspended between that check and its next call to another service, and those services know no
-epochs. So one call can take effect after another process has undone the saga, or has made the same call. A process that finds
-that a saga was taken over, or can't find out because the journal does not answer, therefore waits for the saga's end and has its
-recipe undo what came too late (`Recipe.undo_late`). This holds no worker: the keeper looks from time to time.
+Before a process changes anything, it checks whether it still owns the saga (`Run.check_lease`). But its machine may be suspended
+between that check and the next call to another service, and those services know nothing about epochs. So one call can take effect
+after another process has undone the saga, or has made the same call. When the slow process finds that its saga was taken over, or
+can't find out because the journal does not answer, it waits for the end of the saga. Then its recipe undoes what came too late
+(`Recipe.undo_late`). No worker waits for this: the keeper checks from time to time whether the saga has ended.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from causeway.sagas.run import Run
 
 LOG = logging.getLogger(__name__)
 
-# For how many leases the end of the saga is awaited. After that it is left to an audit.
+# The number of leases for which this process waits for the end of the saga. After that, an audit has to find what is orphaned.
 PATIENCE = 10
 
 Undo = Callable[[Any], None]
 
 
 class Late:
-    """The sagas that other processes took over from this one, until they have ended."""
+    """The sagas that other processes took over from this process and that have not ended yet."""
 
     def __init__(self, environment: Environment[Any]) -> None:
         self._environment = environment
@@ -43,18 +43,21 @@ class Late:
             return bool(self._lost)
 
     def add(self, run: Run[Any, Any], undo: Undo | None) -> None:
-        """Notes a saga that may have been taken over while this process worked on it, unless it is behind its pivot."""
-        if undo is None or run.saga.pivoted or self._is_ours(run):
+        """Adds a saga that another process may have taken over while this one worked on it, unless it is behind its pivot.
+
+        ``undo``: undoes what this process did too late; None if the recipe has nothing to undo.
+        """
+        if undo is None or run.saga.pivoted or self._still_owns(run):
             return
         environment = self._environment
         until = environment.clock.boot() + PATIENCE * environment.options.lease
         with self._lock:
             self._lost[run.saga.id] = (run, undo, until)
 
-    def _is_ours(self, run: Run[Any, Any]) -> bool:
-        """Whether no other process acquired the saga: only the answer to a write was lost, and the journal says how to continue.
+    def _still_owns(self, run: Run[Any, Any]) -> bool:
+        """Whether no other process has acquired the saga, so that only the answer to a write was lost.
 
-        True also for a saga that is not in the journal: it never began, and will never end.
+        Also True for a saga that is not in the journal, because it never began.
         """
         try:
             found = self._environment.journal.get(run.saga.id)
@@ -65,7 +68,10 @@ class Late:
         return bool(found.epoch == run.saga.epoch)
 
     def look(self, do: Callable[[Callable[[], None]], None]) -> None:
-        """Passes to ``do`` the undo of each lost saga that has ended. Makes one statement, or none if no saga was lost."""
+        """Passes to ``do`` the undo of each lost saga that has ended.
+
+        Sends one statement to the database, or none if no saga was lost.
+        """
         with self._lock:
             lost = dict(self._lost)
         if not lost:
@@ -79,7 +85,7 @@ class Late:
             elif state is None or now >= until:
                 if state is not None:
                     LOG.warning(
-                        "Saga %s was lost and did not end; an audit shows whether something is orphaned", saga_id
+                        "Saga %s was lost and did not end; run an audit to see whether something is orphaned", saga_id
                     )
                 self._discard(saga_id)
 
@@ -91,11 +97,14 @@ class Late:
             undo(run)
         except errors.CausewayError as failure:
             LOG.warning(
-                "Saga %s: what came too late is still there: %s %s", run.saga.id, failure.message, failure.details
+                "Saga %s: what came too late could not be undone, run an audit: %s %s",
+                run.saga.id,
+                failure.message,
+                failure.details,
             )
         except Exception:
             # The boundary of a worker's thread.
-            LOG.exception("Saga %s: what came too late is still there", run.saga.id)
+            LOG.exception("Saga %s: what came too late could not be undone, run an audit", run.saga.id)
         finally:
             self._discard(run.saga.id)
 

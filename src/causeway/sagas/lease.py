@@ -6,9 +6,10 @@ from causeway.sagas.clock import Clock
 
 
 class Lease:
-    """A lease as its owner sees it. ``asked_at``: the boot clock's time when it was requested, before the journal answered.
+    """A lease as its owner sees it. ``seconds``: its length.
 
-    The lease began after that, and nobody else acquires the saga before it has expired.
+    ``asked_at``: the time on the boot clock when the owner asked the journal for the lease. The lease began later than that, and
+    nobody else can acquire the saga before it has expired.
     """
 
     def __init__(self, seconds: float, clock: Clock, asked_at: float) -> None:

@@ -1,9 +1,9 @@
 """The owner of a saga: a host *and* a life of its conductor.
 
-A restarted conductor has a new life. It acquires the sagas of its former life at once if that is known to be over; else it waits
-for the leases to expire, like every other conductor. Each process holds a lock on a file of this machine as long as it lives. The
-kernel releases the lock however the process ends, and a lock, unlike a process id, can't be mistaken for another process's. Two
-conductors with the same `host` are two lives, and neither takes the other's moves.
+A restarted conductor begins a new life. If it knows that its former life is over, it acquires the sagas of that life at once;
+otherwise it waits for their leases to expire, like every other conductor. To show that it lives, each process locks a file on its
+machine. The kernel releases the lock when the process ends, whatever ends it; and a lock can't be mistaken for that of another
+process, as a process id can. Two conductors with the same `host` are two lives, and neither acquires the moves of the other.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ LOG = logging.getLogger(__name__)
 
 
 class Life:
-    """A conductor from its start to its end. ``owner`` names it in the journal; ``former`` names those known to be over."""
+    """A conductor from its start to its end. ``owner``: its name in the journal. ``former``: names of lives that are over."""
 
     def __init__(self, host: str, folder: Path | None = None) -> None:
-        """``folder``: where the lives of this machine have their locks. None: former lives are unknown."""
+        """``folder``: has the locks of the lives of this machine. None: former lives are unknown."""
         self.host = host
         self.owner = f"{host}/{uuids.uuid4().hex[:12]}"
         self.former: frozenset[str] = frozenset()
@@ -40,20 +40,21 @@ class Life:
                 self._begin(folder)
             except OSError as failure:
                 LOG.warning(
-                    "%s: after a restart this conductor waits for the leases of its moves ([moves] lease)", failure
+                    "Without a lock file this conductor waits, after a restart, for the leases of its moves ([moves] lease): %s",
+                    failure,
                 )
 
     def _begin(self, folder: Path) -> None:
         durable.make_folder(folder)
         path = folder / f"{quote(self.owner, safe='')}.lock"
-        # The file appears with its lock held: an unlocked file means a life that is over.
+        # The file gets its final name when it is locked: an unlocked file with that name means a life that is over.
         self._lock = _locked(path.with_suffix(".new"))
         path.with_suffix(".new").rename(path)
         self._folder = folder
         self.namesakes()
 
     def namesakes(self) -> list[str]:
-        """Running conductors of this machine with the same host. Those that are over become `former` ones."""
+        """Returns the running conductors of this machine with the same host. Adds those that are over to `former`."""
         if self._folder is None:
             return []
         found = {_owner(path): path for path in self._folder.glob("*.lock")}
@@ -64,14 +65,14 @@ class Life:
 
     @property
     def mine(self) -> frozenset[str]:
-        """Owners whose moves no other process works on: this life, and former lives that are over."""
+        """The owners whose moves no other process works on: this life, and former lives that are over."""
         return self.former | {self.owner}
 
     # sagas that threads of this life work on
 
     @contextmanager
     def working_on(self, saga_id: str) -> Iterator[bool]:
-        """Notes that the thread works on a saga. Yields False if another thread of this life does."""
+        """Encloses the work of the thread on a saga. Yields False if another thread of this life works on it."""
         with self._condition:
             free = saga_id not in self._at_work
             self._at_work.add(saga_id)
@@ -87,7 +88,7 @@ class Life:
             return set(self._at_work)
 
     def end(self) -> None:
-        """Lets the next life acquire this one's sagas at once, or when the process ends if a thread still works on one."""
+        """Lets the next life acquire the sagas of this life at once; while a thread works on one, only when the process ends."""
         with self._condition:
             if self._lock is not None and not self._at_work:
                 os.close(self._lock)
@@ -99,7 +100,7 @@ def _owner(path: Path) -> str:
 
 
 def _locked(path: Path) -> int:
-    """Locks a file, which is made if needed. Raises OSError if another process has the lock."""
+    """Makes the file if it does not exist, and locks it. Raises OSError if another process has the lock."""
     found = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -110,7 +111,7 @@ def _locked(path: Path) -> int:
 
 
 def _is_over(path: Path) -> bool:
-    """Whether no process holds the lock. If so, deletes the file."""
+    """Returns whether no process has locked the file. If so, deletes the file."""
     try:
         found = _locked(path)
     except OSError:

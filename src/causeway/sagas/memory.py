@@ -1,4 +1,4 @@
-"""Which fields of a saga's memory are known when it begins. All others are written by its steps.
+"""The fields of a saga's memory that are known when the saga begins. Its steps write all others.
 
 Example::
 
@@ -8,7 +8,7 @@ Example::
         rate: Given[int | None] = None   # also known from the start, but the request may leave it out
         copied: int = 0                  # a step writes it
 
-A step that reads ``copied`` must come after the step that writes it: `causeway.sagas.recipe.Recipe.unwritten` finds others.
+A step that reads ``copied`` must come after the step that writes it; `causeway.sagas.recipe.Recipe.unwritten` checks that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Given = Annotated[T, _GIVEN]
 
 
 def known_at_start(memory: type[Any]) -> frozenset[str]:
-    """The fields of a memory that are known when a saga begins: those without a default, and those that are `Given`."""
+    """Returns the fields of a memory that are known when a saga begins: those without a default, and those that are `Given`."""
     types = get_type_hints(memory, include_extras=True)
     missing = dataclasses.MISSING
     return frozenset(

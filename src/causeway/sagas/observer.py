@@ -1,4 +1,4 @@
-"""The interface through which metrics and injected faults observe an engine. This implementation does nothing."""
+"""The interface for observers of an engine: metrics and injected faults. This implementation does nothing."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from causeway.model.sagas import Saga, StepRecord
 
 class Observer:
     def reach(self, point: str) -> None:
-        """The engine has reached a point, named ``<recipe>.<step>.<do or undo>.<before or after>``.
+        """Called when the engine reaches a point, named ``<recipe>.<step>.<do or undo>.<before or after>``.
 
-        May raise, or never return.
+        It may raise, or never return.
         """
 
     def step_ended(self, saga: Saga, step: StepRecord) -> None:
-        """An attempt of a step has ended. ``step.state`` says how."""
+        """Called when an attempt of a step has ended. ``step.state`` says how."""
 
     def saga_ended(self, saga: Saga) -> None:
-        """The saga has ended: it is done, or was rolled back."""
+        """Called when the saga has ended: it is done, or was rolled back."""
 
     @contextmanager
     def working_on(self, context: Any, saga_id: str) -> Iterator[None]:  # noqa: ARG002
-        """The thread works on a saga until the block ends, on behalf of ``context``."""
+        """Encloses the work of the thread on a saga, on behalf of ``context``."""
         yield
 
     def hangs(self, saga_id: str) -> bool:  # noqa: ARG002
-        """Whether a test makes the saga's owner look dead, so that its lease is not renewed."""
+        """Whether a test makes the saga's owner look dead. If so, the keeper does not renew its lease."""
         return False

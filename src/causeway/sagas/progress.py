@@ -1,4 +1,4 @@
-"""Where a run is in its recipe. The end of a step is written together with the beginning of the next one."""
+"""The place of a run in its recipe. One write has the end of a step and the beginning of the next one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from causeway.sagas.run import Run
 
 
 class Progress:
-    """``before``: the steps so far, including those of former owners."""
+    """The place of ``run`` in its recipe. ``before``: the steps so far, including those of former owners."""
 
     def __init__(self, run: Run[Any, Any], before: list[StepRecord]) -> None:
         self.run = run
@@ -21,23 +21,23 @@ class Progress:
 
     @property
     def in_doubt(self) -> StepRecord | None:
-        """The last step, if it began and its outcome is unknown."""
+        """The last step, if it has begun and its outcome is unknown; else None."""
         return self._steps[-1] if self._steps and self._steps[-1].state is StepState.STARTED else None
 
     @property
     def was_undoing(self) -> bool:
-        """Whether the saga was being undone."""
+        """Whether the last step was an undo, so that the saga was being undone."""
         return any(step.phase is StepPhase.UNDO for step in self._steps)
 
     @property
     def attempt(self) -> int:
-        """The number of the present attempt of its step, from 1."""
+        """The number of the present attempt of the present step, from 1."""
         return self._steps[-1].attempt if self._steps else 1
 
     def next_step(self, recipe: Recipe[Any]) -> Step[Any] | None:
-        """The first step of the recipe that has not been done; None at its end.
+        """Returns the first step of the recipe that has not been done; None at the end of the recipe.
 
-        Steps that a newer release has put before the last one that began are skipped.
+        Skips steps that a newer release has added before the last step that has begun.
         """
         done = {step.step: step.state is StepState.DONE for step in self._steps if step.phase is StepPhase.DO}
         begun = [place for place, step in enumerate(recipe.steps) if step.name in done]
@@ -45,22 +45,22 @@ class Progress:
         return next((step for step in ahead if not done.get(step.name)), None)
 
     def to_undo(self, recipe: Recipe[Any]) -> list[Step[Any]]:
-        """The steps that began and were not undone, latest first."""
+        """Returns the steps that have begun and were not undone, latest first."""
         begun = {step.step for step in self._steps if step.phase is StepPhase.DO}
         undone = {step.step for step in self._steps if step.phase is StepPhase.UNDO and step.state is StepState.DONE}
         return [step for step in reversed(recipe.steps) if step.name in begun - undone]
 
     def begin(self, step: Step[Any], phase: StepPhase) -> None:
-        """Writes the beginning of a step.
+        """Writes the beginning of a step, with the end of the step before.
 
-        Raises Cancelled if the saga was cancelled in time, and what `Step.with_start` raises.
+        Raises Cancelled if the saga was cancelled before its pivot, and whatever `Step.with_start` raises.
         """
         run = self.run
         forward = phase is StepPhase.DO
         record, ended = self._record(step, phase), self._ended
         also = step.with_start(run) if forward else None
         if ended is not None and ended.sequence == record.sequence:
-            # The error of the last attempt stays in the row until this attempt ends.
+            # Both attempts have the same row. It shows the error of the last attempt until this one ends.
             ended = None
         unless_cancelled = pivots = forward and not run.saga.pivoted
         if pivots and step.pivots:
@@ -76,7 +76,7 @@ class Progress:
         run.step = record
 
     def _record(self, step: Step[Any], phase: StepPhase) -> StepRecord:
-        """The row of the step: the last one if it is this step's, else a new one."""
+        """Returns the row for the step: the last row if it is of the same step and phase, else a new one."""
         run, last = self.run, self._steps[-1] if self._steps else None
         now, skipped = run.environment.clock.now(), run.environment.clock.skipped()
         if last is None or (last.step, last.phase) != (step.name, phase):
@@ -100,14 +100,14 @@ class Progress:
         )
 
     def _where(self, step: Step[Any], known: str | None) -> str | None:
-        """The host that the step works on; ``known`` if that can't be read, because the server is gone by now."""
+        """Returns the host that the step works on; ``known`` if it can't be read because the server no longer exists."""
         try:
             return step.where(self.run)
         except errors.CausewayError:
             return known
 
     def end(self, state: StepState, error: errors.CausewayError | None = None) -> None:
-        """Notes how the present attempt ended. It is written with the next beginning, or by `close`."""
+        """Notes how the present attempt ended. The next `begin`, or `close`, writes that to the journal."""
         step, run = self._steps[-1], self.run
         step.state, step.ended_at = state, run.environment.clock.now()
         step.end_events(step.ended_at)
@@ -121,14 +121,15 @@ class Progress:
         run.environment.observer.step_ended(run.saga, step)
 
     def close(self, pause: float = 0.0, *, unless_cancelled: bool = False) -> None:
-        """Writes the last step's end with the state of the saga.
+        """Writes the end of the last step and the state of the saga.
 
-        Raises Cancelled if it was cancelled and ``unless_cancelled``.
+        ``pause``: seconds until a process may acquire a saga without an owner. Raises Cancelled if ``unless_cancelled`` and the
+        saga was cancelled.
         """
         self.run.save(ended=self._ended, pause=pause, unless_cancelled=unless_cancelled)
         self._ended = None
 
     def release(self, pause: float = 0.0) -> None:
-        """Releases the saga. It may be acquired ``pause`` seconds from now."""
+        """Releases the saga. A process may acquire it ``pause`` seconds from now."""
         self.run.saga.owner = None
         self.close(pause)

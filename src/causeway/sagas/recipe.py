@@ -1,4 +1,4 @@
-"""Steps and recipes: what a saga consists of."""
+"""Steps and recipes, of which sagas consist."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ R = TypeVar("R", bound=Run[Any, Any])
 
 
 class Step(ABC, Generic[R]):
-    """One step of a saga. ``do`` and ``undo`` may each be repeated after they were interrupted anywhere.
+    """One step of a saga. Both ``do`` and ``undo`` may be interrupted anywhere and repeated.
 
     An example is in the manual (`causeway.sagas`).
     """
 
     name: ClassVar[str]
-    #: the fields of ``run.memory`` that ``do`` and ``undo`` read, and those that they write (and may read); tests check this.
-    #: A field that is read was given at the start or written by an earlier step (`Recipe.unwritten`)
+    #: the fields of ``run.memory`` that ``do`` and ``undo`` read, and those that they write (and may read); tests check both.
+    #: A field in ``reads`` must be known at the start, or an earlier step must write it (`Recipe.unwritten`)
     reads: ClassVar[frozenset[str]] = frozenset()
     writes: ClassVar[frozenset[str]] = frozenset()
-    #: fields that they read even if no earlier step has written them: the default means that there is nothing
+    #: fields that they read even if no earlier step writes them: the default value means that there is nothing
     reads_if_any: ClassVar[frozenset[str]] = frozenset()
-    #: kinds of things that ``do`` makes outside of the journal; before the pivot ``undo`` deletes them. Tests check this
+    #: the kinds of things that ``do`` makes outside of the journal, and ``undo`` deletes; tests check this
     makes: ClassVar[frozenset[str]] = frozenset()
-    #: the beginning of the step is the pivot, in one transaction
+    #: whether the beginning of the step is the pivot
     pivots: ClassVar[bool] = False
-    #: the number of its first round, if it transfers in rounds
+    #: the number of the step's first round, if it transfers in rounds
     first_round: ClassVar[int | None] = None
 
     def where(self, run: R) -> str | None:  # noqa: ARG002
@@ -41,54 +41,55 @@ class Step(ABC, Generic[R]):
         return None
 
     def with_start(self, run: R) -> Write | None:  # noqa: ARG002
-        """What else to write in the transaction that begins the step; None for nothing."""
+        """Returns what else to write in the transaction that begins the step; None for nothing."""
         return None
 
     def patience(self, run: R) -> Patience:
-        """How long the step is retried if it fails for a passing reason."""
+        """Returns for how long the step is retried if it fails for a reason that may pass."""
         options = run.environment.options
         return Patience(options.patience, options.stuck_retry_interval)
 
     @abstractmethod
     def do(self, run: R) -> None:
-        """Does the step. Writes what later steps need into ``run.memory``."""
+        """Does the step. Writes everything that later steps need into ``run.memory``."""
 
     def undo(self, run: R) -> None:
-        """Undoes what ``do`` did, complete or not. Steps behind the pivot are never undone."""
+        """Undoes what ``do`` did, even if ``do`` was interrupted. Not called for steps behind the pivot."""
 
 
 @dataclass(frozen=True)
 class Recipe(Generic[R]):
-    """An ordered list of steps. Before ``pivot`` has taken effect a failure undoes them; after it the saga only goes forward."""
+    """An ordered list of steps. Before ``pivot`` takes effect, a failure undoes the steps; after it a saga only goes forward."""
 
     name: str
     steps: tuple[Step[R], ...]
     pivot: str
-    #: called when everything was undone, with the error that caused this: restores what the request changed
+    #: restores what the request changed. Called when all steps were undone, with the error that caused this
     rolled_back: Callable[[R, CausewayError], None]
-    #: called before `rolled_back`: has the whole tried once more and returns True, or returns False
+    #: begins another saga that tries the whole once more, and returns True; or returns False. Called before `rolled_back`
     try_again: Callable[[R, CausewayError], bool] | None = None
-    #: undoes what a run did after its saga was taken over, once that has ended (see `causeway.sagas.late`)
+    #: undoes what a run did after another process took its saga over. Called when the saga has ended (`causeway.sagas.late`)
     undo_late: Callable[[R], None] | None = None
-    #: the requester waits for the end. If the saga is taken over before its pivot it is undone, since the requester saw it fail
+    #: whether the requester waits for the end. If so, a saga that is taken over before its pivot is undone, because the
+    #: requester has seen its request fail
     attended: bool = False
-    #: rises by 1 with each change of ``steps``; a saga keeps the version with which it began
+    #: a number that rises by 1 with each change of ``steps``; a saga keeps the version with which it began
     version: int = 1
-    #: the older versions that these steps can continue from anywhere
+    #: the older versions whose sagas these steps can continue from any step
     continues: frozenset[int] = frozenset()
     #: the saga's memory: a dataclass
     memory: type[Any] = dict
-    #: the format of the memory: the version that is written, and the oldest one that can be read
+    #: versions of the memory's format: the one that this release writes, and the oldest one that it can read
     memory_version: int = 1
     oldest_memory_version: int = 1
-    #: the recipe of the finished saga whose memory this one begins with
+    #: the recipe of the finished saga with whose memory this one begins
     after: Recipe[R] | None = None
 
     def index(self, step_name: str) -> int:
         return next(place for place, step in enumerate(self.steps) if step.name == step_name)
 
     def unwritten(self) -> list[str]:
-        """``STEP reads FIELD``, for each field that no earlier step has written: the order of the steps is wrong."""
+        """Returns ``STEP reads FIELD`` for each field that no earlier step writes: the order of those steps is wrong."""
         written = set(known_at_start(self.memory))
         if self.after is not None:
             written.update(*(step.writes for step in self.after.steps))

@@ -22,17 +22,17 @@ LOG = logging.getLogger(__name__)
 M = TypeVar("M")
 T = TypeVar("T")
 
-# The last characters of a traceback, which are kept.
+# The number of characters of a traceback that are recorded: its last ones.
 LONGEST_TRACEBACK = 8000
 
-# Seconds between two checks whether the journal's database is back: the first pause, which doubles each time, and the longest.
+# Seconds between two attempts to reach the journal's database: the first pause, which doubles each time, and the longest one.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 
 class Run(Generic[S, M]):
     """One saga that this process owns.
 
-    ``memory`` is written with each step; a process that takes the saga over begins with it.
+    ``memory`` is written to the journal with each step. A process that takes the saga over continues with this memory.
     """
 
     def __init__(self, environment: Environment[S], context: Any, saga: S, memory: M, *, asked_at: float) -> None:
@@ -41,14 +41,14 @@ class Run(Generic[S, M]):
         self.context = context
         self.saga = saga
         self.memory = memory
-        #: the saga was taken over and has ended; this run only undoes what came too late, and has no lease
+        #: whether another process took the saga over and it has ended: this run only undoes what came too late, without a lease
         self.is_over = False
-        #: not in the journal yet: the beginning of its first step writes it
+        #: whether the saga is not in the journal yet: the beginning of its first step writes it
         self.is_new = False
-        #: nobody has worked on it before: everything that exists was made by this run
+        #: whether no process has worked on the saga before: this run made everything that exists
         self.is_first = False
-        #: without an owner yet: the first write makes this process the owner, or finds another one
-        self.is_untaken = False
+        #: whether the saga has no owner yet: the first write makes this process its owner, or finds that there is another one
+        self.is_unowned = False
         #: the steps so far; the last one is the present one
         self.steps: list[StepRecord] = []
         self.step: StepRecord | None = None
@@ -58,20 +58,20 @@ class Run(Generic[S, M]):
         self._pivot: Write | None = None
 
     def refresh(self) -> None:
-        """Called before each attempt of a step: discards what was read before, which may have changed."""
+        """Discards everything that was read, because it may have changed. Called before each attempt of a step."""
 
     # the lease
 
     def check_lease(self) -> None:
         """Raises TakenOver if another process owns the saga by now. Asks the journal only if that is possible.
 
-        A process that was suspended reaches this check before it changes anything.
+        Steps call this before they change anything, since the process may have been suspended.
         """
         if self.is_over or self._lease.is_certain:
             return
         asked_at = self.environment.clock.boot()
         if self._patiently(self._renewed_epoch) != self.saga.epoch:
-            raise errors.TakenOver(f"Saga {self.saga.id} was taken over by another conductor.")
+            raise errors.TakenOver(f"Another conductor has taken over saga {self.saga.id} and continues it.")
         self._lease.renewed(asked_at)
 
     def check_wanted(self) -> None:
@@ -87,7 +87,7 @@ class Run(Generic[S, M]):
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the present step was tried before, so that parts of it may be there."""
+        """Whether the present step was attempted before, so that parts of what it makes may exist."""
         return self.step is not None and self.step.attempt > 1
 
     @property
@@ -96,12 +96,12 @@ class Run(Generic[S, M]):
         return self.step is not None and self.step.phase is StepPhase.UNDO
 
     def transferred(self, size: int | None) -> None:
-        """Notes that the present step has moved ``size`` bytes, which are all of them; None if unknown or none."""
+        """Notes that the present step has transferred all of its ``size`` bytes. Does nothing for None (unknown, or no bytes)."""
         if self.step is not None and size is not None:
             self.step.bytes_done = self.step.bytes_total = size
 
     def in_round(self, number: int | None) -> None:
-        """Notes that the present step begins this round (None: no round). Its bytes count from 0."""
+        """Notes that the present step begins this round (None: no round). The bytes of the round are counted from 0."""
         if self.step is not None:
             clock = self.environment.clock
             self.step.round, self.step.bytes_since = number, clock.now() + clock.skipped()
@@ -109,7 +109,10 @@ class Run(Generic[S, M]):
 
     @contextmanager
     def event(self, name: str, host: str | None = None) -> Iterator[None]:
-        """Records a named part of the present step with its times and result. If it is repeated, it is counted, not added."""
+        """Encloses a part of the present step, and records it as an event with its times and result.
+
+        ``host``: where it happens; None for this process's host. If the part is repeated, its event counts the attempts.
+        """
         event = self._event(name, host or self.environment.life.host)
         try:
             yield
@@ -117,7 +120,7 @@ class Run(Generic[S, M]):
             event.result = "Error"
             event.details = failure.message if isinstance(failure, errors.CausewayError) else type(failure).__name__
             event.first_details = event.first_details or event.details
-            event.traceback = _bounded(traceback.format_exc())
+            event.traceback = _end_of(traceback.format_exc())
             raise
         else:
             event.result, event.details, event.traceback = "Success", None, None
@@ -138,16 +141,19 @@ class Run(Generic[S, M]):
     # the journal
 
     def with_next_save(self, write: Write) -> None:
-        """Adds a write to the transaction that ends this step. Nothing may depend on it before."""
+        """Adds a write to the transaction that ends this step. Nothing may depend on the write before that."""
         self._to_write.append(write)
 
     def pivot_with_end(self, also: Write) -> None:
-        """`pivot` in the transaction that ends this step: for a step that does nothing behind its pivot."""
+        """Makes the end of this step the pivot, in one transaction with what ``also`` writes.
+
+        For a step that does nothing after its pivot.
+        """
         if not self.saga.pivoted:
             self._pivot = also
 
     def withhold_pivot(self) -> None:
-        """Cancels `pivot_with_end`: the step failed after all."""
+        """Cancels `pivot_with_end`, because the step has failed after that call."""
         self._pivot = None
 
     @property
@@ -166,7 +172,7 @@ class Run(Generic[S, M]):
     ) -> None:
         """Writes the saga with its memory. Raises TakenOver if another process owns it.
 
-        ``pause``: seconds until a released saga may be acquired.
+        ``pause``: seconds until a process may acquire a released saga.
         """
         saga, journal = self.saga, self.environment.journal
         saga.data = msgspec.to_builtins(self.memory)
@@ -181,7 +187,7 @@ class Run(Generic[S, M]):
         asked_at = self.environment.clock.boot()
 
         def record(attempt: int) -> None:
-            # The last attempt may have taken effect, and only its answer was lost.
+            # Maybe the last attempt took effect, and only its answer was lost.
             if attempt and journal.is_recorded(saga, ended=ended, started=started):
                 return
             also = write_all if writes else None
@@ -193,7 +199,7 @@ class Run(Generic[S, M]):
                 ended=ended,
                 started=started,
                 unless_cancelled=unless_cancelled,
-                takes=self.is_untaken,
+                takes=self.is_unowned,
                 lease=pause if saga.owner is None else self._lease.seconds,
                 also=also,
             )
@@ -205,12 +211,12 @@ class Run(Generic[S, M]):
             raise
         finally:
             self._pivot = None
-        self.is_new = self.is_untaken = False
+        self.is_new = self.is_unowned = False
         self._to_write = []
         self._lease.renewed(asked_at)
 
     def pivot(self, also: Write | None = None) -> None:
-        """Makes this the pivot, in one transaction with what ``also`` writes. Does nothing if the saga has pivoted already."""
+        """Makes this moment the pivot, in one transaction with what ``also`` writes. Does nothing if the saga has pivoted."""
         if self.saga.pivoted:
             return
         self.saga.pivoted = True
@@ -221,10 +227,10 @@ class Run(Generic[S, M]):
             raise
 
     def _patiently(self, work: Callable[[int], T]) -> T:
-        """Calls ``work`` with the number of the attempt, and again while the journal's database is unavailable.
+        """Calls ``work`` with the number of the attempt, and repeats the call while the journal's database is unavailable.
 
-        Without the journal the saga can neither continue nor roll back. Raises DatabaseFailed when the patience is over or the
-        process stops; then the saga is resumed from the journal later.
+        Without the journal the saga can neither continue nor roll back. Raises DatabaseFailed if the database stays unavailable
+        for too long (the option ``journal_patience``), or the process stops. The saga is then resumed from the journal later.
         """
         clock, pause = self.environment.clock, FIRST_PAUSE
         end = clock.boot() + self._journal_patience
@@ -241,6 +247,6 @@ class Run(Generic[S, M]):
         raise AssertionError("count ended")
 
 
-def _bounded(text: str) -> str:
-    """The end of a traceback, where it says what happened."""
+def _end_of(text: str) -> str:
+    """Returns the end of a traceback, which says what happened."""
     return text if len(text) <= LONGEST_TRACEBACK else f"...\n{text[-LONGEST_TRACEBACK:]}"

@@ -1,9 +1,9 @@
-"""Which sagas this release can run.
+"""The sagas that this release can run.
 
-Processes are upgraded one after the other, so one release may continue a saga that another one began. Therefore each recipe has a
-version and says which older ones it can continue, and so has its memory. A release does not touch a saga that it does not know.
-It notes why, with its own knowledge (`Knowledge.digest`), and looks at the saga again only when its knowledge has changed.
-Processes of other releases may run the saga.
+Processes are upgraded one after the other, so one release may continue a saga that another one began. Therefore each recipe has
+a version, and says which older versions it can continue; its memory likewise. A release only parks a saga that it does not know:
+it notes the reason and its own knowledge (`Knowledge.digest`), and does not look at the saga until its knowledge has changed.
+Processes of other releases can run the saga meanwhile.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 from causeway.model.sagas import Saga, SagaState
 from causeway.sagas.recipe import Recipe
 
-# What was written before anybody counted.
-FIRST = 1
-# Whoever begins a saga begins it with the steps that it knows.
+# The version of rows that a release without versions has written.
+FIRST_VERSION = 1
+# Sagas in these states have no steps yet: the release that begins them uses its own steps.
 NOT_BEGUN = (SagaState.PROPOSED, SagaState.REQUESTED)
 
 
@@ -29,14 +29,18 @@ class Knowledge:
         self.recipes = recipes
 
     def unknown_in(self, saga: Saga) -> str | None:
-        """Why this release can't run a saga; None if it can."""
+        """Returns why this release can't run a saga; None if it can."""
         recipe = self.recipes.get(saga.recipe)
         if recipe is None:
             return f"This release has no recipe {saga.recipe}."
-        oldest, newest, memory = recipe.oldest_memory_version, recipe.memory_version, saga.memory_version or FIRST
+        oldest, newest, memory = (
+            recipe.oldest_memory_version,
+            recipe.memory_version,
+            saga.memory_version or FIRST_VERSION,
+        )
         if not oldest <= memory <= newest:
             return f"This release reads memories of version {oldest} to {newest}, not {memory}."
-        version = saga.recipe_version or (None if saga.state in NOT_BEGUN else FIRST)
+        version = saga.recipe_version or (None if saga.state in NOT_BEGUN else FIRST_VERSION)
         if version is not None and version != recipe.version and version not in recipe.continues:
             return f"This release runs {saga.recipe} in version {recipe.version}, and can't continue version {version}."
         return None

@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Background:
-    """Does one piece of work at a time, in a thread that ends with it. Starting it again meanwhile has no effect."""
+    """Does one piece of work at a time, in a thread that ends with the work. A start while it is running has no effect."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -26,7 +26,7 @@ class Background:
                 self._thread.start()
 
     def wait(self) -> None:
-        """Waits for the end of the work, if any is being done."""
+        """Waits until the running work, if there is any, has ended."""
         thread = self._thread
         if thread is not None:
             thread.join()
@@ -37,7 +37,7 @@ class Background:
         except errors.CausewayError as failure:
             LOG.warning("%s: %s %s", self._name, failure.message, failure.details)
         except Exception:
-            # The next request starts it again; what is remembered gets older meanwhile, and is not used when it is too old.
+            # The next request starts the work again. Until then requests use older knowledge, unless it is too old.
             LOG.exception("%s failed", self._name)
         finally:
             with self._lock:

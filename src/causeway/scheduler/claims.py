@@ -22,8 +22,8 @@ class Claims:
         self._turns = [threading.Lock() for _ in range(_TURNS)]
 
     def claim(self, spec: RequestSpec, instance_uuid: str, how: AllocationRequest, move: MoveClaim | None) -> None:
-        """Claims for a server. With ``move``, what it holds goes to the migration. Raises ClaimRefused if there is no room."""
-        # A move changes what is held on its source, too.
+        """Claims resources for a server. ``move``: the migration gets the server's present allocations. Raises ClaimRefused."""
+        # A move also changes the allocations on its source.
         with self._turn([*how.allocations, *([move.source_node] if move is not None else [])]):
             if move is None:
                 self._placement.claim(
@@ -41,7 +41,7 @@ class Claims:
             )
 
     def _turn(self, providers: Iterable[str]) -> ExitStack:
-        """Holds the locks of providers, taken in the same order by all: so no two claims wait for each other."""
+        """Holds the locks of providers. Every claim takes them in the same order, so no two claims wait for each other."""
         with ExitStack() as turns:
             for number in sorted({hash(provider) % _TURNS for provider in providers}):
                 turns.enter_context(self._turns[number])

@@ -21,14 +21,14 @@ PLACEMENT = "Placement"
 
 @dataclass
 class Offer:
-    """What a host's providers have together."""
+    """The resources and traits that all providers of a host have together."""
 
     capacity: dict[str, Capacity] = field(default_factory=dict)
     traits: set[str] = field(default_factory=set)
 
 
 def look_closer(placement: PlacementClient, classes: Iterable[str]) -> dict[str, Offer]:
-    """Root provider -> what it has, for every host that has some of any of these resource classes. One call for each class."""
+    """Returns root provider -> its resources, for hosts with any of these resource classes. One call for each class."""
     offers: dict[str, Offer] = {}
     for resource_class in sorted(classes):
         relaxed = CandidatesRequest([RequestGroup(resources={resource_class: 1})])
@@ -88,7 +88,7 @@ def not_in_aggregates(host: HostState, request: Request, asked: CandidatesReques
 
 
 def too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None:
-    """What a host lacks or has too little of; None if it has enough of everything."""
+    """Returns what a host lacks or has too little of; None if it has enough of everything."""
     if offer is None:
         return Refusal("has nothing free", "have nothing free")
     for name, needs in sorted(asked.resources.items()):
@@ -101,7 +101,7 @@ def too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None:
 
 
 def wrong_traits(traits: set[str], asked: CandidatesRequest) -> Refusal | None:
-    """The forbidden trait that a host has, or the required one that it lacks; None if its traits will do."""
+    """Returns the forbidden trait that a host has, or the required one that it lacks; None if its traits are suitable."""
     forbidden = asked.root_forbidden.union(*(group.forbidden for group in asked.groups))
     required = asked.root_required.union(*(group.required for group in asked.groups))
     if DISABLED in traits & forbidden:

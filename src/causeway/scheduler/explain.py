@@ -94,16 +94,16 @@ class Explanation:
     """Every host that was looked at, best first, the refused ones last; or, in short, only some of them."""
 
     hosts: list[HostVerdict] = field(default_factory=list)
-    # What there is to say when no single host is to blame ("no host is in availability zone x").
+    # The reason, if it concerns no single host ("no host is in availability zone x").
     note: str = ""
-    # Names of cells that did not answer: nothing is known of their hosts.
+    # The names of cells that did not answer, so that their hosts are unknown.
     silent_cells: list[str] = field(default_factory=list)
     # Of hosts that are not among ``hosts``: how many fit, and how many were refused.
     others_fit: int = 0
     others_refused: list[RefusedHosts] = field(default_factory=list)
 
     def in_short(self) -> Explanation:
-        """The chosen host and the best ones by their weights, also if their claims were refused; the others as numbers."""
+        """Returns a short form: the chosen host and those with the best weights in full, the numbers of all others."""
         ranked = sorted((one for one in self.hosts if one.weights), key=lambda one: -one.total)[:BEST]
         kept = {one.node_uuid for one in ranked} | {one.node_uuid for one in self.hosts if one.selected}
         others = [one for one in self.hosts if one.node_uuid not in kept]
@@ -147,7 +147,7 @@ class Explanation:
 
 
 def _together(refusals: Iterable[Refusal], counted: Iterable[RefusedHosts]) -> dict[str, RefusedHosts]:
-    """Refusals in the same words together, by their words for several hosts."""
+    """Counts refusals with the same words together. Returns the words for several hosts -> the count."""
     groups: dict[str, RefusedHosts] = {}
     for refusal in refusals:
         known = groups.get(refusal.many)

@@ -64,21 +64,21 @@ class Fleet:
         self._refreshing = threading.Lock()
         self._background = Background("scheduler-fleet")
         self._view: View | None = None
-        # What Placement said, when (monotonic), and for how many seconds that is used.
+        # The answer of Placement, when it came (monotonic), and for how many seconds it is used.
         self._offers: dict[str, list[ProviderSummary]] = {}
         self._is_shared = False
         self._offered_at: float | None = None
         self._interval = hosts.max_age
-        # What was claimed since, and what is being claimed: (when, node, resources).
+        # The claims since that answer, including running ones: (when, node, resources).
         self._claimed: list[tuple[float, str, Resources]] = []
         self._taken: list[tuple[str, Resources]] = []
-        # Node -> servers that requests under way have put there.
+        # Node -> the servers that running requests have put there.
         self._picks: Counter[str] = Counter()
-        # Kind of requests -> nodes that seemed to fit and did not, until all are looked up again.
-        self._in_vain: dict[bytes, set[str]] = {}
+        # Kind of requests -> nodes that seemed to fit but did not. Cleared when all hosts are looked up again.
+        self._not_offered_nodes: dict[bytes, set[str]] = {}
 
     def invalidate(self) -> None:
-        """Makes the next request look up everything again."""
+        """Discards all knowledge, so that the next request looks up everything again."""
         with self._lock:
             self._view = None
 
@@ -89,14 +89,16 @@ class Fleet:
     def choose(
         self, asked: CandidatesRequest, request: Request, *, alternates: int, without: Collection[str]
     ) -> Choice | None:
-        """The best host for a request, except for those ``without`` (uuids of nodes). None if no host fits for certain."""
+        """Chooses the best host for a request, except for nodes in ``without`` (uuids). None if no host is known to fit."""
         view = self._fresh_view()
         key = self._key(view, request.spec, asked)
         now = self._hosts.now()
         self._look_at_doubtful(view, now)
         with self._lock:
             view = self._view or view
-            ranked = view.rank(key, asked, request, now, without=without, in_vain=self._in_vain.get(key, ()))
+            ranked = view.rank(
+                key, asked, request, now, without=without, not_offered_nodes=self._not_offered_nodes.get(key, ())
+            )
             if ranked is None or not ranked.order:
                 return None
             order = self._ranker.varied(ranked.order, lambda index: ranked.totals[index])
@@ -123,7 +125,7 @@ class Fleet:
         )
 
     def release(self, choice: Choice) -> None:
-        """Returns the room of a host that was not claimed."""
+        """Releases the room of a host that was chosen but not claimed."""
         with self._lock:
             self._taken.remove((choice.host.node_uuid, choice.taken))
             self._recount(choice.host.node_uuid)
@@ -136,7 +138,7 @@ class Fleet:
             self._claimed.append((time.monotonic(), choice.host.node_uuid, choice.taken))
 
     def ended(self, choices: list[Choice]) -> None:
-        """Notes that the request that claimed these is answered."""
+        """Notes that the request that claimed these hosts has been answered."""
         with self._lock:
             for choice in choices:
                 self._pick(self._view, choice.host.node_uuid, -1)
@@ -149,17 +151,17 @@ class Fleet:
             view.pick(node_uuid, self._picks.get(node_uuid, 0))
 
     def note(self, node_uuid: str, providers: list[ProviderSummary], asked_at: float) -> bool:
-        """Stores what Placement says of a host (at ``asked_at``, monotonic). True if it has less than was known."""
+        """Stores Placement's answer about a host, from ``asked_at`` (monotonic). Returns whether it has less room than known."""
         with self._lock:
             self._claimed = [one for one in self._claimed if one[1] != node_uuid or one[0] >= asked_at]
             self._offers[node_uuid] = providers
             return self._recount(node_uuid)
 
-    def note_in_vain(self, spec: RequestSpec, asked: CandidatesRequest, node_uuid: str) -> None:
+    def note_not_offered(self, spec: RequestSpec, asked: CandidatesRequest, node_uuid: str) -> None:
         """Notes that Placement does not offer a host for such a request, for whatever reason."""
         with self._lock:
             if self._view is not None:
-                self._in_vain.setdefault(self._key(self._view, spec, asked), set()).add(node_uuid)
+                self._not_offered_nodes.setdefault(self._key(self._view, spec, asked), set()).add(node_uuid)
 
     def _key(self, view: View, spec: RequestSpec, asked: CandidatesRequest) -> bytes:
         return kind_key(spec, asked, by_project=view.by_project, by_image=self._by_image)
@@ -174,7 +176,7 @@ class Fleet:
         return any(free < before.get(name, 0) for name, free in view.room_of(node_uuid).items())
 
     def _hold_all(self, view: View, nodes: Collection[str] | None = None) -> None:
-        """Counts what was claimed since Placement was asked, and what is about to be claimed."""
+        """Counts claims since Placement was asked, and claims that are about to be made."""
         for node, resources in [*((node, resources) for _when, node, resources in self._claimed), *self._taken]:
             if nodes is None or node in nodes:
                 view.hold(node, resources)
@@ -185,7 +187,7 @@ class Fleet:
         return verdict
 
     def _look_at_doubtful(self, view: View, now: datetime) -> None:
-        """Reads hosts again that would be down by now: they may have reported in the meantime."""
+        """Reads hosts again that seem to be down by now, because they may have reported in the meantime."""
         with self._lock:
             doubtful = view.doubtful(now)
         if doubtful:
@@ -207,7 +209,7 @@ class Fleet:
         return view
 
     def _refresh_for_all(self, known: KnownHosts) -> View:
-        """Looks everything up, because nothing usable is known. The first caller does it; others wait for it."""
+        """Looks everything up, because nothing usable is known. The first caller does this, and others wait for it."""
         began = time.monotonic()
         with self._refreshing:
             view = self._view
@@ -221,14 +223,14 @@ class Fleet:
             offers, is_shared = self._ask_placement(), bool(self._placement.list_providers(required=SHARES))
             with self._lock:
                 self._is_shared = is_shared
-                self._offers, self._offered_at, self._in_vain = offers, began, {}
+                self._offers, self._offered_at, self._not_offered_nodes = offers, began, {}
                 self._interval = max(self._hosts.max_age, (time.monotonic() - began) / SHARE)
                 self._claimed = [one for one in self._claimed if one[0] >= began]
         with self._lock:
             offers, is_shared, before = dict(self._offers), self._is_shared, self._view
         view = View(known, offers, self._ranker, self._hosts, is_shared=is_shared, before=before)
         with self._lock:
-            # What was learned of single hosts in the meantime.
+            # The knowledge of single hosts that came in the meantime.
             for node, providers in self._offers.items():
                 if view.offers.get(node) is not providers:
                     view.offer(node, providers)
@@ -239,7 +241,7 @@ class Fleet:
         return view
 
     def _ask_placement(self) -> dict[str, list[ProviderSummary]]:
-        """Root provider -> its tree, for all hosts that have anything left; with one call."""
+        """Returns root provider -> its tree, for all hosts that have any resource free. Makes one call."""
         found: dict[str, list[ProviderSummary]] = {}
         asked = CandidatesRequest([RequestGroup(resources={ANCHOR: 1})])
         for provider in self._placement.allocation_candidates(asked).providers.values():

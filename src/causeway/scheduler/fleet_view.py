@@ -128,7 +128,7 @@ class View:
             self._count(number)
 
     def doubtful(self, now: datetime) -> set[str]:
-        """Hosts that were up when they were looked at, and would be down by now if they had not reported since."""
+        """Returns hosts that were up when they were read, but count as down now unless they have reported since."""
         return {
             self.states[number].node_uuid
             for number, until in enumerate(self._up_until)
@@ -138,7 +138,7 @@ class View:
     def see_again(self, known: KnownHosts, node_uuids: Collection[str], now: datetime) -> None:
         for uuid in node_uuids:
             number, record = self.numbers.get(uuid), known.records.get(uuid)
-            # A host that was not read again stays in doubt.
+            # The state of a host that was not read again stays unknown.
             if number is not None and record is not None and record is not self.states[number].record:
                 self.states[number].record = record
                 self._up_until[number] = self._healthy_until(self.states[number])
@@ -158,7 +158,7 @@ class View:
         self.states[self.numbers[node_uuid]].capacity = dict(own)
 
     def _count(self, number: int) -> None:
-        """Updates the columns of what changes with the servers on a host."""
+        """Updates the columns that change with the servers on a host."""
         host, size = self.states[number], len(self.states)
         for name, known in host.capacity.items():
             if name not in self._free:
@@ -182,7 +182,7 @@ class View:
         return found[0] if found and len(set(known.values())) == 1 else found
 
     def _facts_of(self, number: int) -> tuple[Any, ...]:
-        """What kept verdicts depend on."""
+        """The facts that kept verdicts depend on."""
         host = self.states[number]
         node = host.record.node
         return (
@@ -212,9 +212,9 @@ class View:
         now: datetime,
         *,
         without: Collection[str],
-        in_vain: Collection[str],
+        not_offered_nodes: Collection[str],
     ) -> Ranked | None:
-        """The hosts that fit, best first, except for those ``without``. ``in_vain``: Placement does not offer these.
+        """The hosts that fit, best first, except for those ``without``. ``not_offered_nodes``: Placement does not offer these.
 
         None if what is asked for can't be judged from what is known.
         """
@@ -223,7 +223,7 @@ class View:
             return None
         refused = {name: replace(group) for name, group in kind.refused.items()}
         numbers = kind.fits
-        for excluded, refusal in ((without, None), (in_vain, not_offered())):
+        for excluded, refusal in ((without, None), (not_offered_nodes, not_offered())):
             left_out = {self.numbers[uuid] for uuid in excluded if uuid in self.numbers}
             left = [number for number in numbers if number not in left_out] if left_out else numbers
             if refusal is not None and len(left) < len(numbers):
@@ -301,7 +301,7 @@ class View:
         return found
 
     def _passing(self, numbers: list[int], request: Request, refused: dict[str, RefusedHosts]) -> list[int]:
-        """Applies filters that depend on this one request, or on what hosts do at the moment."""
+        """Applies filters that depend on this single request, or on the present load of hosts."""
         filters = self._concerned(request)
         if not filters:
             return numbers
@@ -326,7 +326,7 @@ class View:
     def _weigh(
         self, numbers: list[int], request: Request
     ) -> tuple[list[float], list[tuple[str, list[float], float, float, float | list[float]]]]:
-        """Does what `weighers.weigh` does, one weigher after the other."""
+        """The same as `weighers.weigh`, but applies one weigher to all hosts before the next one."""
         totals = [0.0] * len(numbers)
         parts = []
         if not numbers:
@@ -355,7 +355,7 @@ class View:
 
 
 def kind_key(spec: RequestSpec, asked: CandidatesRequest, *, by_project: bool, by_image: bool) -> bytes:
-    """The same key for requests on which hosts have the same verdict, apart from room, health and company."""
+    """Returns a key that is the same for requests on which hosts give the same verdict, apart from room, health and company."""
     lasting_part = replace(
         spec,
         is_new=False,

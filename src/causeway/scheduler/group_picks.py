@@ -1,4 +1,4 @@
-"""What this scheduler has just picked for server groups, until the databases show it.
+"""The hosts that this scheduler has just picked for members of server groups, until the databases show them.
 
 Until a server's record says where it is, the next request of its group would not see it. So requests of one group take turns
 (`turn`), and a pick counts for a short time in addition to what the databases say. If a build fails, others see one member too

@@ -1,4 +1,4 @@
-"""What the scheduler knows of hosts: where it comes from, how long it is used, and how one request sees it."""
+"""The scheduler's knowledge of hosts: its source, how long it is used, and how one request sees it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from causeway.model.numa import InstanceNUMATopology, NUMATopology
 from causeway.model.pci import InstancePCIRequest, PciDevicePool
 from causeway.scheduler.background import Background
 
-# The scheduler looks again if a service seems to be down, but not more often than this.
+# Seconds: if a service seems to be down, hosts are read again, but not more often than this.
 LEAST_SECONDS_BETWEEN_LOOKS = 1.0
-# What is so many times older than its normal age is not used any more: there was no request for a while.
+# Knowledge that is so many times older than usual, because there was no request for a while, is not used any more.
 TOO_OLD = 3.0
-# The share of time, at most, for looking up many hosts: for the cells and for Placement each.
+# The largest share of time for looking up many hosts: one for the cells, one for Placement.
 SHARE = 0.02
 
 
@@ -70,12 +70,12 @@ class HostState:
 
     record: HostRecord
     aggregates: list[Aggregate] = field(default_factory=list)
-    # What Placement says of the provider; fresher than the node's own numbers.
+    # The numbers of Placement for the provider, which are newer than the node's own.
     capacity: dict[str, Capacity] = field(default_factory=dict)
     is_up: bool = True
-    # Servers that this same request has put here already.
+    # The servers that this request has put here already.
     num_picked: int = 0
-    # The node's, with what this request has put here.
+    # The node's NUMA cells and devices, with those that this request has given to servers here.
     numa_topology: NUMATopology | None = None
     pci_stats: list[PciDevicePool] = field(default_factory=list)
 
@@ -124,14 +124,14 @@ class HostState:
         self.hold(resources)
 
     def hold(self, resources: dict[str, int]) -> None:
-        """Counts what a server that this or another request has put here holds."""
+        """Counts the resources of a server that this or another request has put here."""
         for name, amount in resources.items():
             if name in self.capacity:
                 known = self.capacity[name]
                 self.capacity[name] = Capacity(known.capacity, known.used + amount)
 
     def take_hardware(self, numa_topology: InstanceNUMATopology | None, requests: list[InstancePCIRequest]) -> None:
-        """Counts what a server holds of NUMA cells and PCI devices, for this request only: shared objects are not changed."""
+        """Counts a server's NUMA cells and PCI devices, for this request only: does not change objects that others share."""
         if numa_topology is not None and self.numa_topology is not None:
             self.numa_topology = holding(self.numa_topology, [numa_topology])
         if requests:
@@ -150,7 +150,7 @@ class HostState:
 
 @dataclass(frozen=True)
 class KnownHosts:
-    """What was read of all hosts at one time (``loaded_at``, monotonic). ``of_host``: aggregates by the host's name."""
+    """All hosts as they were at one time (``loaded_at``, monotonic). ``of_host``: the aggregates by the host's name."""
 
     loaded_at: float = 0.0
     records: dict[str, HostRecord] = field(default_factory=dict)
@@ -203,7 +203,7 @@ class HostCache:
         self._invalidations += 1
 
     def close(self) -> None:
-        """Waits for what is being read in the background."""
+        """Waits until the reading in the background, if there is any, has ended."""
         self._background.wait()
 
     def known(self) -> KnownHosts:
@@ -221,7 +221,7 @@ class HostCache:
             return list(self._known.silent_cells)
 
     def look_again_unless_looked_since(self, moment: float) -> bool:
-        """Discards what was looked up before ``moment`` (`time.monotonic`). False if there is nothing that old."""
+        """Discards knowledge from before ``moment`` (`time.monotonic`). Returns False if there is none that old."""
         with self._lock:
             if self._loaded_at is None or self._loaded_at >= moment:
                 return False

@@ -1,4 +1,4 @@
-"""Hosts for many servers together: what the scheduler is asked, and what it answers.
+"""Hosts for many servers together: the request to the scheduler, and its answer.
 
 Nothing is claimed. Each server takes room from those after it, as if all of them had been moved.
 """

@@ -94,7 +94,7 @@ class Packer:
         return (len(kind.hosts) if constrained_first else 0, -size, mover.uuid)
 
     def _judge(self, kind: Kind) -> None:
-        """Finds out which hosts would do for a kind if they were empty."""
+        """Finds the hosts that would be suitable for a kind of servers if they were empty."""
         kind.needs = kind.asked.resources
         if kind.note:
             return
@@ -162,7 +162,7 @@ class _Attempt:
             self._members[mover.group].setdefault(host.host, set()).add(mover.uuid)
 
     def _place_without_room(self, mover: Mover, kind: Kind) -> None:
-        """Places a server on a host that would do, preferably one that has room now."""
+        """Places a server on a suitable host, preferably one that has room now."""
         choice = min(
             kind.hosts,
             key=lambda each: (self.is_foreign(each, kind), not self.has_room(each, kind), self.load(each, kind), each),
@@ -199,7 +199,7 @@ class _Attempt:
         return kind.preferred_cell is not None and self.hosts[number].cell_uuid != kind.preferred_cell
 
     def load(self, number: int, kind: Kind) -> float:
-        """The share of the host that would be used, of the resource that it has least of."""
+        """Returns the share of the host that would be used, of its scarcest resource."""
         capacity = self.hosts[number].capacity
         return max(
             ((capacity[name].used + needs) / max(1, capacity[name].capacity) for name, needs in kind.needs.items()),
@@ -213,7 +213,7 @@ class _Attempt:
         return first_refusal(self.filters.room, self.hosts[number], Request(kind.spec)) is None
 
     def unwanted(self, number: int, mover: Mover, request: Request) -> Refusal | None:
-        """Why a host that has room will not do for this server; None if it will."""
+        """Returns why a host that has room is not suitable for this server; None if it is."""
         host = self.hosts[number]
         if host.host == mover.host:
             return Refusal("is where the server is", "are where the server is")
@@ -246,7 +246,7 @@ def _spread(attempt: _Attempt, mover: Mover, kind: Kind, request: Request) -> in
 
 
 def _first_fit(attempt: _Attempt, mover: Mover, kind: Kind, request: Request) -> int | None:
-    """The first host that has room, so that others keep theirs for what is large."""
+    """Chooses the first host that has room, so that other hosts keep their room for large servers."""
     queue = attempt.queue(mover, kind)
     full = []
     chosen: int | None = None
@@ -334,7 +334,7 @@ class _Answer:
         return Homeless(said, self._least_lack(full, kind), [name for name, _count in filters.most_common()])
 
     def _least_lack(self, full: list[int], kind: Kind) -> Lack | None:
-        """What the host lacks that is nearest to having room; None if no host is only full."""
+        """Returns what the host lacks that comes nearest to having room; None if no host is merely full."""
         lacks = []
         for number in full:
             host = self._attempt.hosts[number]
@@ -344,7 +344,7 @@ class _Answer:
         return min(lacks, key=lambda each: each[0])[1] if lacks else None
 
     def _missing(self, homeless: dict[str, Homeless]) -> list[Missing]:
-        """How much more would have to be free, by resource and by the cells where the servers could go."""
+        """Returns how much more would have to be free, by resource and by the cells where the servers could go."""
         together: dict[tuple[str, tuple[str, ...]], list[Mover]] = {}
         for mover in self._attempt.homeless:
             lack = homeless[mover.uuid].lack

@@ -1,4 +1,4 @@
-"""Finds a host for one server of a large cloud: chosen from what is remembered of all, and checked before it is claimed.
+"""Finds a host for one server of a large cloud: chosen by remembered knowledge of all hosts, and checked before its claim.
 
 Placement is only asked about the chosen host, and its answer decides: if the host has less than was remembered, the choice is
 made again; if it does not fit, it is left out. After some failed choices, and for what memory can't decide, all hosts are looked
@@ -30,7 +30,7 @@ TRIES = 5
 
 
 def can_be_decided(spec: RequestSpec, asked: CandidatesRequest) -> bool:
-    """Whether memory can decide which hosts would do: not for NUMA cells, devices, or providers below a node."""
+    """Whether remembered knowledge suffices to choose a host: not for NUMA cells, devices, or providers below a node."""
     plain = len(asked.groups) == 1 and not asked.groups[0].suffix and asked.groups[0].in_tree is None
     return (
         plain
@@ -43,7 +43,7 @@ def can_be_decided(spec: RequestSpec, asked: CandidatesRequest) -> bool:
 
 
 class RememberedSearch:
-    """The counterpart of `Search` that chooses from what is remembered."""
+    """The counterpart of `Search` that chooses by remembered knowledge."""
 
     def __init__(
         self, tools: Tools, fleet: Fleet, spec: RequestSpec, asked: CandidatesRequest, request: Request
@@ -56,15 +56,15 @@ class RememberedSearch:
         self._claimed: list[Choice] = []
 
     def close(self) -> None:
-        """Ends the search, when the request is answered."""
+        """Ends the search. Called when the request has been answered."""
         self._fleet.ended(self._claimed)
 
     def place(self, instance_uuid: str, *, alternates: bool, move: MoveClaim | None) -> SchedulingResult | None:
         """Chooses a host and claims it. None if no host was found."""
         count = self._tools.num_alternates if alternates else 0
-        in_vain: dict[str, HostVerdict] = {}
+        refused: dict[str, HostVerdict] = {}
         for attempt in range(1, TRIES + 1):
-            choice = self._fleet.choose(self._asked, self._request, alternates=count, without=in_vain.keys())
+            choice = self._fleet.choose(self._asked, self._request, alternates=count, without=refused.keys())
             if choice is None:
                 return None
             host = choice.host
@@ -79,20 +79,20 @@ class RememberedSearch:
             if how is not None and refusal is None:
                 self._fleet.claimed(choice)
                 self._claimed.append(choice)
-                return self._result(instance_uuid, choice, how, in_vain)
+                return self._result(instance_uuid, choice, how, refused)
             self._fleet.release(choice)
             if refusal is not None:
-                in_vain[host.node_uuid] = verdict_on(host, refusal)
+                refused[host.node_uuid] = verdict_on(host, refusal)
         return None
 
     def _look(self, choice: Choice, *, is_last: bool) -> tuple[AllocationRequest | None, Refusal | None]:
-        """How the host would serve the request, or why it does not; neither if another one may be better by now."""
+        """Returns how the host would serve the request, or why it can't; neither if another host may be better by now."""
         host, asked_at = choice.host, time.monotonic()
         candidates = self._ask(host.node_uuid)
         how = by_node(candidates).get(host.node_uuid)
         tree = [one for one in candidates.providers.values() if one.root_uuid == host.node_uuid]
         if how is None:
-            self._fleet.note_in_vain(self._request.spec, self._asked, host.node_uuid)
+            self._fleet.note_not_offered(self._request.spec, self._asked, host.node_uuid)
             return None, not_offered()
         has_less = self._fleet.note(host.node_uuid, tree, asked_at)
         traits = set().union(*(one.traits for one in tree))
@@ -103,7 +103,7 @@ class RememberedSearch:
         return (None, None) if has_less and not is_last else (how, None)
 
     def _ask(self, node_uuid: str) -> Candidates:
-        """What Placement offers on a node. Aggregates and root traits are compared here: Placement would check all hosts."""
+        """Asks Placement for an offer on a node. Compares aggregates and root traits here: Placement would check all hosts."""
         group = replace(self._asked.groups[0], in_tree=node_uuid, member_of=[], forbidden_aggregates=set())
         asked = replace(self._asked, groups=[group], root_required=set(), root_forbidden=set(), limit=None)
         return self._tools.placement.allocation_candidates(asked)
@@ -119,10 +119,10 @@ class RememberedSearch:
         return None
 
     def _result(
-        self, instance_uuid: str, choice: Choice, how: AllocationRequest, in_vain: dict[str, HostVerdict]
+        self, instance_uuid: str, choice: Choice, how: AllocationRequest, refused: dict[str, HostVerdict]
     ) -> SchedulingResult:
         tools, spec, host = self._tools, self._spec, choice.host
-        verdicts = {one.node_uuid: one for one in choice.best} | in_vain
+        verdicts = {one.node_uuid: one for one in choice.best} | refused
         verdicts[host.node_uuid].selected = True
         fits = sum(one.refusal is None for one in verdicts.values())
         explanation = Explanation(

@@ -1,4 +1,4 @@
-"""What is asked of the scheduler, and what it answers. All of it can cross RPC as JSON.
+"""Requests to the scheduler, and its answers. All of them can cross RPC as JSON.
 
 A `RequestSpec` lives as long as its server: every later move starts from it. What belongs to one request only must not be
 stored, or the next move inherits it (stored ``ignore_hosts`` once made evacuations refuse the only host left, and a stored
@@ -77,19 +77,19 @@ class RequestSpec:
     image: ImageMeta | None = None
     is_volume_backed: bool = False
     num_instances: int = 1
-    # The zone the user asked for; None if any will do.
+    # The zone that the user asked for; None for any zone.
     availability_zone: str | None = None
     server_group: RequestedGroup | None = None
     scheduler_hints: dict[str, list[str]] = field(default_factory=dict)
 
-    # Of one request, never stored:
+    # These fields belong to one request and are never stored:
     # The server has no allocation yet. If it has one, another conductor has chosen a host, and this one is too late.
     is_new: bool = False
     requested_destination: Destination | None = None
     ignore_hosts: list[str] = field(default_factory=list)
     # Like requested_destination, but past all filters (administrators only).
     force_hosts: list[str] = field(default_factory=list)
-    # What the server's ports ask for, as request groups with a suffix.
+    # The requests of the server's ports, as request groups with a suffix.
     requested_resources: list[RequestGroup] = field(default_factory=list)
     same_subtree: list[set[str]] = field(default_factory=list)
     limits: dict[str, Any] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class RequestSpec:
         return destination.cell if destination is not None and destination.allow_cross_cell_move else None
 
     def to_persist(self) -> dict[str, Any]:
-        """What is stored with the server."""
+        """Returns the part of the spec that is stored with the server."""
         whole: dict[str, Any] = msgspec.to_builtins(self)
         return {name: value for name, value in whole.items() if name in PERSISTED}
 

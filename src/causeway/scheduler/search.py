@@ -27,7 +27,7 @@ NO_VALID_HOST = "No valid host was found."
 
 @dataclass(frozen=True)
 class Tools:
-    """What every search of a scheduler works with.
+    """The parts that all searches of a scheduler share.
 
     ``decisive``: filters that are asked first about a host that Placement does not offer: they say more than "full".
     """
@@ -42,7 +42,7 @@ class Tools:
     default_zone: str
 
     def remember_pick(self, request: Request, instance_uuid: str, host: str) -> None:
-        """Counts a server of a group where it goes, for the next ones of this request and for others'."""
+        """Counts a server of a group on its new host, for the next servers of this request and of others."""
         group = request.spec.server_group
         if group is not None:
             request.group_hosts[host] = request.group_hosts.get(host, 0) + 1
@@ -59,7 +59,7 @@ def full_when_claimed(refused: errors.ClaimRefused) -> Refusal:
 
 
 class Search:
-    """What Placement offers for a request, and the hosts as this request sees them: what it has picked counts."""
+    """The offers of Placement for a request, and the hosts as this request sees them, with the servers that it has placed."""
 
     def __init__(
         self, tools: Tools, spec: RequestSpec, asked: CandidatesRequest, candidates: Candidates, request: Request
@@ -74,7 +74,7 @@ class Search:
 
     def rank(self) -> Ranking:
         if self._states is None:
-            # Hosts report what is in use of their hardware; what is remembered may be older than the last claim.
+            # Hosts report how much of their hardware is in use. Remembered reports may be older than the last claim.
             is_hardware = self._spec.numa_topology is not None or bool(self._spec.pci_requests)
             self._states = self._tools.hosts.states(
                 {uuid: self._candidates.providers[uuid] for uuid in self._offered}, anew=is_hardware
@@ -89,7 +89,7 @@ class Search:
         ranking = self.rank()
         selected = self._claim_best(ranking, instance_uuid, move)
         if selected is None and self._asked.limit == len(self._candidates.requests):
-            # None of the first candidates will do; there may be others.
+            # None of the first candidates is suitable, but there may be others.
             self._ask_without_limit()
             ranking = self.rank()
             selected = self._claim_best(ranking, instance_uuid, move)
@@ -133,7 +133,7 @@ class Search:
             metrics.SCHEDULER_REFUSALS.labels(name).inc(hosts)
 
     def add_those_not_offered(self, ranking: Ranking, *, closer: bool) -> None:
-        """Adds verdicts on hosts that are not candidates. ``closer``: asks Placement more, to explain them."""
+        """Adds verdicts on hosts that are not candidates. ``closer``: asks Placement more, for better explanations."""
         missing = self._tools.hosts.states(without=self._offered.keys())
         offers = look_closer(self._tools.placement, self._asked.resources) if closer and missing else None
         for host in missing:

@@ -93,7 +93,7 @@ def by_node(candidates: Candidates) -> dict[str, AllocationRequest]:
 def alternates_of(
     selected: HostState, fitting: list[HostState], count: int, usable: Callable[[HostState], bool]
 ) -> list[HostState]:
-    """The next best hosts of the chosen one's cell: a reschedule stays in it, since the server is set up there by then."""
+    """Returns the next best hosts in the cell of the chosen one. Alternates must be there, where the server is set up by then."""
     others = [
         host
         for host in fitting

@@ -95,7 +95,7 @@ class Scheduler:
             decisive=[
                 ranker.requested,
                 ComputeFilter(conf),
-                # A host that is not meant for a request will not do when it has room again either.
+                # A host that is not meant for a request does not become suitable when it has room again.
                 *(one for one in ranker.filters if isinstance(one, LASTING)),
             ],
             groups=self._groups,
@@ -109,7 +109,7 @@ class Scheduler:
         self._fleet.close()
 
     def invalidate(self) -> None:
-        """Makes the next request look again, because hosts, services, cells or aggregates have changed."""
+        """Has the next request read hosts again, because hosts, services, cells or aggregates have changed."""
         self._hosts.invalidate()
         self._fleet.invalidate()
 
@@ -148,7 +148,7 @@ class Scheduler:
             try:
                 return self._place(spec, instance_uuids, alternates, move)
             except errors.NoValidHost:
-                # The refusal may come from what is remembered of hosts and aggregates.
+                # The refusal may be due to old knowledge of hosts and aggregates.
                 if not self._hosts.look_again_unless_looked_since(began):
                     raise
             return self._place(spec, instance_uuids, alternates, move)
@@ -160,7 +160,7 @@ class Scheduler:
         try:
             search = self._search(spec)
         except errors.NoValidHost as none:
-            # No query could be made: every host is refused for what is wrong with the request.
+            # The request is invalid, so there is no query: every host is refused for that reason.
             return self._all_refused(spec, _reason(none))
         ranking = search.rank()
         if ranking.fitting:
@@ -244,7 +244,7 @@ class Scheduler:
     def _remembered_search(
         self, spec: RequestSpec, asked: CandidatesRequest, request: Request
     ) -> RememberedSearch | None:
-        """None if all hosts are to be looked up: there are few, or memory can't decide which would do."""
+        """Returns None if all hosts must be looked up: there are few, or remembered knowledge can't decide."""
         if len(self._hosts.known().records) <= self._ask_for_all_up_to or not can_be_decided(spec, asked):
             return None
         return RememberedSearch(self._tools, self._fleet, spec, asked, request)
@@ -261,7 +261,7 @@ class Scheduler:
         return Search(self._tools, spec, asked, self._placement.allocation_candidates(asked), request)
 
     def _requested_provider(self, spec: RequestSpec) -> str | None:
-        """The provider of the one host that is asked for; None if any will do, or the host has several nodes."""
+        """Returns the provider of the one requested host; None if any host is possible, or the host has several nodes."""
         wanted = spec.requested_destination
         host = wanted.host if wanted is not None else None
         node = wanted.node if wanted is not None else None

@@ -132,7 +132,9 @@ def test_the_source_keeps_all_of_it_until_the_target_has_shown_its_memory(
     monkeypatch.setattr(driver, "define_suspended", lost)
     cloud.act(drain, "start")
     stuck = until(
-        lambda: [move for move in cloud.moves(server) if move.error and "did not arrive" in move.error["message"]],
+        lambda: [
+            move for move in cloud.moves(server) if move.error and "is missing at its target" in move.error["message"]
+        ],
         bool,
         "the move to be stuck",
     )

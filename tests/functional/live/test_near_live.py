@@ -254,7 +254,7 @@ def test_hosts_of_an_older_version_keep_the_server(cloud: LiveCloud, monkeypatch
     monkeypatch.setattr(RpcClient, "can_send", lambda _self, version: version != "1.6")
     after = cloud.migrated(server, host=elsewhere(cloud, server))
     assert (after.status, after.compute_host) == ("ACTIVE", source)
-    assert "can't keep the memory of guests" in cloud.faults(server, source[:5])[-1].message
+    assert "can't move the memory of guests" in cloud.faults(server, source[:5])[-1].message
     assert cloud.memory(server) == memory
     cloud.check_left_nothing(server, source)
 

@@ -102,7 +102,7 @@ class Consumer:
             for found in self.heard(server, event_type):
                 return found
             types = [each["event_type"] for each in self.heard(server, "")]
-            assert time.monotonic() < end, f"waited in vain for {event_type}; heard: {types}"
+            assert time.monotonic() < end, f"no {event_type} came in time; heard: {types}"
             time.sleep(0.05)
 
 

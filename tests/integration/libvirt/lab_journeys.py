@@ -69,7 +69,7 @@ def _under_way(guest: Guest, target: LibvirtDriver, options: LiveOptions) -> Ite
         except Exception as failure:  # noqa: BLE001 - whoever asks for the result gets it
             call.set_exception(failure)
 
-    # Nobody waits for its end in vain: a hypervisor that hangs fails one test, and not all that come after it.
+    # Not waited for: a hypervisor that hangs fails one test, and not all that come after it.
     threading.Thread(target=migrate, daemon=True, name=f"migrates {guest.uuid}").start()
     wait_until(lambda: travels(guest) or call.done())
     assert not call.done(), call.exception()

@@ -111,7 +111,7 @@ def test_a_source_that_restarts_is_waited_for(pair: Pair, monkeypatch: pytest.Mo
 def test_a_source_that_is_gone_is_abandoned(pair: Pair) -> None:
     offer = pair.offer(b"content")
     pair.server.stop()
-    with pytest.raises(errors.DiskTransferFailed, match="0 of 7 bytes came"):
+    with pytest.raises(errors.DiskTransferFailed, match="0 of 7 bytes arrived"):
         pair.fetch(offer)
     assert list(pair.directory.glob(".fetched*")) == []
 

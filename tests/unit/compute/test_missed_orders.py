@@ -50,7 +50,7 @@ def test_it_does_not_begin_because_a_conductor_failed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(missed_orders, "PAUSE", 0.0)
     conductor = Conductor(
         errors.CausewayError("missed_orders failed unexpectedly: KeyError."),
-        errors.CausewayError("missed_orders answered with something unexpected: Expected `str`"),
+        errors.CausewayError("The answer to missed_orders has an unexpected form: Expected `str`"),
         [],
     )
     started(conductor)

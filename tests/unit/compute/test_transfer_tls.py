@@ -115,7 +115,7 @@ def test_connections_that_break_are_replaced(pair: Pair, monkeypatch: pytest.Mon
 def test_a_source_that_is_gone_is_a_broken_transfer(pair: Pair) -> None:
     offer = pair.offer(b"content")
     pair.server.stop()
-    with pytest.raises(errors.DiskTransferBroken, match="0 of 7 bytes came"):
+    with pytest.raises(errors.DiskTransferBroken, match="0 of 7 bytes arrived"):
         pair.fetch(offer)
 
 

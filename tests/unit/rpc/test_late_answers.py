@@ -18,7 +18,7 @@ from causeway.context import RequestContext
 from causeway.parking import Workers
 from causeway.rpc import Outgoing, RpcClient, RpcServer, Transport, Transports, Verdict, counters, expose, late_answers
 from causeway.rpc import server as rpc_server
-from causeway.rpc.late_answers import NAMESPACE, AwaitedEndpoint
+from causeway.rpc.late_answers import NAMESPACE, AwaitedAnswersEndpoint
 
 PATIENCE = 60.0
 LISTENS_AT = "super_conductor"
@@ -58,7 +58,7 @@ class Scene:
         self.host = Host()
         self._undo = undo
         self.server = self.start_host()
-        awaited = expose(AwaitedEndpoint(transport.awaited), namespace=NAMESPACE)
+        awaited = expose(AwaitedAnswersEndpoint(transport.awaited), namespace=NAMESPACE)
         self._started(RpcServer(transport, LISTENS_AT, "conductor", [awaited], threads=2))
         self.client = RpcClient(transport, "compute", listens_at=LISTENS_AT)
         transport.conf.set_override("rpc_response_timeout", 5)

@@ -19,7 +19,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.states import PowerState, VmState
 from causeway.rpc import Outgoing, RpcClient, RpcServer, Transport, Transports, Verdict, counters, expose
-from causeway.rpc.client import _answered
+from causeway.rpc.client import _error_in
 
 TIMEOUT = 10
 
@@ -140,8 +140,8 @@ def test_a_service_that_does_not_know_a_method_is_distinguished_from_one_that_fa
     with pytest.raises(errors.NoSuchMethod):
         client.call(context, "no_such", result=str)
     older = {"code": "internal_error", "message": "There is no RPC method no_such.", "details": "host1"}
-    assert isinstance(_answered("no_such", older), errors.NoSuchMethod)
-    assert not isinstance(_answered("another", older), errors.NoSuchMethod)
+    assert isinstance(_error_in("no_such", older), errors.NoSuchMethod)
+    assert not isinstance(_error_in("another", older), errors.NoSuchMethod)
     with pytest.raises(errors.CausewayError) as raised:
         client.call(context, "break_down", result=str)
     assert not isinstance(raised.value, errors.NoSuchMethod)
@@ -153,9 +153,9 @@ def test_a_service_that_does_not_know_a_method_is_distinguished_from_one_that_fa
         ("break_down", {}, "break_down failed unexpectedly: ZeroDivisionError"),
         ("unsendable", {}, "unsendable failed unexpectedly"),
         ("no_such", {}, "no RPC method no_such"),
-        ("prep", {"instance": instance(), "newer": 1}, "prep can't be called like this.*newer"),
-        ("prep", {}, "prep can't be called like this.*instance"),
-        ("note", {"text": 5}, "note can't be called like this.*str"),
+        ("prep", {"instance": instance(), "newer": 1}, "arguments of the call do not fit RPC method prep.*newer"),
+        ("prep", {}, "arguments of the call do not fit RPC method prep.*instance"),
+        ("note", {"text": 5}, "arguments of the call do not fit RPC method note.*str"),
     ],
 )
 def test_whatever_goes_wrong_reaches_the_caller(
@@ -178,7 +178,7 @@ def test_an_unexpected_failure_names_the_host_to_administrators(
 
 def test_an_answer_of_another_type_is_an_error(start: Start, client: RpcClient, context: RequestContext) -> None:
     start(Compute())
-    with pytest.raises(errors.CausewayError, match="whoami answered with something unexpected"):
+    with pytest.raises(errors.CausewayError, match="The answer to whoami has an unexpected form"):
         client.call(context, "whoami", result=Report)
 
 

@@ -22,7 +22,7 @@ from causeway.rpc import keys, signatures
 from causeway.rpc.keys import Sender, TrustedKeys, make_pair, read_private_key
 from causeway.rpc.late_answers import ListeningContext
 from causeway.rpc.senders import may_send
-from causeway.rpc.signatures import Refused, Signatures, SignedContext
+from causeway.rpc.signatures import Refusal, Signatures, SignedContext
 
 NOW = 1_800_000_000.0
 MAX_AGE = 600.0
@@ -93,7 +93,7 @@ class Message:
         receiver.check(self.topic, self.server, self.context, self.message, may_send)
 
     def refused(self, receiver: Signatures) -> str:
-        with pytest.raises(Refused) as found:
+        with pytest.raises(Refusal) as found:
             self.check(receiver)
         return found.value.outcome
 

@@ -22,7 +22,7 @@ from causeway.parking import Workers
 from causeway.rpc import RpcClient, RpcServer, Transport, Transports, expose, late_answers
 from causeway.rpc import server as rpc_server
 from causeway.rpc.keys import CONTROL, HOSTS, make_pair
-from causeway.rpc.late_answers import NAMESPACE, AwaitedEndpoint, LateAnswers
+from causeway.rpc.late_answers import NAMESPACE, AwaitedAnswersEndpoint, LateAnswers
 from causeway.rpc.memory import MemoryIncomingMessage
 
 PATIENCE = 60.0
@@ -164,7 +164,7 @@ def test_late_answers_are_signed_and_so_are_questions_for_them(
         # Nobody hears the late answer.
         conductor.conf.set_override("rpc_response_timeout", 1)
     else:
-        awaited = expose(AwaitedEndpoint(conductor.awaited), namespace=NAMESPACE)
+        awaited = expose(AwaitedAnswersEndpoint(conductor.awaited), namespace=NAMESPACE)
         site.listen(conductor, LISTENS_AT, "conductor1", awaited)
     client, answer = RpcClient(conductor, "compute", listens_at=LISTENS_AT), Future[object]()
 

@@ -30,27 +30,27 @@ def check_volumes(host: Host, block_devices: list[BlockDevice]) -> None:
 
 
 def switch_off(host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool) -> None:
-    """Powers the guest off, with its disks in their place. One that is paused behind our back has them open, too.
+    """Powers the guest off, with its disks in their place.
 
-    Raises CopyNotUsable if those are not whole and there are stashed ones, which may be better.
+    Raises CopyNotUsable if these disks are not whole and there are stashed ones, which may be better.
     """
     with _disks_in_place(host, instance, block_devices, needs_disks=needs_disks) as facts:
         if facts.power_state in (PowerState.RUNNING, PowerState.PAUSED):
-            # A paused guest can't shut itself down.
+            # A paused guest can't shut itself down, and it has its disks open.
             patience = host.shutdown_timeout(instance) if facts.power_state is PowerState.RUNNING else 0
             host.driver.power_off(instance.uuid, patience)
 
 
 def save_memory(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> Path:
-    """Saves the guest's memory to a file, with its disks in their place; it is off then. Raises CopyNotUsable like `switch_off`.
+    """Saves the guest's memory to a file, with its disks in their place, and powers it off. Returns the file.
 
-    Raises GuestFailed if the guest no longer ran.
+    Raises CopyNotUsable like `switch_off`, GuestFailed if the guest did not run any more.
     """
     with _disks_in_place(host, instance, block_devices, needs_disks=True):
         host.driver.save_memory(instance.uuid)
     memory = host.driver.saved_memory(instance.uuid)
     if memory is None:
-        raise errors.GuestFailed(f"The memory of server {instance.uuid} was saved, and is gone.")
+        raise errors.GuestFailed(f"The memory of server {instance.uuid} was saved, but the file is missing. Try again.")
     return memory
 
 
@@ -58,22 +58,25 @@ def save_memory(host: Host, instance: Instance, block_devices: list[BlockDevice]
 def _disks_in_place(
     host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool
 ) -> Iterator[GuestFacts]:
-    """Encloses switching the guest off; then deletes what an earlier move stashed, or restores what an earlier attempt did."""
+    """Encloses switching the guest off. Then the guest's disks are in their place, and none are stashed.
+
+    Deletes the disks that an earlier move stashed. Restores those that an earlier attempt of this move stashed.
+    """
     facts = host.driver.inspect(instance.uuid)
     stashed_before = facts.power_state is not None and facts.has_disks and facts.has_stashed_disks
     if stashed_before:
         require_disks(host, instance, block_devices, stashed=False)
     yield facts
     if stashed_before:
-        # The field's bug 1960230: the guest has its disks, and those that an earlier move did not delete are in the way.
+        # The field's bug 1960230: the guest has its disks, but stashed ones that an earlier move did not delete are in the way.
         host.driver.delete_stashed_disks(instance.uuid)
     if needs_disks and facts.has_stashed_disks and not facts.has_disks:
-        # An earlier attempt stashed them; they are restored for the export.
+        # An earlier attempt of this move stashed them. They must be in their place to be read.
         host.driver.restore_stashed_disks(instance.uuid)
 
 
 def destroy_and_stash_disks(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> None:
-    """Destroys the guest; its disks are stashed, so that it can be restored from them."""
+    """Destroys the guest and stashes its disks, so that it can be restored from them."""
     host.driver.destroy(instance.uuid, instance.network_info, guest.volumes_of(block_devices), destroy_disks=False)
     host.driver.stash_disks(instance.uuid)
 
@@ -89,17 +92,17 @@ def make_guest(
     same_host: bool = False,
     move_id: str | None = None,
 ) -> GuestOutcome:
-    """Takes over ports and volumes and makes the guest from what ``receive`` returns.
+    """Takes over ports and volumes, and makes the guest from the disks that ``receive`` returns.
 
-    ``move_id``: the move; its disks may have been copied while the guest ran.
+    ``move_id``: the move, if its disks may have been copied while the guest ran.
     """
     with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
         facts = host.driver.inspect(instance.uuid)
-        # Disks that were copied while the guest ran, and taken, can't be made again.
+        # If the driver has taken the disks that were copied while the guest ran, they can't be made again.
         keeps_disks = move_id is not None and host.copies.is_taken(move_id)
         if same_host and not facts.has_stashed_disks:
             raise errors.GuestFailed(
-                f"The old disks of server {instance.uuid} were not put aside.", details=f"host {host.name}"
+                f"The old disks of server {instance.uuid} were not stashed.", details=f"host {host.name}"
             )
         if power_on and facts.power_state is PowerState.RUNNING:
             return found_running(host, context, instance, block_devices)
@@ -138,7 +141,10 @@ def make_guest(
 
 
 def adopt_completed(host: Host, spec: GuestSpec, move_id: str) -> None:
-    """Lets the driver take disks that were copied while the guest ran. They stay after any failure: they can't be made again."""
+    """Lets the driver take the disks that were copied while the guest ran.
+
+    After a failure the driver keeps them, because they can't be made again.
+    """
     if host.copies.has_completed(move_id):
         host.driver.adopt_disks(spec)
         spec.root_disk = spec.kept_state = None
@@ -148,9 +154,9 @@ def adopt_completed(host: Host, spec: GuestSpec, move_id: str) -> None:
 def found_running(
     host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]
 ) -> GuestOutcome:
-    """Returns the guest that runs here: it never left, or an earlier attempt started it and did not record that.
+    """Completes the ports and volumes of a guest that runs here already, and returns it.
 
-    A guest that runs has all of its disks. Its ports and volumes are completed again.
+    Either the guest never left, or an earlier attempt started it. A guest that runs has all of its disks.
     """
     vifs = guest.take_over_ports(host, context, instance)
     with guest.connected_volumes(host, context, block_devices) as volumes:
@@ -168,7 +174,7 @@ def restore_from_stashed_disks(
         facts = host.driver.inspect(instance.uuid)
         vifs = guest.take_over_ports(host, context, instance)
         if facts.power_state is PowerState.RUNNING:
-            # It never stopped, or an earlier attempt restored it and did not complete its attachments.
+            # The guest never stopped, or an earlier attempt restored it without completing its volumes.
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 return GuestOutcome(PowerState.RUNNING, vifs, volumes)
         if facts.power_state is None or not facts.has_disks:
@@ -187,9 +193,9 @@ def destroy_with_disks(
     same_host: bool = False,
     keeps_disks: bool = False,
 ) -> None:
-    """Destroys the guest with its disks (unless ``keeps_disks``), and discards what was received for it. Stashed disks stay.
+    """Destroys the guest with its disks (unless ``keeps_disks``), and discards received files. Stashed disks stay.
 
-    ``same_host``: this host is the move's source, too. As long as nothing is stashed, the guest here is the old one: it stays.
+    ``same_host``: this host is the move's source too. As long as no disks are stashed, the guest here is the old one, and stays.
     """
     driver = host.driver
     host.image_cache.discard_received(instance.uuid)
@@ -197,7 +203,7 @@ def destroy_with_disks(
     if same_host and not facts.has_stashed_disks:
         return
     volumes = [device for device in guest.volumes_of(block_devices) if device.connection_info]
-    # Volumes may be connected before there is a guest.
+    # Volumes can be connected without a guest, because they are connected first.
     if facts.power_state is not None or facts.has_disks or volumes:
         driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=not keeps_disks)
 
@@ -213,7 +219,7 @@ def destroy_and_release_claim(
 ) -> None:
     """`destroy_with_disks`, and releases the move's claim."""
     with host.lock(instance.uuid):
-        # If an answer was lost, the conductor does not know what is connected here.
+        # If an answer was lost, the conductor does not know which volumes are connected here.
         devices = guest.with_connections(host, context, block_devices)
         destroy_with_disks(host, instance, devices, same_host=same_host)
         host.copies.discard(token.move_id)
@@ -221,7 +227,7 @@ def destroy_and_release_claim(
 
 
 def delete_stashed_disks(host: Host, token: MoveToken, instance: Instance) -> None:
-    """Deletes the stashed disks, their rounds, offers and claims: the server stays at its target for good."""
+    """Deletes the stashed disks, their rounds, offers and claims, because the server stays at its target."""
     with host.lock(instance.uuid):
         host.offers.end_all(instance.uuid)
         host.rounds.discard(token.move_id)
@@ -230,7 +236,7 @@ def delete_stashed_disks(host: Host, token: MoveToken, instance: Instance) -> No
 
 
 def wanted_disks(host: Host, block_devices: list[BlockDevice]) -> list[LocalDisk]:
-    """The local disks of the new guest, without its root disk; they have no content yet."""
+    """Returns the local disks of the new guest without its root disk; they have no content yet."""
     return local_disks(host.conf, block_devices)
 
 

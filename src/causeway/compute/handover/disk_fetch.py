@@ -34,7 +34,7 @@ PAUSE = 0.5
 
 
 class Digest(Protocol):
-    """What hashlib makes."""
+    """A digest of hashlib."""
 
     def update(self, data: bytes, /) -> None: ...
 
@@ -66,8 +66,9 @@ def fetch(
 ) -> None:
     """Fetches an offered disk into the file ``path``. ``progress`` gets the number of bytes that have arrived.
 
-    Raises DiskTransferFailed if the source does not offer the disk (any more), DiskTransferBroken if it sends nothing or
-    something else, HostNotTrusted if one host refuses the other's certificate. What ``progress`` raises ends the transfer, too.
+    Raises DiskTransferFailed if the source does not offer the disk (any more), DiskTransferBroken if the source sends nothing or
+    something else, HostNotTrusted if one host refuses the other's certificate. An error of ``progress`` ends the transfer, and is
+    raised.
     """
     injector.reach("disk.fetch.before")
     if injector.fails("disk.fetch.connect"):
@@ -85,7 +86,7 @@ def fetch(
         if got.digest.hexdigest() != disk.sha256:
             raise errors.DiskTransferBroken(
                 "A disk of the server was damaged on its way. Try again.",
-                details=f"{disk.name}: sha256 {got.digest.hexdigest()} came, {disk.sha256} was offered",
+                details=f"{disk.name}: sha256 {got.digest.hexdigest()} arrived, {disk.sha256} was offered",
             )
         durable.settle(partial, path)
     finally:
@@ -94,13 +95,13 @@ def fetch(
 
 
 def release(host: Host, offer: DiskOffer) -> None:
-    """Notifies the source that its disks have arrived. This only frees its space early."""
+    """Notifies the source that its disks have arrived, so that it can free their space early. Does not raise."""
     try:
         injector.reach("disk.release.before")
         with Peer(host, offer.token) as peer:
             peer.ask("DELETE", offer.url, timeout=TIMEOUT).close()
     except (requests.RequestException, errors.OperationFailed) as failure:
-        LOG.info("The source could not be notified that its disks have come: %s", type(failure).__name__)
+        LOG.info("The source could not be notified that its disks have arrived: %s", type(failure).__name__)
 
 
 def _receive_all(
@@ -126,14 +127,14 @@ def _receive_all(
             return
         if time.monotonic() - heard >= patience or host.stopping.wait(PAUSE):
             raise errors.DiskTransferBroken(
-                f"A disk of the server could not be fetched: {got.done} of {disk.size} bytes came. Try again later.",
+                f"A disk of the server could not be fetched: {got.done} of {disk.size} bytes arrived. Try again later.",
                 details=f"{disk.name} from {url}: {why}",
             )
 
 
 def _receive(peer: Peer, url: str, disk: OfferedDisk, got: _Partial, progress: Callable[[int], None]) -> None:
     asked = {"Range": f"bytes={got.done}-"} if got.done else {}
-    # A range counts bytes of the file, so nothing may compress the body.
+    # A range counts bytes of the file, so nothing must compress the body.
     headers = {**asked, "Accept-Encoding": "identity"}
     with peer.ask("GET", url, headers=headers, timeout=TIMEOUT) as answer:
         if answer.status_code in (401, 404, 416):

@@ -1,11 +1,11 @@
 """The data path of a move: transfers the local disks of a stopped guest from host to host.
 
-Two cells may share nothing but the image service, so the source uploads a disk as an image and the target downloads it (`send`,
-`download`). Hosts of one cell reach one another, and those of two cells may: then the source offers its disks over HTTP, and the
-target fetches them (`offer`, `fetch`). If it can't fetch them, the source sends them as images (`send_offered`).
+Two cells possibly share nothing but the image service, so the source uploads a disk as an image and the target downloads it
+(`send`, `download`). If the hosts reach one another, as inside a cell, the source offers its disks over HTTP and the target
+fetches them (`offer`, `fetch`). If the target can't fetch them, the source sends them as images (`send_offered`).
 
-A root disk travels as the layer over its base image if the target can get that base image, else with everything in it.
-Each ephemeral disk travels by itself; swap is made anew. What the guest's firmware and TPM keep is small: it travels as one whole
+A root disk travels as the layer over its base image if the target can get that base image, else with all of its content. Each
+ephemeral disk travels separately; swap is made anew. The state of the guest's firmware and TPM is small: it travels as one whole
 file when the guest is off. The receiver checks the digests.
 """
 
@@ -37,7 +37,7 @@ from causeway.virt.driver import KEPT_STATE, MEMORY, ROOT_DISK, DiskExport, Gues
 
 @dataclass
 class Received:
-    """What another host sent of a guest. ``root_disk`` None: it is a volume, or the driver has taken it already."""
+    """The disks of a guest that another host has sent. ``root_disk`` None: it is a volume, or the driver has taken it already."""
 
     root_disk: RootDisk | None
     local_disks: list[LocalDisk]
@@ -57,24 +57,24 @@ def send(
     *,
     since: int | None = None,
 ) -> Snapshot:
-    """Uploads a local disk of a stopped guest into an image that was made for it; ``since``: what changed since that round.
+    """Uploads a local disk of a stopped guest into an image that was made for it. ``since``: only the changes after that round.
 
-    If it was sent before (the compute died after the upload), nothing is sent again. Raises DiskTransferBroken if the image takes
-    no more data because the image service died during an upload.
+    If the disk was sent before (the compute died after the upload), it is not sent again. Raises DiskTransferBroken if the image
+    takes no more data because the image service died during an upload.
     """
     with _export(host, context, token, instance, name, since) as export:
         return _upload(host, context, token, image_id, export)
 
 
 def send_memory(host: Host, context: RequestContext, token: MoveToken, image_id: str, memory: Path) -> Snapshot:
-    """As `send`, for the file with a guest's memory."""
-    return _upload(host, context, token, image_id, _of_memory(memory))
+    """The same as `send`, for the file with a guest's memory."""
+    return _upload(host, context, token, image_id, _export_of_memory(memory))
 
 
 def send_offered(
     host: Host, context: RequestContext, token: MoveToken, image_ids: dict[str, str]
 ) -> dict[str, Snapshot]:
-    """As `send`, for everything that is offered for a move. Returns name -> what was sent."""
+    """The same as `send`, for all disks that are offered for a move. Returns name -> snapshot."""
     offered = host.offers.find(token.move_id)
     if offered is None:
         raise errors.DiskTransferFailed("The server's disks are not offered any more.", details=f"host {host.name}")
@@ -91,7 +91,7 @@ def send_offered(
 def _upload(host: Host, context: RequestContext, token: MoveToken, image_id: str, export: DiskExport) -> Snapshot:
     snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id, scale=export.scale)
     try:
-        report = _reaching("disk.upload.in", progress(host, context, token, "sent", export.scale))
+        report = _with_fault_point("disk.upload.in", progress(host, context, token, "sent", export.scale))
         snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
     except errors.ServiceRefused as refusal:
         status = host.images.show(context, image_id).status
@@ -106,13 +106,13 @@ def _upload(host: Host, context: RequestContext, token: MoveToken, image_id: str
 
 
 def download(host: Host, context: RequestContext, token: MoveToken, instance: Instance, snapshot: Snapshot) -> Path:
-    """Downloads a snapshot and checks its digest. `ImageCache.discard_received` deletes the file if nobody takes it."""
+    """Downloads a snapshot and checks its digest. Returns the file; `ImageCache.discard_received` deletes it if it is unused."""
     path = host.image_cache.received(snapshot.image_id, instance.uuid)
     sent = ImageMeta(snapshot.image_id, size=snapshot.size, os_hash_algo="sha256", os_hash_value=snapshot.sha256)
     known = sent if snapshot.sha256 is not None else None
     may_wait = snapshot.disk_format != CHANGES
     arriving = progress(host, context, token, "received", snapshot.scale, heeds_rate=may_wait)
-    report = _reaching("disk.download.in", arriving)
+    report = _with_fault_point("disk.download.in", arriving)
     host.images.download(context, snapshot.image_id, path, report, image=known)
     return path
 
@@ -128,13 +128,13 @@ def offer(
 ) -> DiskOffer:
     """Offers the local disks of a stopped guest to another host. If they were offered before, nothing is copied again.
 
-    ``since``: the target has that round, so only what changed since is offered. ``memory``: the file with the memory of a guest
-    that will not boot; the file stays where it is.
+    ``since``: the last round that the target has; only later changes are offered. ``memory``: the file with the guest's memory,
+    if the guest does not boot at the target; the file stays in its place.
     """
 
     def export(name: str) -> AbstractContextManager[DiskExport]:
         if name == MEMORY and memory is not None:
-            return nullcontext(_of_memory(memory))
+            return nullcontext(_export_of_memory(memory))
         return _export(host, context, token, instance, name, since)
 
     names = travelling(block_devices, with_swap=memory is not None)
@@ -145,12 +145,12 @@ def offer(
 
 
 def travelling(block_devices: list[BlockDevice], *, with_swap: bool = False) -> list[str]:
-    """The local disks whose content moves with the server. Swap is made anew, unless the guest does not boot."""
+    """Returns the local disks whose content moves with the server: swap only if the guest does not boot (``with_swap``)."""
     names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
     return names + [name for name, device in local_disk_names(block_devices) if device.is_ephemeral or with_swap]
 
 
-def _of_memory(memory: Path) -> DiskExport:
+def _export_of_memory(memory: Path) -> DiskExport:
     return DiskExport(MEMORY, memory, "raw", memory.stat().st_size, is_kept=True)
 
 
@@ -174,11 +174,12 @@ def fetch(
     *,
     patience: float | None = None,
 ) -> dict[str, Path]:
-    """Fetches what another host offers; name -> file. `ImageCache.discard_received` deletes the files if nobody takes them.
+    """Fetches the disks that another host offers. Returns name -> file.
 
-    ``patience``: seconds without data after which it fails; None: ``disk_transfer_patience``.
+    `ImageCache.discard_received` deletes files that are not used. ``patience``: the transfer fails after so many seconds without
+    data; None: ``disk_transfer_patience``.
     """
-    # Whole disks can wait. While the last changes or memory travel, a guest waits.
+    # Only whole disks respect the rate of a drain: while the last changes or memory travel, the guest is off or stands still.
     may_wait = any(disk.disk_format != CHANGES and disk.name not in (KEPT_STATE, MEMORY) for disk in offered.disks)
     report = progress(host, context, token, "received", heeds_rate=may_wait)
     paths: dict[str, Path] = {}
@@ -194,14 +195,14 @@ def fetch(
 
 
 def take(host: Host, token: MoveToken, instance: Instance, offered: DiskOffer) -> dict[str, Path]:
-    """As `fetch`, for what this host itself offers."""
+    """The same as `fetch`, for disks that this host itself offers."""
     paths = {}
     for disk in offered.disks:
         path = host.offers.path(token.move_id, disk.name)
         if path is None:
             raise errors.DiskTransferFailed(f"A disk of server {instance.uuid} is not offered any more.")
-        # The offer stays until the guest is made, since an attempt that was interrupted begins again from it. So drivers
-        # may take the file that they get, but must not change its content, which the offer shares.
+        # The offer stays until the guest is made, since an interrupted attempt begins again from it. So a driver can take the
+        # file that it gets, but must not change the content, which is also that of the offer.
         paths[disk.name] = received = _received_path(host, token, instance, disk.name)
         received.unlink(missing_ok=True)
         link_or_copy(path, received)
@@ -221,15 +222,16 @@ def received(
     paths: dict[str, Path],
     wanted: list[LocalDisk],
 ) -> Received:
-    """Turns what arrived in ``paths`` into what the driver makes the guest from.
+    """Returns the received files (``paths``) in the form from which the driver makes the guest.
 
-    ``wanted``: the local disks beside the root disk that the guest is to have. Those that the source did not send are new.
+    ``wanted``: the local disks of the new guest except its root disk. Those that the source did not send are made anew.
     """
     kept_state = paths.pop(KEPT_STATE, None)
     missing = paths.keys() - {disk.name for disk in wanted} - {ROOT_DISK}
     if missing:
         raise errors.DiskTransferFailed(
-            f"Server {instance.uuid} has no place for all of its disks.", details=f"sent, but not wanted: {missing}"
+            f"The source sent disks that server {instance.uuid} does not have.",
+            details=f"sent, but not wanted: {missing}",
         )
     whole = {name: _whole(host, context, token, name, sent[name], path) for name, path in paths.items()}
     root_disk = None
@@ -254,14 +256,14 @@ def received(
 def _whole(
     host: Host, context: RequestContext, token: MoveToken, name: str, sent: Snapshot | OfferedDisk, path: Path
 ) -> Path | None:
-    """The whole disk: if only its last changes arrived, they are applied to its copy. None: the driver has taken it already."""
+    """Returns the whole disk; None if the driver has taken it already. If only the last changes arrived, applies them first."""
     if sent.disk_format != CHANGES:
         return path
     return host.copies.complete(token, name, path, partial(host.image_cache.fetch, context))
 
 
 def _format_of(sent: Snapshot | OfferedDisk) -> str:
-    """The format of the whole disk: changes were applied to a copy, which the driver made."""
+    """Returns the format of the whole disk. If only changes were sent, it is the format of the copy that the driver made."""
     return "qcow2" if sent.disk_format == CHANGES else sent.disk_format
 
 
@@ -274,8 +276,8 @@ def base_is_available(host: Host, context: RequestContext, instance: Instance) -
         return False
 
 
-def _reaching(point: str, report: Progress) -> Progress:
-    """``report`` with a fault point in the middle of the transfer."""
+def _with_fault_point(point: str, report: Progress) -> Progress:
+    """Returns ``report`` with a fault point in the middle of the transfer."""
 
     def reported(done: int, total: int) -> None:
         injector.reach(point)
@@ -293,9 +295,10 @@ def progress(
     *,
     heeds_rate: bool = True,
 ) -> Progress:
-    """Counts what is sent or received, and reports it to the conductor now and then (`TransferProgress`).
+    """Returns a function that counts transferred bytes, and reports them to the conductor from time to time.
 
-    What it raises ends a transfer that nobody wants any more: cancelled, its server deleted, its move taken over.
+    The function raises an error, which ends the transfer, if the transfer is no longer wanted: it was cancelled, its server is
+    being deleted, or its move was taken over (`TransferProgress`).
     """
     report = TransferProgress(host, context, token, is_joined=False, heeds_rate=heeds_rate)
     counted = 0

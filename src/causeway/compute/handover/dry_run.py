@@ -1,4 +1,4 @@
-"""Checks on a host whether a move could succeed. Claims, connects and writes nothing."""
+"""A host's checks whether a move to it could succeed. They claim, connect and write nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class DryRunEndpoint:
         block_devices: list[BlockDevice],
     ) -> list[PreCheck]:
         return [
-            _tried("claim", lambda: self._check_room(instance)),
-            _tried("volumes", lambda: self._check_volumes(block_devices)),
+            _pre_check("claim", lambda: self._check_room(instance)),
+            _pre_check("volumes", lambda: self._check_volumes(block_devices)),
         ]
 
     def measure_disks(self, context: RequestContext, *, instance_uuid: str) -> DiskMeasure:  # noqa: ARG002
@@ -37,7 +37,9 @@ class DryRunEndpoint:
     def _check_room(self, instance: Instance) -> str:
         facts = self._host.driver.inspect(instance.uuid)
         if instance.host != self._host.name and (facts.power_state is not None or facts.has_disks):
-            raise errors.ClaimRefused("The host holds a guest or disks of the server already.")
+            raise errors.ClaimRefused(
+                "The host has a guest or disks of the server already. An audit shows what they are."
+            )
         self._host.claims.check(instance)
         return ""
 
@@ -48,7 +50,7 @@ class DryRunEndpoint:
         return f"{len(connected)} connectable" if connected else "no connected volumes"
 
 
-def _tried(name: str, check: Callable[[], str]) -> PreCheck:
+def _pre_check(name: str, check: Callable[[], str]) -> PreCheck:
     try:
         return PreCheck(name, True, check())
     except errors.CausewayError as refusal:

@@ -1,4 +1,4 @@
-"""What a host of another cell hands over of a guest: images, or an offer that is fetched directly."""
+"""The disks of a guest that a host of another cell hands over: as images, or as an offer that is fetched directly."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
 from causeway.virt.driver import ROOT_DISK
 
-# Seconds for which an unreachable source is retried. It is short: what it offers can go through the image service, too.
+# Seconds for which an unreachable source is retried. They are few because its disks can also go through the image service.
 PATIENCE = 10.0
 
 
 @dataclass
 class HandedOver:
-    """``snapshot`` of the root disk, ``disks``: of others, by name; or ``offer`` of all of them."""
+    """The snapshots of a guest's disks, or an offer of them.
+
+    ``snapshot``: of the root disk. ``disks``: the snapshots of the others, by name. ``offer``: offers all of them instead.
+    """
 
     snapshot: Snapshot | None
     disks: dict[str, Snapshot] = field(default_factory=dict)
@@ -36,11 +39,11 @@ class HandedOver:
 
     @property
     def size(self) -> int | None:
-        """Bytes in all; None: there are no disks."""
+        """How many bytes all disks have together; None if there are no disks."""
         return sum(each.shown for each in self.sent.values()) if self.sent else None
 
     def receive(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> dict[str, Path]:
-        """Name -> file, as `disk_transfer.fetch` returns them. Raises DiskTransferBroken if an offer can't be fetched."""
+        """Downloads or fetches the disks. Returns name -> file. Raises DiskTransferBroken if an offer can't be fetched."""
         if self.offer is not None:
             patience = min(PATIENCE, host.conf.disk_transfer_patience)
             return disk_transfer.fetch(host, context, token, instance, self.offer, patience=patience)
@@ -57,13 +60,13 @@ class OfHost(Protocol):
 
 
 def discard_rounds(endpoint: OfHost, *, token: MoveToken, instance: Instance, **_others: object) -> None:
-    """At the source, when it is recorded that the guest has left: nothing is read of its rounds any more."""
+    """Deletes the rounds at the source. Called when it is recorded that the guest has left."""
     with endpoint.host.lock(instance.uuid):
         endpoint.host.rounds.discard(token.move_id)
 
 
 def discard_copies(endpoint: OfHost, *, token: MoveToken, instance: Instance, **_others: object) -> None:
-    """At the target, when it is recorded that the guest has come: it is not made again."""
+    """Deletes the copies at the target. Called when it is recorded that the guest has arrived, so that nobody makes it again."""
     with endpoint.host.lock(instance.uuid):
         endpoint.host.copies.discard(token.move_id)
 
@@ -71,7 +74,7 @@ def discard_copies(endpoint: OfHost, *, token: MoveToken, instance: Instance, **
 def end_transfer(
     endpoint: OfHost, *, token: MoveToken, instance: Instance, offer: DiskOffer | None = None, **_others: object
 ) -> None:
-    """`discard_copies`, and ends the offer at its source: the disks are not fetched again."""
+    """The same as `discard_copies`; also has the source end its offer, because nobody fetches the disks again."""
     discard_copies(endpoint, token=token, instance=instance)
     if offer is not None and offer.disks:
         disk_fetch.release(endpoint.host, offer)

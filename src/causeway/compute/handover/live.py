@@ -1,7 +1,7 @@
-"""A host's part in a live migration. Driven by `operations.live_migration`, one RPC each.
+"""A host's part in a live migration. `operations.live_migration` calls one method of the endpoint after the other.
 
-Orders that change something carry a token, and take effect once for a migration. Calls that only look, abort or force completion
-ask the hypervisor at once: they must not wait for the order that they concern.
+An order that changes something has a token, and takes effect once for a migration. Calls that only look, abort or force
+completion go to the hypervisor at once: they must not wait for the order that they concern.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget
 LOG = logging.getLogger(__name__)
 
 _MIB, _GIB = 1024**2, 1024**3
-# The time that a migration may take grows with memory and disks; each counts as this many GiB at least, as in the field.
+# The time that a migration may take grows with memory and disks. Each counts as at least this many GiB, as in the field.
 _LEAST_GIB = 2
-# What a source shows of a guest that did not go, or that is coming back. A paused one may have gone: its user may have paused it.
+# A source shows one of these if the guest has not left, or is returning. A paused guest may have left: maybe its user paused it.
 _NOT_GONE = (Presence.RUNNING, Presence.INCOMING)
-# After each of these, nothing of a migration is under way at its source.
+# After each of these orders, the migration no longer runs at its source.
 _ENDS = ("live_migration", "rollback_live_migration_at_source", "post_live_migration_at_source")
 
 
@@ -93,7 +93,7 @@ class LiveEndpoint:
         target: LiveTarget,
         options: LiveOptions,
     ) -> LiveOutcome:
-        """A failure is an outcome, too: a repeated order must not send the guest to what the first one left at the target."""
+        """Sends the guest. Returns a failure instead of raising it, so that a repeated order does not send the guest again."""
         host = self.host
         local = host.conf.libvirt
         options = dataclasses.replace(
@@ -141,10 +141,12 @@ class LiveEndpoint:
             self.host.driver.force_live_migration(instance_uuid, post_copy=post_copy)
 
     def _begin(self, token: MoveToken, uuid: str) -> None:
-        """Notes whose migration of the guest begins. Raises GuestFailed if an earlier one is under way: it is not joined."""
+        """Notes which migration of the guest begins. Raises GuestFailed if another one is running."""
         before = self.host.departures.begin(token.move_id, uuid)
         if before not in (None, token.move_id) and self.host.driver.live_progress(uuid) is not None:
-            raise errors.GuestFailed(f"An earlier live migration of server {uuid} is under way.", details=str(before))
+            raise errors.GuestFailed(
+                f"An earlier live migration of server {uuid} is still running.", details=str(before)
+            )
 
     @contextmanager
     def _under_way(self, token: MoveToken, uuid: str) -> Iterator[None]:
@@ -168,13 +170,13 @@ class LiveEndpoint:
         with host.lock(instance.uuid):
             if host.driver.live_progress(instance.uuid) is not None:
                 raise errors.GuestUnclear(
-                    f"The live migration of server {instance.uuid} has not come to its end at its source.",
+                    f"The live migration of server {instance.uuid} is still running at its source.",
                     details=f"host {host.name}",
                 )
             if (shown := host.driver.presence(instance.uuid)) in _NOT_GONE:
                 raise errors.GuestUnclear(
-                    f"The guest of server {instance.uuid} has not left the source of its live migration: it stays.",
-                    details=f"host {host.name} shows it {shown}; `causeway audit` shows where else it is",
+                    f"The guest of server {instance.uuid} has not left the source of its live migration, so it is not deleted.",
+                    details=f"host {host.name} shows it {shown}; run `causeway audit` to see where else it is",
                 )
             devices = guest.with_connections(host, context, block_devices)
             volumes = [device for device in guest.volumes_of(devices) if device.connection_info]
@@ -218,8 +220,8 @@ class LiveEndpoint:
             facts = host.driver.inspect(instance.uuid)
             if host.driver.presence(instance.uuid) is not Presence.ABSENT or facts.has_disks:
                 raise errors.ClaimRefused(
-                    f"The chosen host holds a guest or disks of server {instance.uuid} already.",
-                    details=f"host {host.name}; `causeway audit` shows what they are",
+                    f"The chosen host has a guest or disks of server {instance.uuid} already.",
+                    details=f"host {host.name}; run `causeway audit` to see what they are",
                 )
             host.driver.check_live_target(source)
             _check_room(host, source)
@@ -297,7 +299,7 @@ class LiveEndpoint:
         with host.lock(instance.uuid):
             if host.driver.presence(instance.uuid).is_alive:
                 raise errors.CopyNotUsable(
-                    f"The guest of server {instance.uuid} is alive at the target of its live migration: it stays.",
+                    f"The guest of server {instance.uuid} lives at the target of its live migration, so it is not deleted.",
                     details=f"host {host.name}",
                 )
             devices = guest.with_connections(host, context, block_devices)
@@ -309,14 +311,17 @@ class LiveEndpoint:
 
     def guest_presence(self, context: RequestContext, *, instance_uuid: str) -> GuestPresence:  # noqa: ARG002
         driver = self.host.driver
-        # The job first: if it ends before the second call, that call sees its result.
+        # First look for the job: if it ends between the two calls, the second one sees its result.
         has_job = driver.live_progress(instance_uuid) is not None
         presence = driver.presence(instance_uuid)
         return GuestPresence(presence, has_job, driver.live_arrival(instance_uuid) if presence.is_alive else None)
 
 
 def _check_room(host: Host, source: LiveSource) -> None:
-    """Raises ClaimRefused if disk space does not suffice. Before microversion 2.25 users say whether it may be overcommitted."""
+    """Raises ClaimRefused if there is too little disk space for the guest.
+
+    Before microversion 2.25 the request says whether disk space may be overcommitted.
+    """
     if source.disk_over_commit is None or not source.disks:
         return
     wanted = source.disk_bytes if source.disk_over_commit else sum(each.size for each in source.disks)
@@ -328,12 +333,12 @@ def _check_room(host: Host, source: LiveSource) -> None:
 
 
 class _Progress:
-    """Reports to the conductor how far a migration has come, and ends one that takes too long, or that nobody wants any more."""
+    """Reports the progress of a migration to the conductor. Ends a migration that takes too long or is no longer wanted."""
 
     def __init__(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> None:
         self._host, self._context, self._instance = host, context, instance
         self._token = dataclasses.replace(token, heeds_rate=True)
-        # Bytes a second; 0: as the host's configuration says.
+        # Bytes a second; 0: the rate of the host's configuration.
         self._rate = 0.0
         self._next_report = 0.0
         self._began = host.clock.monotonic()
@@ -343,9 +348,9 @@ class _Progress:
     def __call__(self, progress: LiveProgress) -> None:
         injector.reach("live.transfer.in")
         self.bytes_done = progress.memory_processed + progress.disk_processed
-        self._mind_the_time(progress)
+        self._check_time(progress)
         if self._host.stopping.is_set():
-            raise errors.Interrupted("The server's host was stopped before its guest had left.")
+            raise errors.Interrupted("The compute service of the server's host stopped before the guest had left.")
         switches = progress.post_copy and not self._is_post_copy
         if self._host.clock.monotonic() < self._next_report and not switches:
             return
@@ -353,18 +358,18 @@ class _Progress:
         pause: float = self._host.conf.libvirt.live_migration_monitor_interval
         try:
             rate = self._host.conductor.report_live_progress(self._context, token=self._token, progress=progress)
-            self._go_by(rate or 0.0)
+            self._set_rate(rate or 0.0)
         except errors.TakenOver:
-            # Whoever took the operation over joins the migration, which continues without reports.
+            # The conductor that took the operation over joins the migration, which continues without reports.
             pause = float("inf")
         except (errors.Cancelled, errors.StateChanged):
             raise
         except errors.CausewayError:
-            # A migration does not fail because its progress can't be shown.
+            # A migration must not fail because its progress can't be reported.
             pause = max(pause, 60.0)
         self._next_report = self._host.clock.monotonic() + pause
 
-    def _go_by(self, rate: float) -> None:
+    def _set_rate(self, rate: float) -> None:
         own: float = self._host.conf.libvirt.live_migration_bandwidth * _MIB
         if rate == self._rate or self._is_post_copy:
             return
@@ -372,10 +377,15 @@ class _Progress:
             self._host.driver.limit_live_migration(self._instance.uuid, min(rate, own) if rate and own else rate or own)
             self._rate = rate
         except errors.GuestFailed as failure:
-            # The next report tries it again.
-            LOG.info("Guest %s keeps its old rate: %s %s", self._instance.uuid, failure.message, failure.details)
+            # The next report tries again to set the rate.
+            LOG.info(
+                "The transfer of guest %s keeps its old rate: %s %s",
+                self._instance.uuid,
+                failure.message,
+                failure.details,
+            )
 
-    def _mind_the_time(self, progress: LiveProgress) -> None:
+    def _check_time(self, progress: LiveProgress) -> None:
         local = self._host.conf.libvirt
         size = max(self._instance.flavor.memory_mb / 1024, _LEAST_GIB)
         size += max(progress.disk_total / _GIB, _LEAST_GIB) if progress.disk_total else 0

@@ -1,8 +1,8 @@
-"""A host's part in a near-live migration: the guest's memory is saved, sent with its disks, and woken at the other host.
+"""A host's part in a near-live migration: the source saves the guest and sends memory and disks, the target wakes the guest.
 
 The guest stands still meanwhile, but it does not boot. It resumes at its target only behind the pivot of the migration. Until
-then it can be woken at its source, where memory and disks of the same moment are. A guest that its user suspended has been saved
-already, and is not woken: it is off at both hosts, its memory beside its disks.
+then the source can wake it, because it has memory and disks of the same moment. A guest that its user has suspended is saved
+already, and nobody wakes it: it is off at both hosts, and its memory is stored beside its disks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NearLiveEndpoint:
         self.fence = host.fence
 
     def check_can_save_guest(self, context: RequestContext, *, instance: Instance) -> LiveSource:  # noqa: ARG002
-        """Returns what a target must know of the guest. Raises GuestFailed if there is none whose memory can be saved."""
+        """Returns a description of the guest for the target. Raises GuestFailed if its memory can't be saved."""
         self._require_saved_memory()
         return self.host.driver.live_source(instance)
 
@@ -57,9 +57,10 @@ class NearLiveEndpoint:
         disk_image_ids: dict[str, str],
         since: int | None,
     ) -> SourceOutcome:
-        """``since``: the target has that round, so only what changed since is sent.
+        """Saves the guest, sends or offers its memory and disks, and stashes the disks.
 
-        ``memory_image_id`` None: memory and disks are offered, not sent.
+        ``since``: the last round that the target has; only later changes are sent. ``memory_image_id`` None: offers memory and
+        disks instead of sending them.
         """
         host, uuid = self.host, instance.uuid
         outcome = SourceOutcome(_power_state_between(instance.vm_state is VmState.SUSPENDED))
@@ -92,15 +93,17 @@ class NearLiveEndpoint:
         offer: DiskOffer | None = None,
         is_suspended: bool = False,
     ) -> GuestOutcome:
-        """Makes the guest, which stands still until `let_guest_go_on`. ``disks``: its memory among them.
+        """Makes the guest, which stands still until `let_guest_go_on`. ``disks``: the snapshots, also that of its memory.
 
-        ``is_suspended``: it is off, and stays so until its user resumes it.
-        ``offer``: nothing was sent, the source offers everything. Raises DiskTransferBroken if it can't be fetched.
+        ``is_suspended``: the guest is off until its user resumes it. ``offer``: the source's offer of everything, if it sent
+        nothing. Raises DiskTransferBroken if the offer can't be fetched.
         """
         host, handed_over = self.host, HandedOver(snapshot, disks, offer)
         sent = handed_over.sent
         if MEMORY not in sent or (ROOT_DISK not in sent and not is_volume_backed(block_devices)):
-            raise errors.DiskTransferFailed(f"Not all of the guest of server {instance.uuid} was sent.")
+            raise errors.DiskTransferFailed(
+                f"The source did not send all disks and the memory of server {instance.uuid}."
+            )
 
         def receive(spec: GuestSpec) -> None:
             paths = handed_over.receive(host, context, token, instance)
@@ -114,7 +117,7 @@ class NearLiveEndpoint:
             facts = host.driver.inspect(instance.uuid)
             is_complete = host.driver.saved_memory(instance.uuid) is not None
             if facts.power_state in _LIVING and not is_complete:
-                # It was resumed already: this is the server's guest, and the only one.
+                # The guest was resumed already: it is the server's only guest.
                 return actions.found_running(host, context, instance, block_devices)
             if not is_complete and (facts.power_state is not None or facts.has_disks):
                 # An earlier attempt was interrupted; what it connected is still connected.
@@ -138,15 +141,14 @@ class NearLiveEndpoint:
         is_paused: bool,
         is_suspended: bool = False,
     ) -> GuestFacts:
-        """Resumes the guest, behind the pivot.
+        """Resumes the guest, behind the pivot. Returns what is on the host for the server.
 
-        ``is_paused``: its user paused it, so it stays paused. ``is_suspended``: it is only checked.
-
-        Raises CopyNotUsable if a suspended guest lacks something that it needs to be resumed.
+        ``is_paused``: the guest stays paused, because its user paused it. ``is_suspended``: the guest is only checked. Raises
+        CopyNotUsable if a suspended guest lacks something that it needs to be resumed.
         """
         with self.host.lock(instance.uuid):
             if is_suspended:
-                return _look_at_suspended(self.host, instance, block_devices)
+                return _check_suspended(self.host, instance, block_devices)
             return _resume_guest(self.host, context, instance, block_devices, is_paused=is_paused)
 
     @fenced
@@ -160,9 +162,9 @@ class NearLiveEndpoint:
         is_paused: bool,
         is_suspended: bool = False,
     ) -> GuestOutcome:
-        """Resumes the guest where it was saved. Without saved memory (it was not saved, or crashed meanwhile), it boots.
+        """Resumes the guest at its source. Boots it if there is no saved memory (it was not saved, or has crashed since).
 
-        ``is_suspended``: it is off again, with its memory.
+        ``is_suspended``: the guest is off again, with its memory.
         """
         host, uuid = self.host, instance.uuid
         with host.lock(uuid):
@@ -172,7 +174,7 @@ class NearLiveEndpoint:
             memory = host.driver.saved_memory(uuid, stashed=not facts.has_disks)
             is_saved = facts.power_state is not PowerState.RUNNING and memory is not None
             if is_suspended and facts.power_state is not None and facts.has_disks:
-                # It never left, or an earlier attempt restored it.
+                # The guest never left, or an earlier attempt restored it.
                 outcome = actions.found_running(host, context, instance, block_devices)
                 outcome.power_state = _power_state_between(is_suspended)
                 return outcome
@@ -182,7 +184,7 @@ class NearLiveEndpoint:
                 if is_saved:
                     outcome = _make(host, context, instance, block_devices, None, is_suspended=is_suspended)
                 else:
-                    # It never left, or an earlier attempt has woken it.
+                    # The guest never left, or an earlier attempt has woken it.
                     outcome = actions.found_running(host, context, instance, block_devices)
                 if not is_suspended:
                     facts = _resume_guest(host, context, instance, block_devices, is_paused=is_paused)
@@ -192,11 +194,11 @@ class NearLiveEndpoint:
 
     def _require_saved_memory(self) -> None:
         if not self.host.driver.supports_saved_memory:
-            raise errors.ClaimRefused("The hypervisor of the host can't save the memory of guests.")
+            raise errors.ClaimRefused("The host's hypervisor can't save the memory of guests.")
 
 
 def _power_state_between(is_suspended: bool) -> PowerState:
-    """The power state of a guest that has its memory and does not run."""
+    """Returns the power state of a guest that has its memory but does not run."""
     return PowerState.SHUTDOWN if is_suspended else PowerState.PAUSED
 
 
@@ -209,9 +211,9 @@ def _make(
     *,
     is_suspended: bool = False,
 ) -> GuestOutcome:
-    """Makes the guest here, standing still, with its ports and volumes. ``receive`` None: disks and memory are in their places.
+    """Makes the guest here with its ports and volumes, standing still. ``is_suspended``: it is off instead, and can be resumed.
 
-    ``is_suspended``: it is off, and can be resumed.
+    ``receive``: puts disks and memory into the spec; None: both are in their places.
     """
     with host.vif_events.watch(instance.uuid) as watch:
         vifs = guest.take_over_ports(host, context, instance)
@@ -232,15 +234,15 @@ def _make(
     return GuestOutcome(_power_state_between(is_suspended), ports, volumes)
 
 
-def _look_at_suspended(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> GuestFacts:
-    """Checks a suspended guest, before the source's copy is deleted."""
+def _check_suspended(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> GuestFacts:
+    """Checks that a suspended guest can be resumed here, before the source's copy is deleted. Raises CopyNotUsable if not."""
     facts = host.driver.inspect(instance.uuid)
     if facts.power_state in _LIVING:
-        # An administrator reset its state meanwhile, and somebody resumed it.
+        # An administrator reset the server's state meanwhile, and somebody resumed the guest.
         return facts
     if host.driver.saved_memory(instance.uuid) is None:
         raise errors.CopyNotUsable(
-            "The memory of the suspended server did not arrive, or is gone.", details=f"host {host.name}"
+            "The memory of the suspended server is missing at its target.", details=f"host {host.name}"
         )
     require_disks(host, instance, block_devices, stashed=False)
     return facts
@@ -252,7 +254,7 @@ def _resume_guest(
     driver, uuid = host.driver, instance.uuid
     power_state = driver.inspect(uuid).power_state
     if power_state not in _LIVING and driver.saved_memory(uuid) is not None:
-        # The hypervisor was killed while the guest stood still: its disks still match its memory.
+        # The hypervisor was killed while the guest stood still, so the guest's disks still match its memory.
         _make(host, context, instance, block_devices, None)
         power_state = PowerState.PAUSED
     if power_state in _LIVING:

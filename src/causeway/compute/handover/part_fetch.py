@@ -18,7 +18,7 @@ from causeway.model.warm import CopiedDisk, CopyRound
 # Seconds to connect, which is quick with a host that can be reached; and seconds between two pieces.
 CONNECT, READ = 3.0, 30.0
 PAUSE = 0.5
-# The stream itself may hold compressed pieces.
+# HTTP must not compress the body, since the stream itself can have compressed pieces.
 _HEADERS = {"Accept-Encoding": "identity", "X-Accept-Codings": ", ".join(changes.CODINGS)}
 
 
@@ -26,13 +26,13 @@ _HEADERS = {"Accept-Encoding": "identity", "X-Accept-Codings": ", ".join(changes
 def open_part(host: Host, peer: Peer, copied: CopyRound, disk: CopiedDisk, part: int) -> Iterator[changes.Source]:
     """Opens the stream of a part.
 
-    Raises HostUnreachable, HostNotTrusted, and DiskTransferBroken if the stream breaks or the source no longer has it.
+    Raises HostUnreachable, HostNotTrusted, and DiskTransferBroken if the stream breaks or the source no longer has the round.
     """
     url = f"{copied.url}/{copied.number}/{disk.name}/{part}"
     answer = _ask(host, peer, url)
     try:
         if answer.status_code in (401, 404):
-            # The source's next round may be usable.
+            # Another attempt can succeed, with the source's next round.
             raise errors.DiskTransferBroken(
                 "The source does not have that round of the server's disk any more.",
                 details=f"{url}: status {answer.status_code}",
@@ -45,7 +45,10 @@ def open_part(host: Host, peer: Peer, copied: CopyRound, disk: CopiedDisk, part:
 
 
 def _ask(host: Host, peer: Peer, url: str) -> requests.Response:
-    """Asks for ``CONNECT`` seconds: the source may be restarting. Then raises HostUnreachable."""
+    """Sends a request, again and again for ``CONNECT`` seconds, because the source may be restarting.
+
+    Raises HostUnreachable if it does not answer in this time, DiskTransferBroken if it answers but sends nothing.
+    """
     end = time.monotonic() + CONNECT
     while True:
         try:

@@ -15,7 +15,7 @@ from causeway.compute.disks.certificates import AUTHORITY, CLIENT, CLIENT_KEY, C
 from causeway.compute.host import Host
 
 _UPGRADE_REQUIRED = 426
-# OpenSSL's reasons if one side refuses the other. Its other errors mean that a connection broke.
+# OpenSSL's reasons for errors in which one side refuses the other. All other errors mean that a connection broke.
 _REFUSALS = re.compile(
     r"CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED|DECRYPT_ERROR|NO_SHARED_CIPHER"
     r"|WRONG_VERSION_NUMBER|PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL"
@@ -29,9 +29,9 @@ class Peer:
         """Raises HostNotTrusted if this host's certificates can't be used."""
         self._host = host
         self._session = session = requests.Session()
-        # Proxies of the environment are not for traffic between hosts.
+        # Traffic between hosts must not use the proxies of the environment.
         session.trust_env = False
-        # Hosts send nobody elsewhere: a redirect could lead around TLS, or to what only this host can reach.
+        # Hosts send no redirects. A forged one could avoid TLS, or lead to something that only this host can reach.
         session.max_redirects = 0
         session.headers["Authorization"] = f"Bearer {secret}"
         if host.conf.disk_transfer_tls != "off":
@@ -52,21 +52,21 @@ class Peer:
     def ask(
         self, method: str, url: str, *, headers: Mapping[str, str] | None = None, timeout: tuple[float, float]
     ) -> requests.Response:
-        """Sends a request; the answer's body is not read yet.
+        """Sends a request. Returns the answer before its body is read.
 
-        Raises HostNotTrusted if one host refuses the other's certificate, and what `requests` raises.
+        Raises HostNotTrusted if one host refuses the other's certificate, and the errors of `requests`.
         """
         if self._host.conf.disk_transfer_tls == "required":
             url = _encrypted(url)
         try:
             answer = self._send(method, url, headers, timeout)
             if answer.status_code == _UPGRADE_REQUIRED:
-                # The other host has required TLS only since it made its offer.
+                # The other host began to require TLS after it had made its offer.
                 answer.close()
                 url = _encrypted(url)
                 answer = self._send(method, url, headers, timeout)
         except requests.ConnectionError as failure:
-            refusal = next((each for each in _within(failure) if _REFUSALS.search(each.reason or "")), None)
+            refusal = next((each for each in _ssl_errors_in(failure) if _REFUSALS.search(each.reason or "")), None)
             if refusal is None:
                 raise
             raise self._not_trusted(f"{url}: {refusal}") from failure
@@ -76,7 +76,7 @@ class Peer:
         self, method: str, url: str, headers: Mapping[str, str] | None, timeout: tuple[float, float]
     ) -> requests.Response:
         if url.startswith("https:") and self._host.conf.disk_transfer_tls == "off":
-            raise self._not_trusted(f"{url} is encrypted, and [DEFAULT] disk_transfer_tls is off here")
+            raise self._not_trusted(f"{url} is encrypted, but [DEFAULT] disk_transfer_tls is off here")
         return self._session.request(method, url, headers=headers, stream=True, timeout=timeout)
 
     def _not_trusted(self, why: str) -> errors.HostNotTrusted:
@@ -91,11 +91,11 @@ def _encrypted(url: str) -> str:
     return "https:" + url.removeprefix("http:") if url.startswith("http:") else url
 
 
-def _within(failure: BaseException) -> Iterator[ssl.SSLError]:
-    """The errors of OpenSSL inside an exception of a library."""
+def _ssl_errors_in(failure: BaseException) -> Iterator[ssl.SSLError]:
+    """Yields the errors of OpenSSL inside an exception of a library."""
     if isinstance(failure, ssl.SSLError):
         yield failure
     inner = [*failure.args, getattr(failure, "reason", None), failure.__cause__]
     for each in inner:
         if isinstance(each, BaseException) and each is not failure:
-            yield from _within(each)
+            yield from _ssl_errors_in(each)

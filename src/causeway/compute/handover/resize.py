@@ -1,4 +1,4 @@
-"""A host's part in a move inside its cell. Driven by `moves.steps.same_cell`, one RPC each.
+"""A host's part in a move inside its cell. Each step of `moves.steps.same_cell` calls one method of the endpoint.
 
 The disks go from host to host (`disk_server`, `disk_fetch`). If source and target are the same host, the old disks stay stashed
 while the new guest runs from copies.
@@ -29,7 +29,7 @@ def _end_transfer(
     source_host: str,
     **_others: object,
 ) -> None:
-    """`end_transfer`; the source may be this host."""
+    """The same as `end_transfer`, but sends no request to the source if the source is this host."""
     if source_host != endpoint.host.name:
         end_transfer(endpoint, token=token, instance=instance, offer=offer)
         return
@@ -64,8 +64,8 @@ class ResizeEndpoint:
             facts = host.driver.inspect(instance.uuid)
             if not same_host and (facts.power_state is not None or facts.has_disks):
                 raise errors.ClaimRefused(
-                    f"The chosen host holds a guest or disks of server {instance.uuid} already.",
-                    details=f"host {host.name}; `causeway audit` shows what they are",
+                    f"The chosen host has a guest or disks of server {instance.uuid} already.",
+                    details=f"host {host.name}; run `causeway audit` to see what they are",
                 )
             if not same_host:
                 actions.check_volumes(host, block_devices)
@@ -107,7 +107,7 @@ class ResizeEndpoint:
 
         def receive() -> disk_transfer.Received:
             if ROOT_DISK not in offered and not is_volume_backed(block_devices):
-                raise errors.DiskTransferFailed(f"The root disk of server {instance.uuid} is not offered.")
+                raise errors.DiskTransferFailed(f"The source does not offer the root disk of server {instance.uuid}.")
             if same_host:
                 paths = disk_transfer.take(host, token, instance, offer)
             else:

@@ -7,22 +7,23 @@ from causeway.virt.driver import Progress
 
 
 class RoundProgress:
-    """Reports how many bytes travelled, and an estimate of how many will: the rest is expected to travel as densely as what has.
+    """Reports how many bytes of a round have travelled, and an estimate of how many travel in all.
 
-    Less travels than what changed: zeros and what the base image has are left out, and the rest may be compressed.
+    Fewer bytes travel than have changed: zeros and the content of the base image are left out, and the rest may be compressed.
+    The estimate supposes that the rest of the round shrinks as much as the part that has travelled.
     """
 
     def __init__(self, report: Progress, copied: CopyRound) -> None:
         self._report = report
         self._copied = copied
         self._travelled = 0
-        # Bytes of the disks: where this began, where it is, and where the present part ends.
+        # Places in the bytes of all disks: where this host began, where it is now, and where the present part ends.
         self._first: int | None = None
         self._scale = 1.0
         self._place = self._end = 0
 
     def begin(self, disk: CopiedDisk, part: int) -> None:
-        """Begins a part; those before it have arrived."""
+        """Begins a part. All parts before it have arrived."""
         before = 0
         for each in self._copied.disks:
             if each.name == disk.name:
@@ -33,7 +34,7 @@ class RoundProgress:
         self._scale = disk.scale
 
     def arrived(self, travelled: int, of_disk: int) -> None:
-        """Counts a piece that arrived."""
+        """Counts a piece that has arrived: ``travelled`` bytes, which are ``of_disk`` bytes of the disk."""
         self._travelled += round(travelled * self._scale)
         self._place = min(self._place + round(of_disk * self._scale), self._end)
         come = self._place - (self._first or 0)
@@ -41,6 +42,6 @@ class RoundProgress:
         self._report(self._travelled, self._travelled + left)
 
     def downloaded(self, done: int, total: int) -> None:
-        """Reports progress within the present part's image. In bytes of the disks: what earlier images held is not known here."""
+        """Reports progress within the image of the present part, in bytes of the disks: the sizes of other images are unknown."""
         share = (self._end - self._place) * done // total if total else 0
         self._report(self._place + share, self._copied.size)

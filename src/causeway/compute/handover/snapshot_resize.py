@@ -1,4 +1,7 @@
-"""A host's part in a move between cells: prepare, hand over, take over, restore. Driven by `moves.steps`, one RPC each."""
+"""A host's part in a move between cells: prepare, hand over, take over, restore.
+
+Each step of `moves.steps` calls one method of the endpoint.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,8 @@ class SnapshotResizeEndpoint:
             facts = host.driver.inspect(instance.uuid)
             if facts.power_state is not None or facts.has_disks:
                 raise errors.ClaimRefused(
-                    f"The chosen host holds a guest or disks of server {instance.uuid} already.",
-                    details=f"host {host.name}; `causeway audit` shows what they are",
+                    f"The chosen host has a guest or disks of server {instance.uuid} already.",
+                    details=f"host {host.name}; run `causeway audit` to see what they are",
                 )
             actions.check_volumes(host, block_devices)
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
@@ -56,7 +59,10 @@ class SnapshotResizeEndpoint:
         since: int | None = None,
         is_direct: bool = False,
     ) -> SourceOutcome:
-        """``since``: the target has that round, so only what changed since is sent. ``is_direct``: it is offered, not sent."""
+        """Powers the guest off, sends or offers (``is_direct``) its disks, and stashes them.
+
+        ``since``: the last round that the target has; only later changes are sent.
+        """
         host, disks = self.host, disk_image_ids or {}
         outcome = SourceOutcome(PowerState.SHUTDOWN)
 
@@ -79,7 +85,7 @@ class SnapshotResizeEndpoint:
     def send_offered(
         self, context: RequestContext, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
     ) -> dict[str, Snapshot]:
-        """Uploads what is offered here into images, because the target can't fetch it. The offer stays."""
+        """Uploads the offered disks into images, because the target can't fetch them. The offer stays."""
         with self.host.lock(instance.uuid):
             return disk_transfer.send_offered(self.host, context, token, image_ids)
 
@@ -96,7 +102,10 @@ class SnapshotResizeEndpoint:
         disks: dict[str, Snapshot] | None = None,
         offer: DiskOffer | None = None,
     ) -> GuestOutcome:
-        """``offer``: nothing was sent, the source offers everything. Raises DiskTransferBroken if it can't be fetched."""
+        """Makes the guest. ``offer``: the source's offer of all disks, if it sent none.
+
+        Raises DiskTransferBroken if the offer can't be fetched.
+        """
         host = self.host
         handed_over = HandedOver(snapshot, disks or {}, offer)
 

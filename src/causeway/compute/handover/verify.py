@@ -28,7 +28,7 @@ class VerifyEndpoint:
         block_devices: list[BlockDevice],
         stashed: bool,
     ) -> GuestFacts:
-        """Raises CopyNotUsable if this host's copy of the server is not whole, with the reasons in its details."""
+        """Checks this host's copy of the server. Raises CopyNotUsable, with the reasons in its details, if it is not whole."""
         host = self._host
         with host.lock(instance.uuid):
             facts = host.driver.inspect(instance.uuid)
@@ -54,7 +54,7 @@ def require_disks(host: Host, instance: Instance, block_devices: list[BlockDevic
 
 
 def expected_disks(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> list[ExpectedDisk]:
-    """The local disks that the records name; the config drive is made anew with each start."""
+    """Returns the local disks that the records name. The config drive is not one of them: each start makes it anew."""
     found = [ExpectedDisk(local.name, local.size_mb) for local in local_disks(host.conf, block_devices)]
     if not is_volume_backed(block_devices):
         found.insert(0, ExpectedDisk(ROOT_DISK, instance.flavor.root_gb * _MIB_PER_GIB))

@@ -1,7 +1,7 @@
-"""A host's part in copying the disks of a running guest before it moves. Driven by `moves.steps.warm`.
+"""A host's part in copying the disks of a running guest before it moves. `moves.steps.warm` sends the orders.
 
-The source makes its disks readable round by round (`rounds`), the target puts copies together (`copies`). If the hosts reach one
-another, the target fetches the parts of a round directly. Otherwise each part travels as an image.
+Round by round, the source makes its disks readable (`rounds`), and the target adds the changes to its copies (`copies`). If the
+hosts reach one another, the target fetches the parts of a round directly. Otherwise each part travels as an image.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.warm import CHANGES, CopiedDisk, CopyRound, RoundReceived
 from causeway.virt.driver import ROOT_DISK
 
-# A smaller upload takes as long as its call, however fast the link is.
+# An upload of fewer bytes says nothing about the speed of the link, because the call itself takes most of the time.
 _MEASURED_BYTES = 1 << 20
 
 
 class WarmEndpoint:
-    """RPC: orders while the guest that is to move still runs."""
+    """RPC: the orders of rounds, while the guest still runs."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self.fence = host.fence
-        # Seconds per byte, as the last upload took; None: nothing was uploaded yet.
+        # The seconds per byte of the last upload; None if there was none.
         self._seconds_per_byte: float | None = None
 
     @fenced_each_time
@@ -65,8 +65,10 @@ class WarmEndpoint:
     def receive_round(
         self, context: RequestContext, *, token: MoveToken, instance: Instance, copied: CopyRound
     ) -> RoundReceived:
-        """Fetches what is missing of a round. Raises HostUnreachable if the source can't be reached from here, and
-        HostNotTrusted if one host refuses the other's certificate."""
+        """Fetches the missing parts of a round.
+
+        Raises HostUnreachable if this host can't reach the source, HostNotTrusted if one host refuses the other's certificate.
+        """
         host = self._host
         self._require_support()
         host.copies.begin(token, instance.uuid, copied)
@@ -96,9 +98,9 @@ class WarmEndpoint:
         image_id: str,
         codings: list[str] | None = None,
     ) -> Snapshot:
-        """Uploads a part of a disk into an image that was made for it. If it was sent before, nothing is sent again.
+        """Uploads a part of a disk into an image that was made for it. Does not upload a part that was uploaded before.
 
-        ``codings``: what the target can decompress. The first upload is not compressed: it shows how fast uploads are.
+        ``codings``: those that the target can decompress. The first upload is not compressed, to measure how fast uploads are.
         """
         host, later = self._host, self._seconds_per_byte
         accepts = codings if codings is not None and later is not None else []
@@ -130,7 +132,7 @@ class WarmEndpoint:
         part: int,
         sent: Snapshot,
     ) -> RoundReceived:
-        """Downloads a part of a disk and adds it to the copy. If it was added before, nothing is downloaded."""
+        """Downloads a part of a disk and adds it to the copy. Does not download a part that was added before."""
         host = self._host
         self._require_support()
         host.copies.begin(token, instance.uuid, copied)
@@ -164,7 +166,7 @@ class WarmEndpoint:
 
     @fenced
     def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
-        """Deletes the rounds at the source: the guest stays, or moves while it is off."""
+        """Deletes the rounds at the source, because the guest stays, or its whole disks travel while it is off."""
         with self._host.lock(instance.uuid):
             self._host.rounds.discard(token.move_id)
 
@@ -176,7 +178,7 @@ class WarmEndpoint:
 
     def _require_support(self) -> None:
         if not self._host.driver.supports_warm_copy:
-            raise errors.WarmCopyImpossible("The chosen host can't put a disk together while its guest runs.")
+            raise errors.WarmCopyImpossible("The chosen host can't receive the disks of a guest that still runs.")
 
     def _base_of(self, context: RequestContext) -> partial[Path]:
         return partial(self._host.image_cache.fetch, context)

@@ -1,1 +1,1 @@
-"""The conductor of a cell: the only one that reaches its database, for computes that have none."""
+"""The conductor of a cell, which writes to the cell's database for the computes: they can't reach it."""

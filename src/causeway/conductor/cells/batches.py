@@ -1,4 +1,4 @@
-"""Combines questions that come at the same time into one."""
+"""Combines queries that callers make at the same time into one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class _Batch(Generic[T]):
 
 
 class Batches(Generic[T]):
-    """One question is under way at a time. Callers that come meanwhile wait for its end, then share the next question.
+    """Runs one query at a time. Callers that come meanwhile wait until it has ended, and then share the next query.
 
-    So no caller gets an answer that is older than its question. ``ask``: keys -> key -> answer.
+    So no caller gets an answer from before its call. ``ask``: the query: keys -> key -> answer.
     """
 
     def __init__(self, ask: Callable[[set[str]], Mapping[str, T]]) -> None:
@@ -29,7 +29,7 @@ class Batches(Generic[T]):
         self._next: _Batch[T] = _Batch()
 
     def get(self, key: str) -> T | None:
-        """The answer for a key; None if there is none. Raises what ``ask`` raises."""
+        """Returns the answer for a key; None if there is none. Raises what ``ask`` raises."""
         with self._lock:
             batch = self._next
             batch.keys.add(key)
@@ -40,7 +40,7 @@ class Batches(Generic[T]):
         return batch.answers.get(key)
 
     def _ask_for(self, batch: _Batch[T]) -> None:
-        """Asks for the whole batch, unless another caller of it has asked."""
+        """Runs the query for the whole batch, unless another caller of the batch has done so."""
         with self._lock:
             if self._next is not batch:
                 return

@@ -29,8 +29,9 @@ LOG = logging.getLogger(__name__)
 class CellEndpoint:
     """RPC, on the cell's queue: reports of hosts and of transfers.
 
-    ``database`` returns the cell's database. ``cell_uuid`` may be None if unknown, since names of hosts are unique.
-    ``remind``: seconds until a host is reported to the cloud again; None if reports always arrive.
+    ``database``: returns the cell's database. ``cloud``: records what belongs into the API database. ``cell_uuid``: None if
+    unknown, because names of hosts are unique. ``remind``: seconds until a host is reported to ``cloud`` again; None if such
+    reports can't get lost.
     """
 
     def __init__(
@@ -87,10 +88,10 @@ class CellEndpoint:
     def _report_returned_host(
         self, context: RequestContext, report: HostReport, there: set[str], forced_down: bool
     ) -> None:
-        """Reports to the cloud, until one report has arrived, a host that may need cleaning.
+        """Reports a host that may need a cleanup to the cloud; with each report of the host, until one has arrived.
 
-        That is a host that was unreachable or forced down, or has guests of servers that are elsewhere. It may still have
-        guests that were evacuated from it, or parts of moves that continued without it.
+        Such a host was unreachable or forced down, or has guests of servers that are on other hosts. It may still have guests
+        that were evacuated from it, or parts of moves that continued without it.
         """
         last, now = self._heard.get(report.host), time.monotonic()
         was_unreachable = last is None or now - last > self._conf.service_down_time
@@ -108,9 +109,9 @@ class CellEndpoint:
             self._forced_down.discard(report.host)
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """The orders that a starting host must carry out first.
+        """Returns the orders that a starting host must carry out first.
 
-        Raises RpcTimeout or DatabaseFailed if they are unknown and matter.
+        Raises RpcTimeout or DatabaseFailed if they can't be read, unless the host can't have missed any.
         """
         service = next(iter(hosts.list_services(self._database(), host=host, binary="nova-compute")), None)
         if service is None:
@@ -118,7 +119,7 @@ class CellEndpoint:
         try:
             return self._cloud.missed_orders(context, host=host)
         except (errors.RpcTimeout, errors.DatabaseFailed):
-            # The host was unreachable for a moment only, and was not fenced: nothing continued without it.
+            # The host was unreachable for only a moment, and was not fenced, so no operation continued without it.
             if hosts.is_up(service, utcnow(), self._conf.service_down_time):
                 return []
             raise
@@ -127,7 +128,7 @@ class CellEndpoint:
         self._cloud.orders_carried_out(context, host=host, ids=ids)
 
     def _looks_for_running(self, host: str) -> bool:
-        """Whether it is time to look for guests that run although their servers are stopped."""
+        """Whether it is time to look for guests on this host that run although their servers are stopped."""
         interval, last, now = self._conf.sync_power_state_interval, self._looked.get(host), time.monotonic()
         if interval < 0 or (last is not None and now - last < interval):
             return False
@@ -137,9 +138,9 @@ class CellEndpoint:
     def _sync_power(
         self, context: RequestContext, database: Database, instance: Instance, report: HostReport, *, looks: bool
     ) -> None:
-        """Sets a server to SHUTOFF if its guest stopped by itself, and stops a guest that runs although its server is SHUTOFF.
+        """Sets a server to SHUTOFF if its guest has stopped, and stops a guest that runs although its server is SHUTOFF.
 
-        Leaves servers with a task (such as moves), and hidden copies, as they are.
+        Does not change servers that have a task (such as a move), or hidden copies. ``looks``: whether to look for such guests.
         """
         settled = timedelta(seconds=self._conf.report_interval)
         if instance.task_state is not None or instance.hidden:
@@ -171,7 +172,7 @@ class CellEndpoint:
         try:
             self._cloud.guest_runs(context, instance_uuid=instance.uuid)
         except errors.CausewayError as failure:
-            # The reports of other servers must not fail because of this. The next look finds it again.
+            # The reports of other servers must not fail because of this one. The next look finds the guest again.
             LOG.warning(
                 "Guest of server %s on %s was not stopped: %s %s", instance.uuid, host, failure.message, failure.details
             )
@@ -186,7 +187,7 @@ class CellEndpoint:
         self, context: RequestContext, *, token: MoveToken, progress: LiveProgress
     ) -> float | None:
         uuid = self._cloud.report_live_progress(context, token=token, progress=progress)
-        # As in the field, the progress of the memory alone.
+        # As in the field, only the progress of the memory is shown.
         percent = 100 - 100 * progress.memory_remaining // progress.memory_total if progress.memory_total else 0
         with suppress(errors.StateChanged, errors.ServerNotFound):
             instances.update(

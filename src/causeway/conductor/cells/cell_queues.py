@@ -1,8 +1,8 @@
 """Listens on the queues of cells, including cells that are made later.
 
-Each has two topics. On ``cell_conductor``, computes report: this conductor listens there for its own cells. On
-``super_conductor``, conductors of single cells pass on what belongs into the API database, and computes send late answers: this
-conductor listens there for all cells.
+Each queue has two topics. At ``cell_conductor`` this conductor takes the reports of computes, of its own cells only. At
+``super_conductor`` it takes, from all cells, the late answers of computes, and the reports for the API database that conductors
+of single cells pass on.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from causeway.parts.services import ConductorServices
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.endpoint import expose
-from causeway.rpc.late_answers import NAMESPACE, AwaitedEndpoint
+from causeway.rpc.late_answers import NAMESPACE, AwaitedAnswersEndpoint
 from causeway.rpc.server import RpcServer
 
 LOG = logging.getLogger(__name__)
 
 THREADS = 16
-# Seconds for which one look waits for the queues and databases of cells. The work for unreachable ones continues.
+# Seconds for which one look waits for the queues and databases of cells. It does not end the work for unreachable ones.
 PATIENCE = 10.0
 
 
@@ -54,7 +54,7 @@ class CellQueues:
         self._thread = threading.Thread(target=self._run, name="conductor-cells", daemon=True)
 
     def start(self) -> None:
-        """Listens to all cells whose queues answer in time, and to others as soon as they answer. Looks for new cells."""
+        """Starts to listen to all cells whose queues answer in time, to others as soon as they answer, and to new cells."""
         self.look()
         self._thread.start()
 
@@ -80,7 +80,7 @@ class CellQueues:
         self._services.by_cell("Listening to the queue").each(work, PATIENCE)
 
     def _listen(self, cell: CellMapping) -> None:
-        """Does not return while the queue is unreachable."""
+        """Starts to listen to a cell. Does not return while the cell's queue is unreachable."""
         LOG.info("Listening to cell %s", cell.name)
         key, servers = (cell.uuid, cell.transport_url), self._servers_of(cell)
         with self._lock:
@@ -97,13 +97,13 @@ class CellQueues:
         with self._lock:
             is_wanted = self._servers.get(key) is servers
         if not is_wanted:
-            # This took so long that the cell was deleted, or the conductor stops.
+            # Meanwhile the cell was deleted, or the conductor has begun to stop.
             _stop(servers)
 
     def _servers_of(self, cell: CellMapping) -> list[RpcServer]:
         services = self._services
         cloud = CloudEndpoint(services, cell.uuid, self._conductor, self._transfers)
-        awaited = expose(AwaitedEndpoint(services.transports.awaited), namespace=NAMESPACE)
+        awaited = expose(AwaitedAnswersEndpoint(services.transports.awaited), namespace=NAMESPACE)
         endpoints: dict[str, list[object]] = {super_conductor.TOPIC: [cloud, awaited]}
         if self._names is None or self._names & {cell.uuid, cell.name}:
             database = partial(services.cells.database, cell.uuid)
@@ -122,14 +122,14 @@ class CellQueues:
                     self.look()
                 self._map_hosts()
             except errors.CausewayError as failure:
-                LOG.warning("Cells can't be looked for: %s %s", failure.message, failure.details)
+                LOG.warning("The list of cells can't be read: %s %s", failure.message, failure.details)
             except Exception:
                 # The boundary of the thread: if it ended, cells that are made later would have no conductor.
-                LOG.exception("Cells can't be looked for")
+                LOG.exception("The list of cells can't be read")
             pause = self._services.cells.max_age
 
     def _map_hosts(self) -> None:
-        """Maps the hosts of cells that others are conductors of. A cell that is down is tried again later."""
+        """Maps the hosts of cells that have other conductors. Tries a cell that is down again later."""
         with self._lock:
             work = {cell_uuid: partial(self._map_hosts_of, cell_uuid) for cell_uuid in self._unmapped}
         self._services.by_cell("Looking for the hosts").each(work, PATIENCE)
@@ -139,13 +139,13 @@ class CellQueues:
         try:
             map_hosts(self._services, cell_uuid)
         except errors.NotFound:
-            LOG.info("Cell %s is gone", cell_uuid)
+            LOG.info("Cell %s was deleted", cell_uuid)
         with self._lock:
             self._unmapped.discard(cell_uuid)
 
 
 def _stop(servers: list[RpcServer]) -> None:
     if servers:
-        # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they notice.
+        # All at the same time, because each of oslo.messaging's RabbitMQ listeners may take five seconds to notice.
         with ThreadPoolExecutor(len(servers), thread_name_prefix="conductor-stop") as pool:
             list(pool.map(RpcServer.stop, servers))

@@ -1,7 +1,7 @@
-"""Records what a cell's computes report in the API database: where hosts are, and the progress of transfers.
+"""Records reports of a cell's computes in the API database: the cells of hosts, and the progress of transfers.
 
-A conductor of cells that is also super conductor calls this directly. The conductor of one cell has no API database: it calls a
-super conductor over the cell's queue (`causeway.rpc.super_conductor`).
+A super conductor that is also the conductor of the cell calls this directly. The conductor of a single cell can't reach the API
+database, so it calls a super conductor over the cell's queue (`causeway.rpc.super_conductor`).
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ LOG = logging.getLogger(__name__)
 
 
 class CloudRecords(Protocol):
-    """What the conductor of a cell needs from the cloud's records."""
+    """The records of the API database, as the conductor of a cell uses them."""
 
     def map_host(self, context: RequestContext, *, host: str) -> None:
-        """Records the cell of a host. Raises Conflict, if known at once, if another cell has a host of this name."""
+        """Records the cell of a host. Raises Conflict if another cell has a host of this name, and that is known at once."""
 
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
-        """A host was unreachable, or has guests of servers that are elsewhere: cleans up what continued without it."""
+        """Cleans a host that was unreachable, or has guests of servers that are on other hosts."""
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """The orders that a host missed while it was dead. It must carry them out before anything else."""
+        """Returns the orders that a host missed while it was dead. It must carry them out before anything else."""
 
     def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
         """Notes that a host has carried out these missed orders."""
 
     def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
-        """A guest runs although its server is stopped: stops it, unless an operation on the server has begun."""
+        """Stops a guest that runs although its server is stopped, unless an operation on the server has begun."""
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         """Records progress. Raises Cancelled, StateChanged or TakenOver if the transfer is no longer wanted."""
@@ -53,10 +53,10 @@ class CloudRecords(Protocol):
         """Records progress in the migration. Returns the server's uuid. Raises what `report_progress` raises."""
 
     def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:
-        """Bytes a second that a transfer may use; None if there is no limit."""
+        """Returns how many bytes a second a transfer may use; None if there is no limit."""
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
-        """Raises TakenOver if an order of a move is late."""
+        """Raises TakenOver if an order of a move is too late."""
 
 
 class CloudEndpoint:
@@ -146,4 +146,6 @@ def map_hosts(services: ConductorServices, cell_uuid: str) -> None:
         try:
             cell_records.map_host(services.api, node.host, cell_uuid)
         except errors.Conflict as failure:
-            LOG.error("Host %s of cell %s can't be used: %s", node.host, cell_uuid, failure.message)
+            LOG.error(
+                "Host %s of cell %s can't be mapped, so it gets no servers: %s", node.host, cell_uuid, failure.message
+            )

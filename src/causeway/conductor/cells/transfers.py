@@ -1,8 +1,9 @@
-"""The progress that hosts report of transfers: answers each report at once, and writes them together.
+"""The progress of transfers that hosts report. Each report is answered at once; many of them are written together.
 
-However many transfers are under way, the API database gets at most two writes a second, with `MOST_ROWS` rows a second on
-average; the more transfers there are, the less often each is written. Unwritten progress is lost when the process dies. That does
-no harm: it is only shown, and hosts report again. The outcome of a transfer is in the answer to its order.
+However many transfers are running, the API database gets at most two writes a second, with `MOST_ROWS` rows a second on average.
+So the more transfers there are, the less often the progress of each is written. If the process dies, unwritten progress is lost.
+That does no harm, because progress is only shown to users, and hosts report again. The outcome of a transfer is not reported like
+this: it is in the answer to the order.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _later(pause: float, work: Callable[[], None]) -> None:
 
 
 class Transfers:
-    """``now``: a clock in seconds; ``later``: calls a function after so many seconds."""
+    """Takes reports of transfers. ``now``: a clock in seconds. ``later``: calls a function after so many seconds."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Transfers:
         self._moves = Batches(partial(ordered_moves.ordered, api))
         self._rates = Batches(partial(drains.rates_of, api))
         self._lock = threading.Lock()
-        # move -> what is not written yet
+        # move -> its last report, if that is not written yet
         self._reports: dict[str, Report] = {}
         self._is_writing = False
         self._not_before = now()
@@ -70,7 +71,7 @@ class Transfers:
         return str(move.instance_uuid)
 
     def rate_of(self, token: MoveToken) -> float | None:
-        """Bytes a second that a transfer may use now: its share of its drain's rate; None if there is no limit."""
+        """Returns how many bytes a second a transfer may use now: its share of its drain's rate; None for no limit."""
         return self._rates.get(token.move_id)
 
     def _note(self, report: Report) -> None:
@@ -91,7 +92,7 @@ class Transfers:
         try:
             ordered_moves.write(self._api, reports)
         except (errors.DatabaseFailed, sa.exc.IntegrityError) as failure:
-            # A transfer must not fail because its progress can't be shown.
+            # A transfer must not fail because its progress can't be written.
             LOG.warning("The progress of %d transfers was not written: %s", len(reports), failure)
         finally:
             pause = max(LEAST_PAUSE, len(reports) / MOST_ROWS)

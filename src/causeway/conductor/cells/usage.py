@@ -1,4 +1,4 @@
-"""The usage of a host according to the records of its cell. It agrees with Placement, also while servers move.
+"""The usage of a host according to the records of its cell. It agrees with Placement even while servers move.
 
 A moving server uses both of its hosts, the source with its old flavor and the target with the new one, from the preparation of
 the target until confirm or revert. Each cell's records show the usage of its own hosts.
@@ -31,7 +31,7 @@ def note_usage(node: ComputeNode, records: Iterable[Instance], cell_uuid: str | 
 
 
 def flavors_on(record: Instance, host: str, cell_uuid: str | None) -> list[Flavor]:
-    """The flavors of a server that count on a host of this cell: none, one, or both if it is resized on its host."""
+    """Returns the flavors of a server that use resources of a host: none, one, or both if it is resized on the same host."""
     context = record.migration_context
     if context is None or (context.source_host is None and context.dest_host is None):
         return [record.flavor] if record.host == host else []

@@ -1,1 +1,1 @@
-"""RPC of the super conductor for the API and others, except operations, which are in the journal."""
+"""The RPC methods of the super conductor, for the API and others. (Operations are not called, but requested in the journal.)"""

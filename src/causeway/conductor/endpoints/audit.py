@@ -1,4 +1,4 @@
-"""Runs the audit here, because the super conductor reaches everything that the audit asks."""
+"""Runs the audit in the super conductor, because that reaches every service and cell that the audit looks at."""
 
 from __future__ import annotations
 

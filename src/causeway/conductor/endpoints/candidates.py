@@ -1,7 +1,7 @@
-"""Where a server could be moved to, and why not elsewhere: a dry run of the scheduler and of the hosts' checks.
+"""The hosts to which a server could be moved, and why not to others: a dry run of the scheduler and of the hosts' checks.
 
-Nothing is written, claimed, bound or connected. Only hosts that pass the scheduler are asked, the best first, a limited number
-at the same time, each for a limited time.
+A dry run writes, claims, binds and connects nothing. It asks only hosts that pass the scheduler, the best ones first; only some
+of them at the same time, and each for a limited time.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from causeway.parts.services import ConductorServices
 from causeway.scheduler.explain import Explanation, HostVerdict, Refusal
 from causeway.store.cell import block_devices, hosts, instances
 
-# Who refused a host that passed the scheduler, and says itself that it could not take the server.
+# The name of the filter that is shown for hosts that pass the scheduler, but refuse the server in their own checks.
 HOST_CHECK = "HostCheck"
-# How a guest that is migrated live would come to a host of another cell.
+# The name of the check that says how the guest's memory would come to a host of another cell.
 MEMORY = "memory"
 _WITH_MEMORY = (VmState.ACTIVE, VmState.PAUSED)
 # Hosts that are asked at the same time.
@@ -115,7 +115,7 @@ class CandidatesEndpoint:
     def _contents(
         self, context: RequestContext, instance: Instance, devices: list[BlockDevice], cell_uuid: str
     ) -> MoveContents:
-        """What would be moved. Asks the host how large it is."""
+        """Returns what a move would transfer. Asks the server's host for the size of the disks."""
         contents = MoveContents(
             disk_bytes=None,
             disk_gb=instance.flavor.ephemeral_gb + (0 if is_volume_backed(devices) else instance.flavor.root_gb),
@@ -180,9 +180,9 @@ class CandidatesEndpoint:
         cell_uuid: str,
         can: dict[str, Any],
     ) -> MemoryCheck | None:
-        """Returns a check of how a live migration would bring the guest to a candidate; None if it has no memory to keep.
+        """Returns a check that says how a live migration would take the guest to a candidate; None for a guest without memory.
 
-        ``can``: capabilities of the hypervisor of its host.
+        ``can``: the capabilities of the hypervisor of its host.
         """
         if instance.vm_state not in _WITH_MEMORY:
             return None
@@ -215,7 +215,7 @@ class CandidatesEndpoint:
         return seconds
 
     def _port_checks(self, context: RequestContext, instance: Instance) -> Callable[[str], PreCheck]:
-        """host -> whether the server's ports could be bound there. It is certain only when they are bound."""
+        """Returns host -> whether the server's ports could be bound there, which is certain only after they are bound."""
         if not instance.network_info:
             return lambda _host: PreCheck("ports", True, "no ports")
         network = self._services.network
@@ -239,7 +239,7 @@ class CandidatesEndpoint:
 
 
 def candidate_of(verdict: HostVerdict, source_cell: str) -> MoveCandidate:
-    """A verdict of the scheduler as it is shown."""
+    """Returns a verdict of the scheduler in the form in which it is shown."""
     candidate = MoveCandidate(
         host=verdict.host,
         hypervisor_hostname=verdict.hypervisor_hostname,
@@ -257,7 +257,10 @@ def candidate_of(verdict: HostVerdict, source_cell: str) -> MoveCandidate:
 
 
 def heed_checks(explanation: Explanation, found: list[MoveCandidate]) -> None:
-    """Marks hosts whose own check refused as not fitting: a move would try the next one. ``found``: those of ``explanation``."""
+    """Marks hosts that refuse the server in their own checks as not fitting, because a move would try the next host.
+
+    ``found``: the candidates for the hosts of ``explanation``, in the same order.
+    """
     for verdict, candidate in zip(explanation.hosts, found, strict=True):
         failed = [check for check in candidate.checks if check.passed is False]
         if not candidate.fits or not failed:
@@ -292,7 +295,7 @@ def _travel(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
 
 
 def _memory(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
-    """What happens to the guest's memory in a resize or cold migration, and which moves would keep it."""
+    """Says what happens to the guest's memory in a resize or cold migration, and which moves would keep it."""
     if instance.vm_state not in _WITH_MEMORY:
         return ""
     kept = "a live migration keeps it inside the cell, while the server runs"

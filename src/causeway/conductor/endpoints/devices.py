@@ -1,4 +1,4 @@
-"""Attaches. The API waits for their end, so the conductor that is called carries them out itself."""
+"""Attaches volumes and ports. The API waits for the result, so the called conductor carries out the operation itself."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DevicesEndpoint:
         return msgspec.convert(done.data["vif"], Vif)
 
     def _carry_out(self, context: RequestContext, recipe: str, instance_uuid: str, memory: Any) -> Operation:
-        """Carries out an attach. If it fails, raises the reason; the attach is undone now or as soon as possible."""
+        """Carries out an attach. If the attach fails, raises the reason; it is undone now, or as soon as possible."""
         move = operation_of(context, instance_uuid, recipe, memory)
         observer = self._engine.environment.observer
         with observer.working_on(context, move.id):
@@ -66,7 +66,7 @@ class DevicesEndpoint:
         raise (
             errors.from_wire(saga.error)
             if saga.error
-            else errors.Interrupted("The service was stopped while it did this. What it did is undone.")
+            else errors.Interrupted("The service was stopped during the attach, which is being undone. Try again.")
         )
 
     def _require_server(self, uuid: str) -> None:

@@ -1,4 +1,4 @@
-"""Plans drains, and has them looked at after a request."""
+"""Plans drains, and has the conductor look at them after a request."""
 
 from __future__ import annotations
 

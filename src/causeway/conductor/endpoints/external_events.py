@@ -20,7 +20,7 @@ class EventsEndpoint:
         self._services = services
 
     def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
-        # First the hosts, where guests may be waiting.
+        # First the hosts, because guests may be waiting for the events there.
         for each in hosts:
             self._services.computes(each.cell_uuid).external_instance_events(context, each.host, events=each.events)
         for uuid in sorted({event.server_uuid for each in hosts for event in each.events if event.name == CHANGED}):

@@ -1,4 +1,4 @@
-"""Has the hosts of an aggregate cache images before servers are made from them."""
+"""Has the hosts of an aggregate cache images before users make servers from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SKIPPED, ERROR = "skipped", "error"
 
 
 class ImageCachingEndpoint:
-    """RPC: cache_images. Nothing waits for its end; notifications show the progress."""
+    """RPC: cache_images. No caller waits for its result; notifications show the progress."""
 
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
@@ -47,7 +47,7 @@ class ImageCachingEndpoint:
         _log(aggregate, image_ids)
 
     def _on_host(self, context: RequestContext, host: str, image_ids: list[str]) -> dict[str, str]:
-        """image -> the outcome on a host."""
+        """Has a host cache images. Returns image -> the outcome."""
         services = self._services
         try:
             cell_uuid = cell_records.cell_of_host(services.api, host)

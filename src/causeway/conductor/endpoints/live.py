@@ -32,7 +32,7 @@ class LiveEndpoint:
         self._services = services
 
     def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:
-        """Informs the source soon. The journal already says that the migration is cancelled."""
+        """Has the source abort at once. Without this, it would learn from the journal that the migration is cancelled."""
 
         def abort(computes: ComputeClient, token: MoveToken, host: str) -> None:
             computes.live_migration_abort(context, host, token=token, instance_uuid=instance_uuid)
@@ -62,11 +62,11 @@ class LiveEndpoint:
                     order(services.computes(migration.source_cell or cell.uuid), token, host)
                 self._notify(context, instance, what, "end", host)
         except errors.CausewayError as failure:
-            # The history has the request. An aborted migration also learns of it from the answer to its next report.
+            # The history shows that the order failed. The answer to the source's next report aborts the migration all the same.
             LOG.warning("%s of live migration %s: %s %s", what, migration_uuid, failure.message, failure.details)
 
     def _token(self, migration_uuid: str) -> MoveToken | None:
-        """The token of the running operation; None if it has ended."""
+        """Returns the token of the running operation; None if it has ended."""
         found: list[Operation] = journal.of_migration(self._services.api, migration_uuid)
         for operation in found:
             if operation.recipe in _BY_HYPERVISORS and operation.state not in ENDED:

@@ -1,4 +1,4 @@
-"""Moves: requested by the API, run by the keeper."""
+"""Passes moves that the API has requested to the keeper, which runs them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MovesEndpoint:
 
 
 class MoveCallers:
-    """Handles ends of moves, and requests that were never accepted."""
+    """The callbacks of the keeper: ends of moves, and requests that were never accepted."""
 
     def __init__(self, services: ConductorServices, conductor: ConductorClient) -> None:
         self._services = services
@@ -54,13 +54,13 @@ class MoveCallers:
         self._conductor.take_over_move(context, move_id=saga_id)
 
     def saga_ended(self, context: RequestContext, saga: Operation) -> None:  # noqa: ARG002
-        """Runs operations that waited for this one's end: a confirm or revert, or the server's delete."""
+        """Runs operations that have waited for the end of this one: a confirm, a revert, or the server's delete."""
         is_deleted = saga.recipe == operations.DELETE and saga.state is SagaState.DONE
         if not is_deleted and saga.recipe not in operations.OF_DEVICES:
             run_waiting(self._services, saga.instance_uuid)
 
     def check_proposed(self, sagas: list[Operation], run: Callable[[Operation], None]) -> None:
-        """Asks each cell on a thread of its own."""
+        """Checks the requests of each cell on a thread of its own, so that a cell that hangs delays no other."""
         proposed: dict[Hashable, list[Operation]] = defaultdict(list)
         for move in sagas:
             proposed[_cells_of(move)].append(move)
@@ -68,30 +68,27 @@ class MoveCallers:
             self._checks.start(cells, partial(self._check, moves, run))
 
     def _check(self, moves: list[Operation], run: Callable[[Operation], None]) -> None:
-        """Deletes requests that their API has not accepted within a lease from the journal.
-
-        Runs those that it has just accepted.
-        """
+        """Deletes from the journal the requests that their API has not accepted within a lease. Runs those accepted just now."""
         for move in moves:
             if self._services.stopping.is_set():
                 return
             try:
                 context = context_of(move)
                 discard = partial(discard_prepared, self._services, context, move)
-                # The API died before it accepted the request, or could not. If it is only slow, it begins again.
+                # The API has died before it accepted the request. If it is only slow, it begins the request again.
                 if delete_if_refused(self._services.api, self._services.cells, move, discard):
                     LOG.info("Operation %s was never accepted: server %s is as it was", move.id, move.instance_uuid)
                     self.saga_ended(context, move)
                 else:
                     run(move)
             except errors.DatabaseFailed:
-                # The rest would fail alike, each after a timeout. Later looks try them again.
+                # The other requests would fail for the same reason, each after a timeout. A later look tries them again.
                 raise
             except errors.CausewayError as failure:
                 LOG.warning("Operation %s was not resumed: %s %s", move.id, failure.message, failure.details)
 
 
 def _cells_of(move: Operation) -> Hashable:
-    """The cells in which a request may have written something."""
+    """Returns the cells in which a request may have written something."""
     chosen = move.data.get("selection") or {}
     return move.data.get("source_cell"), chosen.get("cell_uuid")

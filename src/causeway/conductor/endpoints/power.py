@@ -20,7 +20,7 @@ Work = Callable[[ComputeClient, Instance, list[BlockDevice]], GuestOutcome]
 
 
 class PowerEndpoint:
-    """RPC: power and console. The API has set the task state; it is cleared here, however the work ends."""
+    """RPC: power and console. The API has set the task state; these methods clear it, even if they fail."""
 
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
@@ -62,11 +62,11 @@ class PowerEndpoint:
 def change_guest(
     services: ConductorServices, context: RequestContext, uuid: str, action: GuestAction, work: Work
 ) -> None:
-    """Has the server's host do ``work`` to its guest, and records the outcome as the action's row says."""
+    """Has the server's host do ``work`` with its guest. Records the outcome with the states that ``action`` names."""
     cell, database = services.cells.of_server(uuid)
     instance = instances.get(database, uuid)
     if instance.task_state not in action.meanwhile:
-        # The server was deleted, or reset by an administrator, before this began.
+        # The server was deleted, or an administrator reset its states, before this began.
         return
     volumes, host = block_devices.of_instance(database, uuid), instance.host or ""
     notify(services, context, instance, action, "start")

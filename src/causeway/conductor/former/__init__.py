@@ -1,1 +1,1 @@
-"""Turns requests and unfinished work of the previous release into operations of the journal."""
+"""Turns requests and unfinished work of the previous release, which has no journal for them, into operations."""

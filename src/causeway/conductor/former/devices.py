@@ -1,7 +1,7 @@
 """Turns attaches and detaches of the previous release into operations of the journal.
 
-That release kept them in a table of their cell. An attach that it left unfinished is undone by detaching what the server may
-have.
+That release wrote them to a table of their cell. An attach that it did not finish is undone: the volume or port is detached if
+the server has it.
 """
 
 from __future__ import annotations
@@ -91,16 +91,21 @@ class FormerDevicesEndpoint:
 
 
 def adopt(services: ConductorServices, requests: RequestServices, database: Database, change: DeviceChange) -> None:
-    """Undoes or completes what a conductor of the previous release left unfinished."""
+    """Undoes or completes an attach or detach that a conductor of the previous release did not finish."""
     if not device_changes.is_left(database, change):
         return
-    LOG.warning("Server %s was left in %s by an older release: it is settled", change.instance_uuid, change.what)
+    LOG.warning("Server %s: the %s that the previous release began is ended", change.instance_uuid, change.what)
     for recipe, memory in _needed(services, database, change):
         context = admin_context(request_id=change.request_id)
         try:
             ask_at_once(requests, context, change.instance_uuid, recipe, memory)
         except errors.StateChanged as refusal:
-            LOG.info("%s of server %s is settled later: %s", change.what, change.instance_uuid, refusal.message)
+            LOG.info(
+                "Server %s: the %s of the previous release is ended later: %s",
+                change.instance_uuid,
+                change.what,
+                refusal.message,
+            )
             return
     device_changes.end(database, change.instance_uuid, change.request_id)
 
@@ -115,7 +120,7 @@ def _needed(
         present = block_devices.of_instance(database, uuid)
         mapping = next((each for each in present if each.volume_id == resource_id), None)
         if change.what == operations.ATTACH_VOLUME and mapping is not None and mapping.connection_info is not None:
-            # Its end was recorded.
+            # The attach succeeded, and its end was recorded.
             return []
         return [(operations.DETACH_VOLUME, volumes.DetachMemory(resource_id))]
     if change.what == operations.DETACH_INTERFACE:

@@ -1,4 +1,4 @@
-"""Operations requested by APIs of the previous release, which set the task and write nothing to the journal."""
+"""Takes requests of APIs of the previous release, which set the task of a server but write no operation to the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns builds and deletes that the previous release began without a journal into operations."""
+"""Turns builds and deletes that the previous release began, without a journal, into operations."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from causeway.store.database import Database
 
 
 def build(services: ConductorServices, request: BuildRequest) -> str | None:
-    """Writes an operation that continues a build. Returns its id; None if another conductor was quicker."""
+    """Writes an operation that continues a build. Returns its id; None if another conductor has done this first."""
     kept = Requester(request.requester, request.sealed_token)
     context = requesters.context_of(services.conf, kept, request.instance_uuid)
     if context is None:
-        # A still older version wrote the request, without its context. The user is known, and gets only the rights that a build
-        # needs.
+        # A still earlier release wrote the request, without its context. The record names the user, who gets only the rights
+        # that a build needs.
         instance = request.instance
         context = RequestContext(user_id=instance.user_id, project_id=instance.project_id, overwrite=False)
         kept = Requester(context.without_tokens())

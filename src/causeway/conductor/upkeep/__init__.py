@@ -1,1 +1,1 @@
-"""The periodic work of a conductor, and the recovery of work that other conductors left."""
+"""The periodic work of a conductor, and the recovery of work that other conductors have abandoned."""

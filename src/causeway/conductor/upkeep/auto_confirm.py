@@ -1,6 +1,6 @@
 """Confirms resizes that no user confirmed or reverted within ``resize_confirm_window``.
 
-The conductor does this, so it works across cells and needs no compute to ask.
+The conductor looks for them itself, so this works across cells, and no compute has to ask for it.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ INTERVAL = 60.0
 
 
 def interval(services: ConductorServices) -> float:
-    """Seconds between two checks; 0 if resizes wait for their users for ever."""
+    """Returns the seconds between two checks; 0 if only users confirm resizes."""
     return min(INTERVAL, float(services.conf.resize_confirm_window))
 
 
 class AutoConfirm:
     """Requests the confirm of every migration that has waited for longer than the window.
 
-    It waits while a host that the confirm needs is down, and for an hour after a confirm that failed.
+    A migration is not confirmed while a host that the confirm needs is down, or within an hour of a confirm that failed.
     """
 
     def __init__(self) -> None:
-        #: migrations that wait, and whose reason was logged
+        #: waiting migrations whose reason was logged, so that it is logged only once
         self._logged: set[str] = set()
 
     def __call__(self, services: ConductorServices, conductor: ConductorClient) -> None:
@@ -68,7 +68,7 @@ class AutoConfirm:
             try:
                 self._confirm(services, conductor, migration)
             except errors.DatabaseFailed:
-                # The rest would fail alike, each after a timeout. The next look tries them.
+                # The other confirms would fail for the same reason, each after a timeout. The next look tries them.
                 raise
             except errors.CausewayError as failure:
                 LOG.info("Migration %s is not confirmed automatically: %s", migration.uuid, failure.message)

@@ -15,12 +15,12 @@ from causeway.rpc.conductor import ConductorClient
 
 
 def interval(services: ConductorServices) -> float:
-    """Seconds between two checks; 0 if servers are offloaded at once, or never."""
+    """Returns the seconds between two checks; 0 if shelved servers are offloaded at once, or never."""
     return float(services.conf.shelved_poll_interval) if services.conf.shelved_offload_time > 0 else 0.0
 
 
 def offload_shelved(services: ConductorServices, conductor: ConductorClient) -> None:
-    """Requests the offload of every server that has been shelved for longer, in every cell that answers."""
+    """Requests the offload of every server that has been shelved for longer than that, in every cell that answers."""
     asks = Requests(services.conf, services.api, services.cells, conductor)
 
     def offload(instance: Instance, cell_uuid: str) -> None:

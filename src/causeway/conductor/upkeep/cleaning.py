@@ -1,6 +1,6 @@
-"""Sends hosts that are up the cleanups that failed, or were not possible, when they came back.
+"""Sends cleanups again to hosts that are up, if they failed or were impossible when the host reported again.
 
-Every conductor looks from time to time. While there are no cleanups, a look is one statement.
+Every conductor looks from time to time. While there are no cleanups, a look sends one statement to the database.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from causeway.store.database import utcnow
 
 
 def look(services: ConductorServices) -> None:
-    """Asks each host on a thread of its own, so that no host or cell that hangs delays another."""
+    """Has each host clean up, on a thread of its own, so that a host or cell that hangs delays no other."""
     waiting: dict[str, set[str]] = defaultdict(set)
     for host, cell_uuid in cleanups.hosts(services.api, evacuation=EVACUATION, evacuated=MigrationStatus.DONE):
         waiting[cell_uuid].add(host)

@@ -1,4 +1,4 @@
-"""Cleans a host that comes back after servers were evacuated from it (`causeway.operations.evacuate`)."""
+"""Cleans a host that is up again after servers were evacuated from it (`causeway.operations.evacuate`)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,18 @@ class EvacuatedEndpoint:
         try:
             cleanups.clean(services, ours, host)
         except errors.CausewayError as failure:
-            LOG.warning("What is left on %s stays: %s %s", host, failure.message, failure.details)
+            LOG.warning(
+                "Evacuated servers could not be cleaned from host %s: %s %s", host, failure.message, failure.details
+            )
         for migration in migrations.search(
             services.api, source_compute=host, migration_type=EVACUATION, statuses=[MigrationStatus.DONE]
         ):
             try:
                 self._clean(ours, host, migration)
             except errors.CausewayError as failure:
-                LOG.warning("What is left of %s on %s stays: %s", migration.instance_uuid, host, failure.message)
+                LOG.warning(
+                    "Server %s could not be cleaned from host %s: %s", migration.instance_uuid, host, failure.message
+                )
 
     def _clean(self, context: RequestContext, host: str, migration: Migration) -> None:
         services, uuid = self._services, migration.instance_uuid
@@ -44,16 +48,19 @@ class EvacuatedEndpoint:
         if instance is not None and (instance.host != host or instance.deleted):
             computes = services.computes(migration.source_cell or "")
             if computes.inspect_instance(context, host, instance_uuid=uuid).power_state is PowerState.RUNNING:
-                # Before anything else: the guest may run on its new host too.
+                # The guest is stopped before anything else, because it may run on its new host too.
                 computes.power_off_instance(context, host, instance=instance)
             if instance.host is not None and not instance.deleted:
                 there = computes.inspect_instance(context, instance.host, instance_uuid=uuid)
                 if there.power_state is None:
                     raise errors.CopyNotUsable(
-                        f"Server {uuid} is not where it was evacuated to.", details=f"host {instance.host}: {there}"
+                        f"Server {uuid} is not on the host to which it was evacuated.",
+                        details=f"host {instance.host}: {there}",
                     )
-            LOG.warning("Host %s is back: what server %s left there when it was evacuated is removed", host, uuid)
-            # Its ports and volumes are in use elsewhere, so only the guest and its disks are destroyed.
+            LOG.warning(
+                "Host %s is up again: the guest and disks of the evacuated server %s are deleted from it", host, uuid
+            )
+            # The server's ports and volumes are in use on another host, so only the guest and its disks are destroyed.
             computes.destroy_instance(
                 context, host, instance=dataclasses.replace(instance, network_info=[]), block_devices=[]
             )

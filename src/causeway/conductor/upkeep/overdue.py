@@ -26,10 +26,10 @@ def each_overdue(
     since: str,
     seconds: float,
 ) -> None:
-    """Calls ``act`` with each server that entered ``state`` at least ``seconds`` ago and has no task, and with its cell.
+    """Calls ``act`` with each server (and its cell) that has been in ``state`` for at least ``seconds`` and has no task.
 
-    Looks in every cell that answers. ``since``: the key of the system metadata that has the time of the entry. If ``act`` fails,
-    the next look tries again.
+    Looks in every cell that answers. ``since``: the key of the system metadata with the time when the server entered the state.
+    If ``act`` fails, the next look tries again.
     """
     before = utcnow() - timedelta(seconds=seconds)
     table = instances.TABLE
@@ -45,10 +45,10 @@ def each_overdue(
             try:
                 act(instance, cell_uuid)
             except (errors.StateChanged, errors.ServerNotFound):
-                # Its user or another conductor was quicker.
+                # The user or another conductor has acted first.
                 continue
             except errors.CausewayError as failure:
-                LOG.warning("%s: server %s is left for later: %s", what, instance.uuid, failure.message)
+                LOG.warning("%s: server %s is tried again later: %s", what, instance.uuid, failure.message)
 
     work = {cell.uuid: partial(of_cell, cell.uuid) for cell in services.cells.mappings(cell0=False)}
     services.by_cell(what).each(work, services.cells.timeout)

@@ -18,12 +18,12 @@ LONGEST = 60.0
 
 
 def interval(services: ConductorServices) -> float:
-    """Seconds between two checks; 0 if servers stay rescued until their users unrescue them."""
+    """Returns the seconds between two checks; 0 if servers stay rescued until their users unrescue them."""
     return min(float(services.conf.rescue_timeout), LONGEST)
 
 
 def unrescue(services: ConductorServices, conductor: ConductorClient) -> None:
-    """Requests the unrescue of every server whose time is over, in every cell that answers."""
+    """Requests the unrescue of every server that was rescued longer ago, in every cell that answers."""
     asks = Requests(services.conf, services.api, services.cells, conductor)
 
     def end(instance: Instance, cell_uuid: str) -> None:

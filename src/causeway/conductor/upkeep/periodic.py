@@ -1,4 +1,4 @@
-"""Periodic looks of a conductor. All conductors look, and the first one to find something acts on it."""
+"""Periodic checks of a conductor. All conductors make them; the first one to find something acts on it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Periodic:
         self._woken.set()
 
     def stop(self) -> None:
-        """``stopping`` must have been set."""
+        """Waits for the thread. Set ``stopping`` before."""
         self._woken.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -47,5 +47,5 @@ class Periodic:
             except errors.CausewayError as failure:
                 LOG.warning("%s could not look: %s %s", self._name, failure.message, failure.details)
             except Exception:
-                # The boundary of the thread: it must live for the next look, which may succeed.
+                # The boundary of the thread: it must continue, because the next look may succeed.
                 LOG.exception("%s failed unexpectedly", self._name)

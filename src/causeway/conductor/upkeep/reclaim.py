@@ -1,4 +1,4 @@
-"""Deletes servers for good that were soft-deleted ``reclaim_instance_interval`` seconds ago."""
+"""Deletes servers that were soft-deleted at least ``reclaim_instance_interval`` seconds ago."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LONGEST = 60.0
 
 
 def interval(services: ConductorServices) -> float:
-    """Seconds between two checks; 0 if servers are deleted at once."""
+    """Returns the seconds between two checks; 0 if servers are deleted at once."""
     return min(float(services.conf.reclaim_instance_interval), LONGEST)
 
 
 def reclaim(services: ConductorServices, conductor: ConductorClient) -> None:
-    """Requests the delete of every server whose time is over, in every cell that answers."""
+    """Requests the delete of every server that was soft-deleted longer ago, in every cell that answers."""
     asks = Requests(services.conf, services.api, services.cells, conductor)
 
     def delete(instance: Instance, cell_uuid: str) -> None:

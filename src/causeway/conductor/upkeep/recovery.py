@@ -1,12 +1,12 @@
-"""Recovers work that a dead conductor left unfinished, except operations, which are in the journal.
+"""Recovers work that a dead conductor did not finish. (Operations are not recovered here: they are in the journal.)
 
-A task is ended: the server gets the state that its guest has. Work that the previous release began becomes operations
-(`causeway.conductor.former`).
+Recovery ends the task of a server, and sets the server to the state of its guest. Work that the previous release began becomes
+operations (`causeway.conductor.former`).
 
-Normal work writes nothing for this. Every conductor regularly updates its service record. A conductor that finds a server whose
-task has not changed for `recovery_interval` asks all live conductors whether they work on it. If none does, and all have
-answered, it ends the task. A conductor that was wrongly thought dead notices this before it does harm: only its owner can end a
-task.
+Normal work writes nothing for this, except that every conductor regularly updates its service record. If a server's task has not
+changed for `recovery_interval`, a conductor asks all live conductors whether they work on the server. If all have answered, and
+none works on it, the conductor ends the task. A conductor that lives but was thought dead can do no harm then: only the owner
+of a task can end it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,14 @@ class WorkEndpoint:
         self._in_hand = in_hand
 
     def work_in_hand(self, context: RequestContext) -> list[str]:  # noqa: ARG002
-        """The servers that this conductor works on.
+        """Returns the servers that this conductor works on.
 
-        Raises ServiceRefused if another conductor has the same host: either one may get the call, and can't answer for the other.
+        Raises ServiceRefused if another conductor has the same host: only one of them gets the call, and can't answer for both.
         """
         if self._life.namesakes():
-            raise errors.ServiceRefused(f"Two conductors have the host {self._life.host}: give each its own.")
+            raise errors.ServiceRefused(
+                f"Two conductors have the host {self._life.host}: give each its own, with the option host."
+            )
         return sorted(self._in_hand())
 
 
@@ -107,7 +109,7 @@ class Recovery:
 
 
 class _Build:
-    """A server without a host that no operation builds: the previous release was building it."""
+    """A server that the previous release was building: it has no host, and no operation builds it."""
 
     cell_uuid = ""
 
@@ -119,14 +121,14 @@ class _Build:
         move_id = former_work.build(services, self._request)
         if move_id is None:
             return
-        LOG.warning("Server %s was left without a host: it is built again", self.uuid)
-        # Releases the claim of a choice that was not recorded.
+        LOG.warning("Server %s was not built by the previous release, and is built now", self.uuid)
+        # Releases the claim of a host that was chosen but not recorded.
         services.placement.delete_allocations(self.uuid)
         conductor.run_move(context_of(journal.get(services.api, move_id)), move_id=move_id)
 
 
 class _Task:
-    """A server in a cell, with a task."""
+    """A server of a cell that has a task."""
 
     def __init__(self, cell_uuid: str, database: Database, instance: Instance) -> None:
         self.uuid, self.cell_uuid = instance.uuid, cell_uuid
@@ -150,7 +152,7 @@ class _Change:
 
 
 def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _Task | _Change]:
-    """Builds and tasks that have not changed since ``before``, except those of operations; in all cells that answer."""
+    """Returns builds and tasks that have not changed since ``before``, except those of operations, in all cells that answer."""
     asked = build_requests.list_for(services.api, None)
     # In this order: an operation is written together with its build request, and may have ended since.
     moving = {move.instance_uuid for move in journal.unfinished(services.api)}
@@ -172,7 +174,7 @@ def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _T
 
 
 def take_up(services: ConductorServices, conductor: ConductorClient, found: list[_Build | _Task | _Change]) -> None:
-    """Recovers work, on a thread for each cell. A failure does not stop the rest."""
+    """Recovers work, on a thread for each cell. If some of it fails, the rest is recovered all the same."""
     by_cell: dict[str, list[_Build | _Task | _Change]] = defaultdict(list)
     for work in found:
         by_cell[work.cell_uuid].append(work)
@@ -184,7 +186,7 @@ def take_up(services: ConductorServices, conductor: ConductorClient, found: list
             try:
                 work.take_up(services, conductor)
             except errors.DatabaseFailed:
-                # The rest would fail alike, each after a timeout. The next look tries them.
+                # The other servers would fail for the same reason, each after a timeout. The next look tries them.
                 raise
             except errors.CausewayError as failure:
                 LOG.warning("Server %s was not recovered: %s %s", work.uuid, failure.message, failure.details)
@@ -194,7 +196,7 @@ def take_up(services: ConductorServices, conductor: ConductorClient, found: list
 
 
 def settle(services: ConductorServices, conductor: ConductorClient) -> None:
-    """Ends or repeats every task. Only for use when no conductor works on anything."""
+    """Ends or repeats every task. Call this only while no conductor works on anything."""
     take_up(services, conductor, abandoned(services, utcnow()))
 
 
@@ -203,7 +205,7 @@ def _settle(
 ) -> None:
     LOG.warning("Server %s was left with task %s", instance.uuid, instance.task_state)
     if instance.task_state in DELETING:
-        # The previous release was doing that.
+        # The previous release was deleting the server.
         move_id = former_work.delete(services, admin_context(), instance)
         if move_id is not None:
             conductor.run_move(context_of(journal.get(services.api, move_id)), move_id=move_id)

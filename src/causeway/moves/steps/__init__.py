@@ -1,1 +1,1 @@
-"""The steps of moves, one file per family."""
+"""The steps of moves. Each file has the steps of one phase or one kind of move."""

@@ -1,7 +1,7 @@
-"""Checks the copy of a server that stays, before the other copy is destroyed.
+"""The first steps of confirm and revert: they check the copy of a server that stays, before the move destroys the other copy.
 
-These are the first steps of confirm and revert. If the copy is not whole, the move ends before its pivot: nothing was
-destroyed, the server waits for confirm or revert as before, and its user may choose the other way at once.
+If the copy that stays is not whole, the move ends before its pivot. Then nothing was destroyed, the server waits for confirm or
+revert as before, and its user can choose the other one at once.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class CheckTarget(Step):
         return run.memory.dest_host
 
     def do(self, run: Run) -> None:
-        # This may come after the pivot, in a move that an earlier release began without this step.
+        # A move that an earlier release began without this step may be behind its pivot already.
         if run.move.pivoted or is_deleting(run):
             return
         _require_up_or_fenced(at_source(run), "The host that the server came from is down.", "confirm")
-        show_target(run, recent_life(run, run.memory.dest_host, at_target))
+        require_whole_target(run, recent_life(run, run.memory.dest_host, at_target))
         run.keep_records(run.memory.target_cell)
 
 
 class CheckSource(Step):
-    """Revert: checks that the source has the stashed disks from which the server is to be restored."""
+    """Revert: checks that the source has the stashed disks, from which the server will be restored."""
 
     name = "CheckSource"
     reads = frozenset(
@@ -67,22 +67,22 @@ class CheckSource(Step):
     def do(self, run: Run) -> None:
         if run.move.pivoted:
             return
-        # Reading the records also reads their hosts' lives.
+        # Reading the target's records has also read the life of the target.
         run.target_instance(), run.source_instance()
         if not run.memory.is_same_host:
             life = recent_life(run, run.memory.dest_host, at_target)
             _require_up_or_fenced(life, "The host that the server is on is down.", "revert")
-        show_source(run, recent_life(run, run.memory.source_host, at_source))
+        require_whole_source(run, recent_life(run, run.memory.source_host, at_source))
         run.keep_records(run.memory.target_cell)
         run.keep_records(run.memory.source_cell)
 
 
 def is_deleting(run: Run) -> bool:
-    """Whether the server is being deleted: then its last copy may be destroyed too."""
+    """Whether the server is being deleted, so that even its last copy can be destroyed."""
     return run.target_instance().task_state is TaskState.DELETING
 
 
-def show_target(run: Run, life: HostLife) -> None:
+def require_whole_target(run: Run, life: HostLife) -> None:
     """Raises CopyNotUsable unless the server's copy at its target is whole."""
     devices = run.target_devices()
     power_state = _show(
@@ -101,7 +101,7 @@ def show_target(run: Run, life: HostLife) -> None:
     )
 
 
-def show_source(run: Run, life: HostLife) -> None:
+def require_whole_source(run: Run, life: HostLife) -> None:
     """Raises CopyNotUsable unless the server can be restored from its stashed disks."""
     devices = run.target_devices()
     _show(
@@ -118,13 +118,14 @@ def show_source(run: Run, life: HostLife) -> None:
     _require_attachments(run, reserved, connected=False)
 
 
-def show_target_again(run: Run, *, stashed: bool = True) -> None:
-    """Behind the pivot of a confirm. Raises CopyNotUsable if the source still has what would be destroyed.
+def require_whole_target_again(run: Run, *, stashed: bool = True) -> None:
+    """Repeats `require_whole_target` behind the pivot of a confirm. Continues if the source has nothing left to destroy.
 
-    ``stashed`` False: disks that are in their place there.
+    ``stashed``: whether the source's disks are stashed; False: they are in their place. Raises CopyNotUsable if the target's copy
+    is not whole and the source still has disks.
     """
     try:
-        show_target(run, at_target(run))
+        require_whole_target(run, at_target(run))
     except errors.CopyNotUsable:
         life = at_source(run)
         if not life.is_up:
@@ -132,13 +133,16 @@ def show_target_again(run: Run, *, stashed: bool = True) -> None:
         facts = _inspect(run, run.source_computes, life)
         if facts.has_stashed_disks if stashed else facts.has_disks:
             raise
-        LOG.warning("Move %s continues: its source no longer has anything of the server", run.move.id)
+        LOG.warning("Move %s continues though the target's copy is not whole: its source has nothing left", run.move.id)
 
 
-def show_source_again(run: Run) -> None:
-    """Behind the pivot of a revert. Raises CopyNotUsable if the target still has what would be destroyed."""
+def require_whole_source_again(run: Run) -> None:
+    """Repeats `require_whole_source` behind the pivot of a revert. Continues if the target has nothing left to destroy.
+
+    Raises CopyNotUsable if the source's disks are not whole and the target still has the guest or its disks.
+    """
     try:
-        show_source(run, at_source(run))
+        require_whole_source(run, at_source(run))
     except errors.CopyNotUsable:
         life = at_target(run)
         if not life.is_up:
@@ -146,7 +150,7 @@ def show_source_again(run: Run) -> None:
         facts = _inspect(run, run.target_computes, life)
         if facts.has_disks or facts.power_state is not None:
             raise
-        LOG.warning("Move %s continues: its target no longer has anything of the server", run.move.id)
+        LOG.warning("Move %s continues though the source's copy is not whole: its target has nothing left", run.move.id)
 
 
 def _inspect(run: Run, computes: ComputeClient, life: HostLife) -> GuestFacts:
@@ -154,9 +158,9 @@ def _inspect(run: Run, computes: ComputeClient, life: HostLife) -> GuestFacts:
 
 
 def require_way_back(run: Run) -> None:
-    """Called before an undo has the target delete the server: raises unless the guest can be restored at the source.
+    """Checks, before an undo has the target delete the server, that the guest can be restored at the source.
 
-    Raises HostDown if the source is down, CopyNotUsable if what the target has may be the only copy.
+    Raises HostDown if the source is down, CopyNotUsable if the target may have the only copy of the disks.
     """
     devices, life = run.source_devices(), at_source(run)
     if run.source_instance().task_state is TaskState.DELETING or not has_local_disks(devices):
@@ -172,7 +176,7 @@ def require_way_back(run: Run) -> None:
         if not facts.has_disks:
             return
     raise errors.CopyNotUsable(
-        "The host that the server came from is dead, and its new one may have the only copy of its disks, which is kept.",
+        "The host that the server came from is dead, and its new host may have the only copy of its disks, so that copy stays.",
         details=f"{life.explained()}; {target.explained()}. Start one of them, or delete the server.",
     )
 
@@ -180,7 +184,7 @@ def require_way_back(run: Run) -> None:
 def _require_up_or_fenced(life: HostLife, message: str, action: str) -> None:
     if life.is_down:
         raise errors.CopyNotUsable(
-            f"{message} Nothing was changed: {action} again when it is back, or ask your cloud's administrator.",
+            f"{message} Nothing was changed: {action} again when the host is up, or ask your cloud's administrator.",
             details=life.explained(),
         )
 
@@ -195,7 +199,10 @@ def _show(
     stashed: bool,
     what: str,
 ) -> PowerState | None:
-    """Asks a host what it has of the server; returns the guest's power state."""
+    """Has a host check its copy of the server (``what``). Returns the guest's power state.
+
+    Raises CopyNotUsable if the host is down or its copy is not whole.
+    """
     if not life.is_up:
         raise _refused(f"The host that has {what} is down.", life.explained())
     if life.version < versions.VERIFY.service or not computes.allows(ComputeClient.verify_server):
@@ -212,7 +219,7 @@ def _show(
 def _look(
     run: Run, computes: ComputeClient, host: str, devices: list[BlockDevice], *, stashed: bool, what: str
 ) -> PowerState | None:
-    """What a compute of an older version can report."""
+    """Checks only what a compute of an earlier release can report: whether there is a guest, or stashed disks."""
     facts = computes.inspect_instance(run.context, host, instance_uuid=run.uuid)
     if stashed:
         is_there = facts.has_stashed_disks or not has_local_disks(devices)
@@ -224,23 +231,26 @@ def _look(
 
 
 def _require_attachments(run: Run, recorded: dict[str, str | None], *, connected: bool) -> None:
-    """``recorded``: volume -> attachment, as the records have them; attachment None: not checked."""
+    """Raises CopyNotUsable unless the volume service has the recorded attachments.
+
+    ``recorded``: volume -> attachment; None: not checked. ``connected``: whether they must be connected.
+    """
     wanted = {volume: attachment for volume, attachment in recorded.items() if attachment is not None}
     if not wanted:
         return
-    # As the service itself: a token shows only what is in its own project.
+    # With the service's own credentials: a user's token shows only attachments of the user's project.
     ours = admin_context(request_id=run.context.request_id)
     present = {each.id: each for each in run.services.volumes.list_attachments(ours, instance_uuid=run.uuid)}
     for volume, attachment in wanted.items():
         found = present.get(attachment)
         if found is None or found.volume_id != volume or (connected and not found.is_connected):
             raise _refused(
-                f"Volume {volume} is not attached to the server as its records say.",
+                f"Volume {volume} is not attached to the server as the server's records say.",
                 f"attachment {attachment}: {found}",
             )
 
 
 def _refused(message: str, details: str) -> errors.CopyNotUsable:
     return errors.CopyNotUsable(
-        f"{message} Nothing was destroyed; choose the other way, or try again.", details=details
+        f"{message} Nothing was destroyed: try again, or choose the other of confirm and revert.", details=details
     )

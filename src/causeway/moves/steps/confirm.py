@@ -11,17 +11,17 @@ from causeway.model.states import MigrationStatus, PowerState, VmState
 from causeway.moves.dead_hosts import answering, at_target, clean_source
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.moves.steps.check import is_deleting, show_target_again
+from causeway.moves.steps.check import is_deleting, require_whole_target_again
 from causeway.moves.steps.records import require_authority
 from causeway.store.api import migrations
 from causeway.store.cell import copies, instances
 
-# The fields of a server that describe a move; cleared when it has ended.
+# The fields of a server that describe a move, with their values after its end.
 NOT_MOVED: dict[str, None] = dict.fromkeys(("old_flavor", "new_flavor", "old_vm_state", "migration_context"))
 
 
 class ConfirmResizeAtSource(Step):
-    """Deletes the source's stashed disks, port bindings, volume attachments and allocations. Also the pivot."""
+    """The pivot: deletes the source's stashed disks, port bindings, volume attachments and allocations."""
 
     name = "ConfirmResizeAtSource"
     reads = frozenset(
@@ -35,8 +35,8 @@ class ConfirmResizeAtSource(Step):
 
     def do(self, run: Run) -> None:
         if (run.is_repeated or not self.pivots) and not is_deleting(run):
-            # Time has passed since `CheckTarget`: look again.
-            self._look_again(run)
+            # Time has passed since `CheckTarget`, so the check is repeated.
+            self._check_again(run)
         memory = run.memory
         self._notify_start(run)
         with run.event(self.event, memory.source_host):
@@ -55,10 +55,10 @@ class ConfirmResizeAtSource(Step):
                 run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
             )
 
-    def _look_again(self, run: Run) -> None:
-        show_target_again(run)
+    def _check_again(self, run: Run) -> None:
+        require_whole_target_again(run)
 
-    #: the order that is noted for the source if it is dead
+    #: the order to note for the source if it is fenced
     missed: ClassVar[Missed] = Missed.CONFIRM_CROSS_CELL
 
     def _clean(self, run: Run) -> None:
@@ -71,7 +71,7 @@ class ConfirmResizeAtSource(Step):
 
 
 class DeleteSourceRecords(Step):
-    """Hard-deletes the source cell's copy."""
+    """Hard-deletes the server's records in the source cell."""
 
     name = "DeleteSourceRecords"
     reads = frozenset({"old_vm_state", "runs_in_error", "selection", "source_cell"})
@@ -83,7 +83,7 @@ class DeleteSourceRecords(Step):
 
 
 class FinishConfirm(Step):
-    """Sets the server to ACTIVE or SHUTOFF, as its guest is, or leaves it in ERROR; sets the migration to confirmed."""
+    """Sets the server to ACTIVE or SHUTOFF, like its guest, unless it is in ERROR; and sets the migration to confirmed."""
 
     name = "FinishConfirm"
     reads = frozenset({"events", "old_vm_state", "runs_in_error", "selection", "source_cell", "source_host"})
@@ -106,7 +106,7 @@ class FinishConfirm(Step):
                     **NOT_MOVED,
                 )
             except errors.StateChanged:
-                # This was done before. Another request may have changed the server's states since.
+                # An earlier attempt ended the task. Another request may have changed the server's states since.
                 instances.update_in(connection, run.uuid, **NOT_MOVED)
         if run.services.notifier.is_enabled:
             confirmed = instances.get(run.target_database, run.uuid)
@@ -121,11 +121,11 @@ class FinishConfirm(Step):
             with answering(run, at_target):
                 facts = run.target_computes.inspect_instance(run.context, run.memory.dest_host, instance_uuid=run.uuid)
         except errors.HostFenced:
-            # The target died after `CheckTarget`: from now on this is a server of a dead host.
+            # The target died after `CheckTarget`. The server is confirmed all the same, as one of a dead host.
             return instance.power_state
         return facts.power_state if facts.power_state is not None else PowerState.SHUTDOWN
 
 
 def confirming_host(run: Run) -> str:
-    """The publisher that the field uses: the conductor across cells, the source host inside one."""
+    """Returns the publisher of the notifications, as in the field: across cells the conductor, inside a cell the source."""
     return run.services.host if run.memory.is_cross_cell else run.memory.source_host

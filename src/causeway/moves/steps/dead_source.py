@@ -1,8 +1,8 @@
 """Rolls a server back to a source that an operator has fenced.
 
-Its disks are stashed there, and its guest can't be started. So it becomes a server of a dead host, in ERROR: it may be
-evacuated or deleted, or its user may wait. When the host comes back it puts the disks into their place; then a hard reboot
-starts the guest.
+The server's disks are stashed there, and nothing can start its guest. So it becomes a server of a dead host, in ERROR. An
+administrator can evacuate it; its user can delete it, or wait. When the host is up again it puts the disks into their place, and
+a hard reboot starts the guest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from causeway.store.cell import actions, block_devices, instances
 
 
 def restore_records_only(run: Run) -> None:
-    """Restores the records and what other services have, as if the guest were back. There is no guest. May be repeated."""
+    """Restores the records, port bindings and volume attachments of the source, without a guest. May be repeated."""
     memory = run.memory
     memory.source_is_dead = True
     note_source(run, Missed.RESTORE_DISKS)

@@ -1,4 +1,4 @@
-"""Sends the last changes directly from host to host once the guest is off, as the rounds before, without an image."""
+"""The last changes of the disks, after the guest is off: sent directly from host to host, as the rounds before, or as images."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from causeway.virt.driver import ROOT_DISK
 
 LOG = logging.getLogger(__name__)
 
-# Recipes, and their first versions in which every conductor that continues them can do this.
+# recipe -> the first version that only conductors with direct transfers continue.
 _KNOWN_SINCE = {"cross_cell_resize": CROSS_CELL_VERSION, operations.NEAR_LIVE_MIGRATION: NEAR_LIVE_VERSION}
 
 
 def is_direct(run: Run) -> bool:
-    """Whether the source offers the last changes to the target, as it does inside a cell."""
+    """Whether the source offers the last changes to the target, as inside a cell, so that no images are needed."""
     warm, known_since = run.memory.warm, _KNOWN_SINCE.get(run.move.recipe)
     if warm is None or not warm.is_direct or run.services.conf.moves.direct != "auto":
         return False
@@ -29,10 +29,11 @@ def is_direct(run: Run) -> bool:
 
 
 def send_offered(run: Run, step: str, failure: errors.CausewayError) -> None:
-    """Has the source send its offer through the image service, because the target can't fetch it."""
+    """Has the source send the offered disks through the image service, because the target can't fetch them."""
     LOG.info("The last changes of move %s go through the image service: %s", run.move.id, failure.details)
     memory = run.memory
-    # Do this first: if this attempt is interrupted, the target may fetch the offer in the next one, which looks for no images.
+    # The images are noted first: if this attempt is interrupted and the target fetches the offer in the next one, they are
+    # deleted all the same.
     note_images(run)
     run.save()
     make_images(run)
@@ -51,6 +52,6 @@ def send_offered(run: Run, step: str, failure: errors.CausewayError) -> None:
 
 
 def wipe_secret(run: Run) -> None:
-    """Deletes the secret of the source's offer: the target has its guest."""
+    """Deletes the secret of the source's offer from the memory. Called when the target has the guest."""
     if run.memory.offer is not None:
         run.memory.offer.token = ""

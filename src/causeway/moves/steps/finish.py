@@ -23,7 +23,7 @@ from causeway.moves.steps.records import target_devices
 
 
 class FinishResizeAtDest(Step):
-    """Has the target take over ports and volumes, and make the guest with the new flavor from the snapshot."""
+    """Has the target take over ports and volumes, and make the guest with the new flavor from the disks of the source."""
 
     name = "FinishResizeAtDest"
     reads = frozenset(
@@ -48,10 +48,10 @@ class FinishResizeAtDest(Step):
     makes = frozenset({Thing.DISKS, Thing.GUEST, Thing.IMAGE})
     event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
     notice: ClassVar[str] = "resize_finish"
-    #: the server's task during the step and its states afterwards, for notifications
-    coming: ClassVar[TaskState] = TaskState.RESIZE_FINISH
-    becomes: ClassVar[dict[str, Any]] = {"vm_state": VmState.RESIZED, "task_state": None}
-    #: the order that is noted for the target if it is dead
+    #: for notifications: the server's task during the step, and its states after the step
+    task_while_arriving: ClassVar[TaskState] = TaskState.RESIZE_FINISH
+    states_afterwards: ClassVar[dict[str, Any]] = {"vm_state": VmState.RESIZED, "task_state": None}
+    #: the order to note for the target if it is fenced
     missed: ClassVar[Missed] = Missed.UNDO_CROSS_CELL
     migration_status: ClassVar[MigrationStatus | None] = MigrationStatus.POST_MIGRATING
     has_guest_off = True
@@ -64,7 +64,7 @@ class FinishResizeAtDest(Step):
         instance = dataclasses.replace(
             run.source_instance(),
             flavor=memory.new_flavor,
-            task_state=self.coming,
+            task_state=self.task_while_arriving,
             **place_after_handing_over(run),
         )
         with (
@@ -74,7 +74,7 @@ class FinishResizeAtDest(Step):
                 memory.dest_host,
                 instance,
                 then={
-                    **self.becomes,
+                    **self.states_afterwards,
                     "host": memory.dest_host,
                     "node": memory.destination.hypervisor_hostname,
                 },
@@ -83,7 +83,7 @@ class FinishResizeAtDest(Step):
             run.event(self.event, memory.dest_host),
             dead_hosts.answering(run, dead_hosts.at_target),
         ):
-            memory.guest = self._come_up(
+            memory.guest = self._make_from_disks(
                 run,
                 dataclasses.replace(
                     run.source_instance(),
@@ -95,8 +95,8 @@ class FinishResizeAtDest(Step):
             )
         run.transferred(memory.guest.bytes_done)
 
-    def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
-        """Has the target make the guest from disks that it fetches or downloads."""
+    def _make_from_disks(self, run: Run, instance: Instance) -> GuestOutcome:
+        """Has the target make the guest from disks that it fetches from the source or downloads as images."""
         try:
             return self._make_guest(run, instance)
         except errors.DiskTransferBroken as failure:
@@ -130,7 +130,7 @@ class FinishResizeAtDest(Step):
     def undo(self, run: Run) -> None:
         memory = run.memory
         require_way_back(run)
-        # The source may restore its guest only when the target has none.
+        # The target's guest must be destroyed before the source restores its own.
         devices = target_devices(run, run.source_devices())
         dead_hosts.clean_target(run, self.missed, run.source_instance(), devices, lambda: self._destroy_at_target(run))
         for _device, volume_id in volumes(run.source_devices()):

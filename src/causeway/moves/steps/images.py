@@ -10,27 +10,28 @@ from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
 from causeway.virt.driver import KEPT_STATE, MEMORY
 
-# A key of the server's system metadata: copies of its disks that a move kept because their host is dead. They are deleted with
-# the server.
+# The key of the server's system metadata for images of its disks that a move did not delete because the disks' host is dead.
+# They are deleted with the server.
 KEPT = "kept_copies"
 
-# States of an image that takes data, or has it already.
+# The states of an image that takes data, or has all of its data.
 _USABLE = ("queued", "active")
-# States of an image that has no whole disk, and will never have it if the sending host is dead.
+# The states of an image without a whole disk. If the sending host is dead, it never gets one.
 _INCOMPLETE = ("queued", "saving")
 
 
 def image_id_of(run: Run, disk: str | None = None, image_round: int = 0) -> str:
-    """The id of a temporary image. It is computed from the move's id, so it need not be recorded.
+    """Returns the id of a temporary image, computed from the move's id, so that no record of it is needed.
 
-    ``disk``: the name of another disk, or of the guest's memory; None for the root disk.
+    ``disk``: the name of another disk, or of the guest's memory; None for the root disk. ``image_round``: how often the move has
+    replaced its images.
     """
     words = ["resize-temp", *([disk] if disk is not None else []), *([str(image_round)] if image_round else [])]
     return str(uuids.uuid5(uuids.UUID(run.move.id), " ".join(words)))
 
 
 def image_ids_of(run: Run) -> list[str]:
-    """Every temporary image that the move may have made, including those of an unrecorded round."""
+    """Returns all temporary images that the move may have made, including those that an interrupted attempt did not record."""
     return [
         image_id_of(run, disk, image_round)
         for image_round in range(run.memory.image_round + 2)
@@ -39,15 +40,15 @@ def image_ids_of(run: Run) -> list[str]:
 
 
 def parts_of(run: Run) -> list[str]:
-    """The images of rounds that may still be there."""
+    """Returns the images for parts of disks that the rounds of `CopyWhileRunning` may not have deleted."""
     return run.memory.warm.image_ids if run.memory.warm is not None else []
 
 
 def make_images(run: Run) -> None:
-    """Makes the records of the images and notes them: root disk (if it is local) and ephemeral disks.
+    """Makes the records of the images for the root disk (if it is local) and the other disks, and notes their ids.
 
-    If the image service died during an upload, its image takes no more data. Then makes all images anew under other ids. The
-    former ones are deleted together with these, since an upload into them may still be under way.
+    An image whose upload the image service broke off takes no more data. If there is one, makes all images anew, with other ids.
+    `delete_images` deletes the former ones too; not before, because an upload into them may still be running.
     """
     memory = run.memory
     while not _make_round(run):
@@ -63,10 +64,10 @@ def note_images(run: Run) -> None:
 
 
 def _make_round(run: Run) -> bool:
-    """Makes the images of this round; returns whether all of them can be used."""
+    """Makes the images of the present ``image_round``. Returns whether all of them take data."""
     note_images(run)
     memory = run.memory
-    # The changes since the last round are no disk image.
+    # Changes since the last round are not an image of a disk, so their format is raw.
     disk_format = "qcow2" if memory.received_round is None else "raw"
     usable = memory.image_id is None or make_image(run, memory.image_id, "resize-temp", disk_format)
     return usable and all(
@@ -79,14 +80,14 @@ def delete_images(run: Run) -> None:
     """Deletes the images after the move has used them."""
     memory = run.memory
     used = [image_id for image_id in (memory.image_id, *memory.disk_image_ids.values()) if image_id is not None]
-    # The target fetched the offer after all, though some images were made.
+    # The images were made because the target could not fetch the offer, but then it fetched it after all.
     is_unsure = bool(used) and memory.offer is not None
     for image_id in image_ids_of(run) if memory.image_round or is_unsure else used:
         run.services.images.delete(run.context, image_id)
 
 
 def delete_incomplete_images(run: Run) -> list[str]:
-    """Deletes images without a whole disk. Returns the complete ones, which may be the only copies."""
+    """Deletes the images without a whole disk. Returns the complete images, which may be the only copies of the disks."""
     images, complete = run.services.images, []
     for image_id in image_ids_of(run):
         with suppress(errors.ImageNotFound):
@@ -98,7 +99,7 @@ def delete_incomplete_images(run: Run) -> list[str]:
 
 
 def disks_beside_root(run: Run) -> list[str]:
-    """The names of the other local disks that travel. Swap travels only if the guest keeps its memory; else it is made anew."""
+    """Returns the names of the local disks other than the root disk that travel. Swap travels only with the guest's memory."""
     memory = run.memory
     return [
         name for name, device in local_disk_names(memory.local_devices) if device.is_ephemeral or memory.keeps_memory
@@ -106,14 +107,17 @@ def disks_beside_root(run: Run) -> list[str]:
 
 
 def _names(run: Run) -> list[str]:
-    """The names of everything that travels beside the root disk, including firmware and TPM state and the guest's memory."""
+    """Returns the names of everything but the root disk that travels, including state of firmware and TPM, and memory."""
     memory = run.memory
     firmware = [KEPT_STATE] if memory.carries_firmware else []
     return [*disks_beside_root(run), *firmware, *([MEMORY] if memory.keeps_memory else [])]
 
 
 def make_image(run: Run, image_id: str, suffix: str, disk_format: str = "qcow2") -> bool:
-    """Makes the record of a temporary image, named as in the field for the root disk. Returns whether it can be used."""
+    """Makes the record of a temporary image. Returns whether the image takes data.
+
+    ``suffix``: the end of the image's name, which is the field's name for the root disk.
+    """
     instance = run.source_instance()
     meta = instance.image_meta
     owned = instance.project_id == run.context.project_id

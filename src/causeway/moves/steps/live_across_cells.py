@@ -1,8 +1,8 @@
-"""Live migration to another cell: hypervisors that reach one another hand over the guest, which never stops.
+"""Live migration to another cell: the hypervisors of two hosts that reach one another hand over the guest, which never stops.
 
-Up to the pivot it is a live migration (`causeway.parts.live_transfer`): whether the guest has arrived is what both hosts show.
-The server's records are switched to the target's cell only afterwards. So that step is behind the pivot, and is repeated until
-it succeeds. There is no VERIFY_RESIZE.
+Up to the pivot this is like a live migration inside a cell (`causeway.parts.live_transfer`): both hosts show whether the guest
+has arrived. Only then the server is switched to the target's cell. So this switch is behind the pivot, and is repeated until it
+succeeds. There is no VERIFY_RESIZE.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from causeway.moves.notices import notified
 from causeway.moves.port_resources import at_target as with_profiles
 from causeway.moves.recipe import NEAR_LIVE_VERSION, Step
 from causeway.moves.run import Run
-from causeway.moves.steps.check import show_target_again
+from causeway.moves.steps.check import require_whole_target_again
 from causeway.moves.steps.confirm import ConfirmResizeAtSource
 from causeway.moves.steps.near_live import EndNearLiveMigration, PrepareOtherHost
 from causeway.moves.steps.prepare import volumes
@@ -42,7 +42,7 @@ from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import instances
 from causeway.virt.live import LiveOptions, LiveTarget
 
-# The fields of memory that `_there` reads.
+# The fields of memory that `_at_target` reads.
 _OF_THE_TARGET = frozenset({"port_requests", "selection", "source_cell", "source_host"})
 
 
@@ -69,7 +69,7 @@ class PrepareOtherHostLive(PrepareOtherHost):
         return nullcontext()
 
     def _reserve_volumes(self, run: Run) -> None:
-        """Does nothing: no volume may be connected to the target before it is chosen."""
+        """Does nothing: volumes must not be connected to a target that may still be replaced by an alternate."""
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
         memory = run.memory
@@ -89,14 +89,14 @@ class PrepareOtherHostLive(PrepareOtherHost):
         return checked.context
 
     def _require_reached(self, run: Run, host: str) -> None:
-        """Checks that an alternate can be reached. Only the first choice was checked before."""
+        """Raises an error if the source can't reach an alternate host. `SelectOtherCell` has checked only the first choice."""
         why = reach.why_move_near_live(run, host)
         if why is not None:
             raise errors.HostUnreachable(why.message, details=why.details)
 
 
 class PrepareTarget(Step):
-    """Makes attachments at the target, and has it prepare for the guest and listen."""
+    """Attaches the volumes to the target, and has the target prepare for the guest and listen for it."""
 
     name = "PrepareTarget"
     reads = _OF_THE_TARGET | {"connector", "live_source"}
@@ -123,15 +123,15 @@ class PrepareTarget(Step):
                     run.context,
                     host,
                     token=run.token(self.name),
-                    instance=_there(run),
-                    block_devices=_devices_there(run),
+                    instance=_at_target(run),
+                    block_devices=_devices_at_target(run),
                     source=memory.live_source,
                 )
             except errors.GuestFailed as failure:
                 raise failure_of(failure, run.uuid) from failure
 
     def _attach(self, run: Run, device: BlockDevice, volume_id: str) -> BlockDevice:
-        """The device as the target has it; the source keeps its own attachment."""
+        """Attaches a volume to the target. Returns the device with that attachment; the source keeps its own."""
         pair = run.memory.pair(volume_id)
         pair.source = device.attachment_id
 
@@ -152,11 +152,16 @@ class PrepareTarget(Step):
             delete_orphaned_attachments(run, run.source_devices())
 
     def _clear(self, run: Run) -> None:
-        """Clears the target.
+        """Has the target delete everything of the server.
 
-        If it is down it may have a copy of the guest, which nothing resumes: it is deleted when the host is back.
+        A target that is down may have a copy of the guest. Nothing resumes that copy; the host deletes it when it is up again.
         """
-        host, token, instance, devices = run.memory.dest_host, run.token(self.name), _there(run), _devices_there(run)
+        host, token, instance, devices = (
+            run.memory.dest_host,
+            run.token(self.name),
+            _at_target(run),
+            _devices_at_target(run),
+        )
 
         def clear() -> None:
             with notified(run, "live_migration_rollback_dest", host, instance):
@@ -168,13 +173,13 @@ class PrepareTarget(Step):
 
 
 class MigrateGuest(GuestGoes[Run]):
-    """Has the hosts, which are of different cells, hand the guest over."""
+    """The pivot: has the source hand the guest over to the target, in another cell."""
 
     reads = _OF_THE_TARGET | {"live_devices", "live_target", "old_vm_state", "runs_in_error"}
     writes = GuestGoes.writes | {"guest"}
 
     def _journey(self, run: Run) -> Journey:
-        return Journey(_source(run), _target(run), _there(run), _devices_there(run))
+        return Journey(_source(run), _target(run), _at_target(run), _devices_at_target(run))
 
     def _made_ready(self, run: Run) -> tuple[LiveTarget | None, LiveOptions]:
         return run.memory.live_target, LiveOptions()
@@ -185,7 +190,7 @@ class MigrateGuest(GuestGoes[Run]):
 
 
 class SwitchBehindPivot(SwitchInstanceMapping):
-    """Switches the server to the target cell, where its guest is already."""
+    """Switches the server to the target cell, where its guest runs already."""
 
     # The hypervisors copy the disks with the guest.
     reads_if_any = frozenset({"disks", "offer", "snapshot"})
@@ -196,7 +201,7 @@ class SwitchBehindPivot(SwitchInstanceMapping):
         return mappings.get(run.services.api, run.uuid).cell_uuid == run.memory.target_cell
 
     def _commit(self, run: Run, switch: Write) -> None:
-        # If the answer is lost, only a changed value shows whether this was written.
+        # If the answer to this write is lost, the changed value shows that the write took effect.
         run.memory.is_switched = True
         try:
             run.save(also=switch)
@@ -206,7 +211,7 @@ class SwitchBehindPivot(SwitchInstanceMapping):
 
 
 class ArriveAtTarget(Step):
-    """Has the target take over ports and volumes, and records the state of the guest there."""
+    """Has the target take over the guest's ports and volumes, and records the guest's state."""
 
     name = "ArriveAtTarget"
     reads = frozenset({"selection", "source_cell", "source_host"})
@@ -245,7 +250,7 @@ class ArriveAtTarget(Step):
 
 
 class LeaveSourceCellLive(ConfirmResizeAtSource):
-    """Deletes everything of the server at its source. If the source is down, the order is noted and sent when it is up again."""
+    """Deletes everything of the server at its source. A source that is down gets the order when it is up again."""
 
     name = "LeaveSourceCell"
     pivots = False
@@ -255,8 +260,8 @@ class LeaveSourceCellLive(ConfirmResizeAtSource):
     def _notify_start(self, run: Run) -> None:
         """Sends nothing: listeners were notified when the guest arrived."""
 
-    def _look_again(self, run: Run) -> None:
-        show_target_again(run, stashed=False)
+    def _check_again(self, run: Run) -> None:
+        require_whole_target_again(run, stashed=False)
 
     def _clean(self, run: Run) -> None:
         host, token, instance, devices = (
@@ -275,7 +280,7 @@ class LeaveSourceCellLive(ConfirmResizeAtSource):
 
 
 class EndLiveMigration(EndNearLiveMigration):
-    """Sets the server's state to its guest's and ends its task. The next live migration may leave the source."""
+    """Sets the server's state to that of its guest, ends its task, and lets the next live migration from the source begin."""
 
     name = "EndLiveMigration"
     reads = EndNearLiveMigration.reads | {"source_host"}
@@ -288,10 +293,10 @@ class EndLiveMigration(EndNearLiveMigration):
 
 
 def near_live_instead(run: Run, cause: errors.CausewayError) -> bool:
-    """Continues near-live if a live migration can't succeed, and returns whether it does.
+    """Requests a near-live migration instead if a live one can't succeed. Returns whether it did.
 
-    That is so if no host that takes the server can be reached, or the image of its disk is deleted. The guest then stands still
-    for a while.
+    A live migration can't succeed if the source reaches none of the chosen hosts, or the image of the server's disk was deleted.
+    In a near-live migration the guest stands still for a while.
     """
     if not isinstance(cause, errors.HostUnreachable | errors.ImageNotFound):
         return False
@@ -319,8 +324,8 @@ def _target(run: Run) -> Side:
     return Side(memory.dest_host, memory.target_cell, run.target_database, run.target_computes)
 
 
-def _there(run: Run) -> Instance:
-    """The server as it will be at the target."""
+def _at_target(run: Run) -> Instance:
+    """Returns the server as it will be at the target."""
     instance, destination = run.source_instance(), run.memory.destination
     return dataclasses.replace(
         instance,
@@ -331,7 +336,7 @@ def _there(run: Run) -> Instance:
     )
 
 
-def _devices_there(run: Run) -> list[BlockDevice]:
+def _devices_at_target(run: Run) -> list[BlockDevice]:
     return as_there(run.source_devices(), run.memory.live_devices)
 
 

@@ -1,4 +1,4 @@
-"""Changes ephemeral disks and swap for a new flavor, and back."""
+"""The ephemeral disks and swap of a server: changed for a new flavor, and restored for the old one."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from causeway.parts.run import ServerRun
 
 
 def check_no_shrink(run: Run) -> None:
-    """`refuse_smaller_disks` for this move. Reads the block devices only if a disk may become smaller."""
+    """The same as `refuse_smaller_disks`, for this move. Reads the block devices only if a disk may become smaller."""
     old, new = run.memory.old_flavor, run.memory.new_flavor
     if new.root_gb < old.root_gb or new.ephemeral_gb < old.ephemeral_gb:
         refuse_smaller_disks(old, new, run.source_devices())
 
 
 def refuse_smaller_disks(old: Flavor, new: Flavor, devices: list[BlockDevice]) -> None:
-    """Raises OperationFailed, in the field's words, if a disk would have to become smaller. Swap may.
+    """Raises OperationFailed, in the field's words, if a disk other than swap would have to become smaller.
 
-    The root disk counts only if it is local (bug 1825020).
+    The root disk is checked only if it is local (bug 1825020).
     """
     root_shrinks = new.root_gb < old.root_gb and not is_volume_backed(devices)
     present = sum(device.volume_size or 0 for device in devices if device.is_ephemeral)
@@ -36,14 +36,15 @@ def refuse_smaller_disks(old: Flavor, new: Flavor, devices: list[BlockDevice]) -
 
 
 def for_new_flavor(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """`for_flavor` with the flavor that a move changes to."""
+    """The same as `for_flavor`, with the old and new flavor of a move."""
     return for_flavor(run, run.memory.old_flavor, run.memory.new_flavor, devices)
 
 
 def for_flavor(run: ServerRun[Any], old: Flavor, new: Flavor, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """The block devices as the new flavor has them: swap resized, added or removed (bug 1552777), more ephemeral space.
+    """Returns the block devices for a new flavor: swap resized, added or removed (bug 1552777), and more ephemeral space.
 
-    A single ephemeral disk of the old flavor's full size gets the new flavor's full size. A divided one keeps its parts.
+    A single ephemeral disk of the old flavor's full size gets the new flavor's full size. If the user divided the space into
+    several disks, they stay as they are.
     """
     found = list(devices)
     if new.ephemeral_gb > old.ephemeral_gb:
@@ -64,14 +65,14 @@ def for_flavor(run: ServerRun[Any], old: Flavor, new: Flavor, devices: list[Bloc
 
 
 def for_old_flavor(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """The block devices with the local disks that the server had before its resize."""
+    """Returns the block devices with the ephemeral disks and swap that the server had before its resize."""
     before = run.memory.local_devices
     found = [device for device in devices if not device.is_blank_local]
     if not before and len(found) == len(devices):
         return devices
     for device in before:
         if any(device.device_name == other.device_name for other in found):
-            # A volume that was attached meanwhile has its name.
+            # A volume that was attached since the resize has this device name.
             device = dataclasses.replace(device, device_name=next_device_name([*found, *before]))
         found.append(device)
     return found

@@ -1,10 +1,10 @@
-"""Near-live migration: a server goes to another cell, and its guest does not boot.
+"""Near-live migration: a server goes to another cell with its guest's memory, so that the guest does not boot.
 
-Its disks are copied while it runs; then it stands still while its memory and the last changes travel. Before the pivot the
-target loads the guest, which still stands; behind the pivot it resumes. So it never runs at two places, and undoing loses
-nothing. There is no VERIFY_RESIZE. The source's copy is deleted after the target has shown that it has the guest.
+The disks are copied while the guest runs. Then the guest stands still while its memory and the last changes travel. Before the
+pivot the target loads the guest without resuming it; behind the pivot the guest resumes. So it never runs at two places, and an
+undo loses nothing. There is no VERIFY_RESIZE. The source's copy is deleted after the target has shown that it has the guest.
 
-A suspended guest stays suspended: its saved memory travels with its disks, and its next resume wakes it.
+A suspended guest stays suspended: its saved memory travels with its disks, and it resumes from that memory when its user asks.
 """
 
 from __future__ import annotations
@@ -52,17 +52,19 @@ class SelectOtherCell(SelectDestination):
     def _check(self, run: Run) -> None:
         instance = run.source_instance()
         if instance.pci_devices or asking(run.services.conf, instance, run.memory.new_flavor).pci_requests:
-            raise errors.NoValidHost(f"Server {run.uuid} has PCI devices, whose state can't go to another host.")
+            raise errors.NoValidHost(
+                f"Server {run.uuid} has PCI devices, whose state can't go to another host. Move it by a cold migration."
+            )
 
-    def _becomes(self, run: Run) -> str:
-        """The recipe to continue with. Whether the guest can go live is found by trying."""
+    def _next_recipe(self, run: Run) -> str:
+        """Returns the recipe to continue with. Has both hosts try whether the guest can go live."""
         if not run.memory.may_go_live:
             return operations.NEAR_LIVE_MIGRATION
         why = reach.why_move_near_live(run, run.memory.dest_host)
         if why is None:
             return operations.LIVE_ACROSS_CELLS
         if isinstance(why, errors.RpcTimeout) and not run.is_repeated:
-            # An earlier claim may exist, if only its answer was lost.
+            # The step is repeated, to have both hosts try again.
             raise why
         LOG.info("Server %s goes to another cell near-live: %s %s", run.uuid, why.message, why.details)
         return operations.NEAR_LIVE_MIGRATION
@@ -96,19 +98,19 @@ class PrepareOtherHost(PrepResizeAtDest):
 
 
 class SaveGuest(PrepResizeAtSource):
-    """Pauses the guest. Its memory and the last changes of its disks go into temporary images, or are offered.
+    """Has the source pause the guest, and send its memory and the last changes of its disks into images, or offer them.
 
-    Undo resumes it at its source, from the same memory and disks.
+    Undo resumes the guest at its source, from the same memory and disks.
     """
 
     name = "SaveGuest"
     event = "compute_live_migration"
     undo_event = "compute_rollback_live_migration_at_source"
     notice = "live_migration_post"
-    leaving = left = TaskState.MIGRATING
+    task_while_leaving = task_after_leaving = TaskState.MIGRATING
     migration_status = MigrationStatus.RUNNING
 
-    def _power_state_left(self, run: Run) -> PowerState:
+    def _power_state_after_leaving(self, run: Run) -> PowerState:
         return PowerState.SHUTDOWN if run.memory.is_suspended else PowerState.PAUSED
 
     def _hand_over(self, run: Run) -> SourceOutcome:
@@ -139,13 +141,13 @@ class SaveGuest(PrepResizeAtSource):
 
 
 class WakeGuest(FinishResizeAtDest):
-    """Has the target take over ports and volumes, and load the guest with its memory. It stands still until `LetGuestGoOn`."""
+    """Has the target take over ports and volumes, and load the guest with its memory, standing still until `LetGuestGoOn`."""
 
     name = "WakeGuest"
     event = "compute_wake_guest_at_destination"
     notice = "live_migration_post_dest"
-    coming = TaskState.MIGRATING
-    becomes: ClassVar[dict[str, Any]] = {}
+    task_while_arriving = TaskState.MIGRATING
+    states_afterwards: ClassVar[dict[str, Any]] = {}
     migration_status = None
 
     def _make_guest(self, run: Run, instance: Instance) -> GuestOutcome:
@@ -163,7 +165,7 @@ class WakeGuest(FinishResizeAtDest):
 
 
 class ShowAtTarget(ShowTarget):
-    """Sets the copies' hidden flags after the switch. Does nothing more, because the guest waits for this step."""
+    """Shows the target's records and hides the source's. Does nothing more, because the guest stands still meanwhile."""
 
     name = "ShowAtTarget"
     reads = frozenset({"selection", "source_cell"})
@@ -174,7 +176,7 @@ class ShowAtTarget(ShowTarget):
 
 
 class LetGuestGoOn(Step):
-    """Resumes the guest at its target. A guest that its user has suspended is only checked."""
+    """Has the target resume the guest, or only check it if its user has suspended it."""
 
     name = "LetGuestGoOn"
     reads = frozenset(
@@ -247,5 +249,5 @@ class EndNearLiveMigration(Step):
                 connection, run.uuid, run.memory.tasks, vm_state=vm_state, progress=0, **NOT_MOVED
             )
             if not ended:
-                # This was done before, or an administrator has set other states.
+                # An earlier attempt ended the task, or an administrator has reset the server's states.
                 instances.update_in(connection, run.uuid, **NOT_MOVED)

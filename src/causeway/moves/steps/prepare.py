@@ -1,4 +1,4 @@
-"""Prepares the target while the guest runs, then has the source hand over the server."""
+"""The steps that prepare the target while the guest runs, and then have the source hand over the server."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ LOG = logging.getLogger(__name__)
 
 
 def volumes(devices: list[BlockDevice]) -> list[tuple[BlockDevice, str]]:
-    """The volumes among block devices, each with its volume's id."""
+    """Returns those of the block devices that are volumes, each with the volume's id."""
     return [(device, device.volume_id) for device in devices if device.is_volume and device.volume_id is not None]
 
 
 class PrepResizeAtDest(Step):
     """Makes inactive port bindings and empty volume attachments for the target, and has the target check and claim.
 
-    If the target may be the cause of a failure, tries the next alternate host of the same cell; each attempt
-    is an event of the action.
+    If this fails and the target may be the cause, tries the next alternate host of the same cell. Each attempt is an event of the
+    action.
     """
 
     name = "PrepResizeAtDest"
@@ -92,7 +92,7 @@ class PrepResizeAtDest(Step):
         context = self._prepare_one(run)
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
         context.dest_host, context.dest_cell = memory.dest_host, memory.target_cell
-        hardware.note_old(context, run.source_instance())
+        hardware.add_old(context, run.source_instance())
         written: dict[str, Any] = {
             "migration_context": context,
             "old_flavor": memory.old_flavor,
@@ -101,22 +101,22 @@ class PrepResizeAtDest(Step):
         }
         instances.update(run.source_database, run.uuid, expected_task=memory.tasks, **written)
         run.keep_records(memory.source_cell, **written)
-        if memory.is_cross_cell and (memory.bound_hosts or hardware.promises(context)):
-            # The target's cell tracks which of its hosts hold something for the server, and how much.
+        if memory.is_cross_cell and (memory.bound_hosts or hardware.has_claims(context)):
+            # The records in the target's cell say which of its hosts hold something for the server, and how much.
             instances.change_copy(run.target_database, run.uuid, run.move.id, migration_context=context)
 
     def _ask_source(self, run: Run) -> None:
         """Does nothing: every source can hand over a server that boots at its target."""
 
     def _prepare_one(self, run: Run) -> MigrationContext:
-        """Prepares the chosen target, or the first alternate that succeeds."""
+        """Prepares the chosen target or, if it fails, the first alternate that succeeds. Returns the target's claim."""
         again = run.is_repeated
         while True:
             asked = False
             try:
                 with run.event(self.event, run.memory.dest_host), self._notified(run):
                     if again:
-                        self._find_what_is_there(run)
+                        self._clear_earlier_attempt(run)
                     groups.claim_host(run.services, run.memory.group, run.uuid, run.memory.dest_host)
                     self._make_reservations(run, run.memory.destination)
                     asked = True
@@ -125,13 +125,13 @@ class PrepResizeAtDest(Step):
                     self._bind_with_devices(run, context)
                     return context
             except errors.StateChanged:
-                # The move was taken over, or is no longer wanted.
+                # Another conductor has taken the move over, or the move is no longer wanted.
                 raise
             except Exception as failure:
                 # A service failed, so another host would not help.
                 unforeseen = not isinstance(failure, errors.CausewayError)
                 host_alone = asked or unforeseen or isinstance(failure, errors.ClaimRefused | errors.ServiceRefused)
-                if not host_alone or not self._turn_to_next(run, failure):
+                if not host_alone or not self._try_next_host(run, failure):
                     raise
             again = False
             run.refresh()
@@ -139,8 +139,8 @@ class PrepResizeAtDest(Step):
     def _notified(self, run: Run) -> AbstractContextManager[None]:
         return _notified_of_preparing(run)
 
-    def _find_what_is_there(self, run: Run) -> None:
-        """Finds what an earlier attempt made, if its end is unknown."""
+    def _clear_earlier_attempt(self, run: Run) -> None:
+        """Deletes what an earlier attempt, whose end is unknown, made at former hosts. Claims the present host again."""
         memory = run.memory
         for host in memory.bound_hosts:
             self._delete_bindings(run, host)
@@ -149,14 +149,14 @@ class PrepResizeAtDest(Step):
 
     def _make_reservations(self, run: Run, target: Selection) -> None:
         memory = run.memory
-        # On the server's own host, its ports are bound already.
+        # The ports are bound to the server's own host already.
         for vif in run.source_instance().network_info if not memory.is_same_host else ():
             if not needs_device(vif.vnic_type):
                 self._bind(run, vif, target, profile_at(memory, vif, target))
         self._reserve_volumes(run)
 
     def _bind_with_devices(self, run: Run, context: MigrationContext) -> None:
-        """Binds ports that need a device, once the target has claimed it: their bindings name it."""
+        """Binds the ports that need a device. Their bindings name the devices, so the target must have claimed them before."""
         memory, target = run.memory, run.memory.destination
         devices = {device.request_id: device for device in context.new_pci_devices}
         for vif in run.source_instance().network_info if not memory.is_same_host else ():
@@ -165,7 +165,7 @@ class PrepResizeAtDest(Step):
                 self._bind(run, vif, target, profile)
 
     def _bind(self, run: Run, vif: Vif, target: Selection, profile: dict[str, Any]) -> None:
-        # A port that its user deleted meanwhile does not stop the move.
+        # The move continues if a user has deleted the port meanwhile.
         with suppress(errors.PortNotFound):
             run.services.network.create_binding(run.context, vif.id, target.host, vif.vnic_type, profile)
 
@@ -176,7 +176,7 @@ class PrepResizeAtDest(Step):
                 pair.target = reserve_once(run, volume_id, run.source_devices())
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
-        """Has the host check and claim."""
+        """Has the host check the move and claim the server's resources. Returns its claim."""
         return run.target_computes.prep_snapshot_based_resize_at_dest(
             run.context,
             host,
@@ -185,8 +185,8 @@ class PrepResizeAtDest(Step):
             block_devices=run.source_devices(),
         )
 
-    def _turn_to_next(self, run: Run, cause: Exception) -> bool:
-        """Turns to the next alternate that Placement accepts. Returns False if there is none."""
+    def _try_next_host(self, run: Run, cause: Exception) -> bool:
+        """Abandons the present target, and chooses the next alternate that Placement accepts. Returns False if there is none."""
         memory, former = run.memory, run.memory.dest_host
         while memory.alternates:
             alternate, memory.alternates = memory.alternates[0], memory.alternates[1:]
@@ -194,12 +194,12 @@ class PrepResizeAtDest(Step):
                 self._claim(run, alternate)
             except errors.ClaimRefused:
                 continue
-            LOG.info("Move %s turns to its next alternate: %r", run.move.id, cause)
+            LOG.info("Move %s tries its next alternate host: %r", run.move.id, cause)
             memory.selection = alternate
             memory.bound_hosts.append(former)
             run.save(also=lambda connection: note_destination(connection, run))
             self._delete_bindings(run, former)
-            # The failed call may have taken effect, and only its answer was lost.
+            # Maybe the failed call took effect, and only its answer was lost.
             hardware.release_claim_if_there(run, former, self.name)
             return True
         return False
@@ -217,7 +217,7 @@ class PrepResizeAtDest(Step):
             run.services.network.delete_binding(run.context, vif.id, host)
 
     def undo(self, run: Run) -> None:
-        # Bindings may exist that were not recorded. They can only be for the present choice or former ones.
+        # There may be bindings that were not recorded, but only for the present target and for those before.
         for host in dict.fromkeys([run.memory.dest_host, *run.memory.bound_hosts]):
             self._delete_bindings(run, host)
             hardware.release_claim(run, host, self.name)
@@ -240,7 +240,7 @@ def _notified_of_preparing(run: Run) -> Iterator[None]:
 
 
 def clear_stash(run: Run) -> None:
-    """Clears the move from the source's record. Events go only to the server's own host again."""
+    """Clears the move from the source's record of the server, so that external events go only to its own host again."""
     instances.update(
         run.source_database,
         run.uuid,
@@ -273,11 +273,11 @@ def with_new_flavor(run: Run) -> Instance:
 
 
 class PrepResizeAtSource(Step):
-    """Powers the guest off, sends its local disks into temporary images, and removes it from its host, except for its disks.
+    """Has the source power the guest off, send its local disks into images, and remove the guest but stash its disks.
 
-    If the disks were copied directly while it ran, the source offers the last changes to the target, which fetches them.
+    If the disks were copied directly while the guest ran, the source offers the last changes to the target, which fetches them.
 
-    Undo starts the guest from those disks, with its ports and volumes.
+    Undo starts the guest from the stashed disks, with its ports and volumes.
     """
 
     name = "PrepResizeAtSource"
@@ -302,9 +302,9 @@ class PrepResizeAtSource(Step):
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_source"
     undo_event: ClassVar[str] = "compute_restore_at_source"
     notice: ClassVar[str] = "resize"
-    #: the server's task before and after it is handed over
-    leaving: ClassVar[TaskState] = TaskState.RESIZE_MIGRATING
-    left: ClassVar[TaskState] = TaskState.RESIZE_MIGRATED
+    #: the server's task while the source hands it over, and afterwards
+    task_while_leaving: ClassVar[TaskState] = TaskState.RESIZE_MIGRATING
+    task_after_leaving: ClassVar[TaskState] = TaskState.RESIZE_MIGRATED
     migration_status = MigrationStatus.MIGRATING
     has_guest_off = True
 
@@ -313,12 +313,15 @@ class PrepResizeAtSource(Step):
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        instances.update(run.source_database, run.uuid, expected_task=memory.tasks, task_state=self.leaving)
-        self._make_room(run)
+        instances.update(run.source_database, run.uuid, expected_task=memory.tasks, task_state=self.task_while_leaving)
+        self._make_images(run)
         instance = run.source_instance()
-        # The record may be some moments old.
-        instance.task_state = self.leaving
-        migrated: dict[str, Any] = {"task_state": self.left, "power_state": self._power_state_left(run)}
+        # The record was read some moments ago, so it may have another task.
+        instance.task_state = self.task_while_leaving
+        migrated: dict[str, Any] = {
+            "task_state": self.task_after_leaving,
+            "power_state": self._power_state_after_leaving(run),
+        }
         migrated |= place_after_handing_over(run)
         with (
             notified(run, self.notice, memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
@@ -339,32 +342,35 @@ class PrepResizeAtSource(Step):
             for device, volume_id in volumes(run.source_devices()):
                 pair = memory.pair(volume_id)
                 block_devices.update_in(connection, device.uuid, attachment_id=pair.source, connection_info=None)
-            # A server that was deleted meanwhile is not handed over.
-            written: dict[str, Any] = {"power_state": outcome.power_state, "task_state": self.left}
+            # This fails if the server was deleted meanwhile.
+            written: dict[str, Any] = {"power_state": outcome.power_state, "task_state": self.task_after_leaving}
             instances.swap_in(connection, run.uuid, expected_task=memory.tasks, **written)
         for device, volume_id in volumes(run.source_devices()):
             device.attachment_id, device.connection_info = memory.pair(volume_id).source, None
         run.keep_records(memory.source_cell, **written)
 
-    def _power_state_left(self, run: Run) -> PowerState:  # noqa: ARG002
-        """The guest's power state when it was handed over."""
+    def _power_state_after_leaving(self, run: Run) -> PowerState:  # noqa: ARG002
+        """Returns the guest's power state after the source has handed it over."""
         return PowerState.SHUTDOWN
 
-    def _make_room(self, run: Run) -> None:
-        """Makes images for what the source sends. What it offers stays there until the target fetches it."""
+    def _make_images(self, run: Run) -> None:
+        """Makes images for the disks that the source sends. If it offers the disks, none are needed."""
         if not is_direct(run):
             make_images(run)
 
     def _send_all(self, run: Run) -> None:
-        """Sends all disks again, because the hypervisor was killed and what changed since the last round is unknown."""
+        """Prepares to send the whole disks: the hypervisor was killed, so the changes since the last round are unknown."""
         if run.memory.warm is not None:
             run.memory.warm.received = None
         run.memory.image_round += 1
-        self._make_room(run)
+        self._make_images(run)
         run.save()
 
     def _hand_over(self, run: Run) -> SourceOutcome:
-        """Has the source shut the guest down and send its disks. Raises WarmCopyImpossible if the whole disks must be sent."""
+        """Has the source shut the guest down, and send or offer its disks.
+
+        Raises WarmCopyImpossible if the whole disks must be sent.
+        """
         direct = is_direct(run)
         return run.source_computes.prep_snapshot_based_resize_at_source(
             run.context,
@@ -379,7 +385,7 @@ class PrepResizeAtSource(Step):
         )
 
     def _swap_attachment(self, run: Run, device: BlockDevice, volume_id: str) -> None:
-        """Has the source disconnect the volume, and reserves it anew for a revert."""
+        """Replaces the source's attachment of a volume by an unconnected one, which reserves the volume for a revert."""
         pair = run.memory.pair(volume_id)
         if pair.source is None:
             pair.source = reserve_once(run, volume_id, run.source_devices())
@@ -392,19 +398,19 @@ class PrepResizeAtSource(Step):
         for device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.source is not None and device.attachment_id != pair.source:
-                # The volume was reserved anew, but the record does not have that yet. Only one of the two attachments may be
+                # The record does not have the new reservation of the volume yet. Only one of the two attachments can be
                 # connected.
                 if device.attachment_id is not None:
                     run.services.volumes.delete_attachment(run.context, device.attachment_id)
                 device.attachment_id, device.connection_info = pair.source, None
         if at_source(run).is_fenced:
-            # The temporary images stay: they may be the only copy of its disks.
+            # The temporary images stay, because they may be the only copy of the disks.
             self._note_copies(run, self._complete_copies(run))
             restore_records_only(run)
             return
         with run.event(self.undo_event, memory.source_host), answering(run, at_source):
             guest = self._restore_guest(run)
-        # The host may have been fenced in an earlier attempt.
+        # In an earlier attempt the host may have been fenced.
         memory.source_is_dead = False
         with run.source_database.write() as connection:
             for device in guest.block_devices:
@@ -428,7 +434,7 @@ class PrepResizeAtSource(Step):
         )
 
     def _complete_copies(self, run: Run) -> list[str]:
-        """Returns the images that have a whole disk, and deletes the others."""
+        """Deletes the images without a whole disk, and returns the others."""
         return delete_incomplete_images(run)
 
     def _note_copies(self, run: Run, image_ids: list[str]) -> None:
@@ -441,11 +447,11 @@ class PrepResizeAtSource(Step):
     def _end_copies(self, run: Run) -> None:
         for image_id in image_ids_of(run):
             run.services.images.delete(run.context, image_id)
-        # The source ends its offer when its guest is restored.
+        # The source itself ends its offer when it restores the guest.
         run.memory.offer = None
 
 
 def place_after_handing_over(run: Run) -> dict[str, Any]:
-    """The server's host in notifications while it is between its hosts: inside a cell the target, else still the source."""
+    """Returns the server's place in notifications while no host has its guest: inside a cell the target, else the source."""
     memory = run.memory
     return {} if memory.is_cross_cell else {"host": memory.dest_host, "node": memory.destination.hypervisor_hostname}

@@ -1,4 +1,4 @@
-"""Copies the server's records to the other cell, and switches between the two."""
+"""The steps that copy the server's records to the other cell, and switch the server from one cell to the other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OF_A_MOVED_SERVER = frozenset(
 
 
 def require_authority(run: ServerRun[Any], cell_uuid: str) -> None:
-    """Raises StateChanged unless the server lives in this cell, so that its true records are never deleted."""
+    """Raises StateChanged unless the server's mapping names this cell. Steps check this before they delete the other records."""
     found = mappings.get(run.services.api, run.uuid).cell_uuid
     if found != cell_uuid:
         raise errors.StateChanged(f"Server {run.uuid} lives in cell {found}, not in {cell_uuid}.")
@@ -56,9 +56,9 @@ def require_authority(run: ServerRun[Any], cell_uuid: str) -> None:
 
 @contextmanager
 def last_read(run: ServerRun[Any], database: Database) -> Iterator[copies.Bundle]:
-    """Reads all records of the server in the cell that it leaves, and closes them to others.
+    """Closes the records of the server in the cell that it leaves, so that others can't write them, and reads all of them.
 
-    If the block fails they are opened again.
+    Opens the records again if the block fails.
     """
     bundle = copies.close_and_read(database, run.uuid, run.saga.id)
     try:
@@ -70,12 +70,12 @@ def last_read(run: ServerRun[Any], database: Database) -> Iterator[copies.Bundle
 
 
 def task_after(present: TaskState | None, following: TaskState | None) -> TaskState | None:
-    """The server's next task. A server that is being deleted keeps its task."""
+    """Returns the server's next task: ``following``, except that a server that is being deleted keeps its task."""
     return present if present in DELETING else following
 
 
 def as_moved(run: Run, instance: Instance) -> Instance:
-    """The server's record once it is on its target, waiting for confirm or revert (or, with its memory, to be resumed)."""
+    """Returns the server's record for its target, where it waits for confirm or revert, or its guest waits to be resumed."""
     memory = run.memory
     guest = memory.guest
     assert guest is not None, "the guest is made before its record says so"
@@ -100,7 +100,7 @@ def as_moved(run: Run, instance: Instance) -> Instance:
 
 
 def target_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """The block devices for the new flavor, with their attachments at the target, connected if the guest is there."""
+    """Returns the block devices for the new flavor, with the attachments at the target: connected if the guest is there."""
     connected = {device.volume_id: device for device in (run.memory.guest.block_devices if run.memory.guest else [])}
     found = []
     for device in for_new_flavor(run, devices):
@@ -121,7 +121,7 @@ def target_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
 class TargetDBSetup(Step):
     """Copies the server and its devices into the target cell, hidden, in one transaction.
 
-    Its history follows at the switch, when it is complete.
+    The server's history is copied later, at the switch.
     """
 
     name = "TargetDBSetup"
@@ -147,7 +147,7 @@ class TargetDBSetup(Step):
             hidden=True,
             old_flavor=memory.old_flavor,
             new_flavor=memory.new_flavor,
-            # The context says which hosts the move uses. What the target claims is known later.
+            # The context names the hosts of the move. The target's claim is added later.
             migration_context=MigrationContext(
                 run.move.migration_uuid,
                 source_host=memory.source_host,
@@ -168,8 +168,8 @@ class TargetDBSetup(Step):
 class SwitchInstanceMapping(Step):
     """The pivot: switches the server to the target cell, where it waits for confirm or revert.
 
-    First it updates the target's records with what the user changed meanwhile, and with the move's history. Before that last
-    read it closes the source's records: later changes wait until the server lives in the target cell.
+    First it closes the source's records, so that later changes wait until the server lives in the target cell. Then it updates
+    the target's records with everything that users have changed meanwhile, and with the history of the move.
     """
 
     name = "SwitchInstanceMapping"
@@ -181,7 +181,7 @@ class SwitchInstanceMapping(Step):
                 bundle.instance = dataclasses.replace(as_moved(run, bundle.instance), hidden=True)
                 bundle.block_devices = target_devices(run, bundle.block_devices)
                 if run.memory.is_confirmed_later:
-                    # Else the history of the action is written when the whole move has ended.
+                    # In other moves the last step writes the history of the action.
                     copies.add_events(bundle, run.context.request_id, run.history())
                 copies.write(run.target_database, bundle, closed_by=run.move.id)
             self._commit(run, lambda connection: self._switch(connection, run))
@@ -201,7 +201,7 @@ class SwitchInstanceMapping(Step):
 
 
 def finish_migration(connection: sa.Connection, run: Run) -> None:
-    """Sets the migration to wait for confirm or revert, if it has one. Later moves start from the new flavor."""
+    """Sets the migration to finished if the server waits for confirm or revert. Writes the new flavor for later moves."""
     memory = run.memory
     size, of_memory = memory.bytes_of_disks, memory.bytes_of_memory
     changes: dict[str, Any] = {}
@@ -213,7 +213,7 @@ def finish_migration(connection: sa.Connection, run: Run) -> None:
         changes |= {"memory_total_bytes": of_memory, "memory_processed_bytes": of_memory, "memory_remaining_bytes": 0}
     migrations.update_in(connection, run.move.migration_uuid, **changes)
     if run.memory.group is not None:
-        # By now the server's record names both hosts.
+        # The reservation in the group is not needed any more: by now the server's record names both hosts.
         group_claims.release_in(connection, run.uuid)
     stored = mappings.get_spec_in(connection, run.uuid)
     spec = RequestSpec.from_persisted(stored)
@@ -222,7 +222,7 @@ def finish_migration(connection: sa.Connection, run: Run) -> None:
 
 
 class ShowTarget(Step):
-    """Sets the copies' hidden flags after the switch, and deletes the temporary images."""
+    """Shows the target's records and hides the source's, and deletes the temporary images."""
 
     name = "ShowTarget"
     reads = frozenset(
@@ -259,9 +259,9 @@ def change_in_place(
     after: Instance,
     devices: Callable[[Run, list[BlockDevice]], list[BlockDevice]],
 ) -> None:
-    """Inside a cell: writes only the parts of the server's record that the move changes. Users' changes stay.
+    """Inside a cell: writes only those parts of the server's record that the move changes, so that users' changes stay.
 
-    ``before`` was read in this transaction.
+    ``before``: the record as it was read in this transaction.
     """
     instances.update_in(connection, run.uuid, **instances.MAPPER.differences(before, after))
     present = block_devices.of_instance_in(connection, run.uuid)

@@ -1,7 +1,7 @@
-"""Finds reservations of volumes that were not recorded.
+"""Finds reservations of volumes that the move has made but not recorded.
 
-The volume service chooses the id of an attachment. If a conductor dies, or an answer is lost, before the id is in the journal,
-the move does not know the attachment. It is found by asking the service which ones exist.
+The volume service chooses the id of an attachment. If the conductor dies or the answer is lost before the id is in the journal,
+the move does not know the attachment. To find it, the move asks the service which attachments exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
 
 
 def reserve_once(run: Run, volume_id: str, devices: list[BlockDevice]) -> str:
-    """`reserve` for a step that may be repeated. The first attempt does not look for existing attachments."""
+    """The same as `reserve`, for a step that may be repeated. The first attempt does not look for existing attachments."""
     if not run.is_repeated:
         return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
     pairs = run.memory.attachments
@@ -34,7 +34,8 @@ def delete_orphaned_attachments(
 ) -> None:
     """Deletes every attachment of the server that is not ``known``. Connected ones are in use and stay.
 
-    ``of_volumes``: only of these volumes. ``connected_too``: connected ones too, because the move connects at once what it makes.
+    ``of_volumes``: only attachments of these volumes. ``connected_too``: connected ones too, for moves that connect each
+    attachment when they make it.
     """
     for found in orphaned_attachments(run, known, connected_too=connected_too):
         if of_volumes is None or found.volume_id in of_volumes:
@@ -42,7 +43,7 @@ def delete_orphaned_attachments(
 
 
 def orphaned_attachments(run: Run, known: set[str | None], *, connected_too: bool = False) -> list[Attachment]:
-    # With the service's own credentials: a token shows only its own project, and administrators move servers of other projects.
+    # With the service's own credentials: a user's token shows only one project, but administrators move servers of others.
     ours = admin_context(request_id=run.context.request_id)
     found = run.unguarded.volumes.list_attachments(ours, instance_uuid=run.uuid)
     return [each for each in found if each.id not in known and (connected_too or not each.is_connected)]

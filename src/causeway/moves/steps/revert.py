@@ -1,4 +1,4 @@
-"""Revert: restores the server at its source, with its disk as it was when it left."""
+"""Revert: restores the server at its source, with the disks that it had when it left."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import at_source as ports_at_source
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.moves.steps.check import show_source_again
+from causeway.moves.steps.check import require_whole_source_again
 from causeway.moves.steps.confirm import NOT_MOVED
 from causeway.moves.steps.dead_source import add_fault_in, restore_records_only
 from causeway.moves.steps.local_disks import for_old_flavor
@@ -37,7 +37,7 @@ from causeway.store.cell import block_devices, copies, instances
 
 
 def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
-    """The source's record during a revert: the place is the source's; everything that users may have changed is the target's."""
+    """Returns the source's record for a revert: with the source's place, and everything that users may have changed since."""
     memory = run.memory
     return dataclasses.replace(
         target,
@@ -52,7 +52,7 @@ def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
         pci_requests=source.pci_requests,
         pci_devices=source.pci_devices,
         migration_context=source.migration_context,
-        vm_state=memory.state_back,
+        vm_state=memory.restored_state,
         task_state=task_after(target.task_state, TaskState.RESIZE_REVERTING),
         power_state=source.power_state,
         network_info=[vif for vif in source.network_info if vif.id in {other.id for other in target.network_info}]
@@ -62,7 +62,7 @@ def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
 
 
 def source_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """The target's volumes with their unconnected attachments at the source, and the local disks as before the resize."""
+    """Returns the target's volumes with their unconnected attachments at the source, and the local disks before the resize."""
     return [
         dataclasses.replace(device, attachment_id=run.memory.pair(volume).source, connection_info=None)
         if (volume := device.volume_id) is not None
@@ -76,7 +76,7 @@ def reserve_volumes(run: Run, devices: list[BlockDevice]) -> None:
     present = {volume_id for _device, volume_id in volumes(devices)}
     for pair in list(run.memory.attachments):
         if pair.volume_id not in present and pair.source is not None:
-            # The volume was detached meanwhile.
+            # The volume was detached since the resize.
             run.services.volumes.delete_attachment(run.context, pair.source)
             run.memory.attachments.remove(pair)
     for device, volume_id in volumes(devices):
@@ -89,7 +89,7 @@ def reserve_volumes(run: Run, devices: list[BlockDevice]) -> None:
 
 
 def release_volumes(run: Run, devices: list[BlockDevice]) -> None:
-    """Undoes `reserve_volumes`: the source keeps only what the resize reserved for it."""
+    """Undoes `reserve_volumes`: deletes every reservation at the source except those that the resize made."""
     resize = msgspec.convert(journal.resize_of(run.services.api, run.move.migration_uuid).data, MoveMemory)
     before = {pair.source for pair in resize.attachments}
     for pair in run.memory.attachments:
@@ -101,15 +101,15 @@ def release_volumes(run: Run, devices: list[BlockDevice]) -> None:
 
 
 def _known(run: Run, devices: list[BlockDevice]) -> set[str | None]:
-    """The attachments that the records or the memory have."""
+    """Returns the attachments that the records or the memory have."""
     pairs = run.memory.attachments
     return {device.attachment_id for device in devices} | {id for pair in pairs for id in (pair.source, pair.target)}
 
 
 class ReturnRecords(Step):
-    """Updates the source cell's records with everything since the resize: attaches, detaches, renames, actions.
+    """Updates the source cell's records with every change since the resize: attaches, detaches, renames, actions.
 
-    Before this last read it closes the target's records: later changes wait until the server lives in the source cell.
+    First it closes the target's records, so that later changes wait until the server lives in the source cell.
     """
 
     name = "ReturnRecords"
@@ -155,7 +155,7 @@ class SwitchInstanceMappingBack(Step):
 
 
 def restore_spec(connection: sa.Connection, run: Run) -> None:
-    """Restores the old flavor in the request spec, for later moves."""
+    """Writes the old flavor into the request spec, for later moves."""
     spec = RequestSpec.from_persisted(mappings.get_spec_in(connection, run.uuid))
     spec.flavor = run.memory.old_flavor
     mappings.save_spec_in(connection, run.uuid, spec.to_persist())
@@ -194,21 +194,21 @@ class RevertResizeAtDest(Step):
         }
     )
     event: ClassVar[str] = "compute_revert_snapshot_based_resize_at_dest"
-    #: the order that is noted for the target if it is dead
+    #: the order to note for the target if it is fenced
     missed: ClassVar[Missed] = Missed.UNDO_CROSS_CELL
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
 
     def do(self, run: Run) -> None:
-        # The target's records say what is connected there. If they are deleted already, so is everything else.
+        # The target's records say what is connected there. If they have been deleted, so has everything else.
         try:
             instance, devices = run.target_instance(), run.target_devices()
         except errors.ServerNotFound:
             return
         if run.step is not None and run.step.attempt > 1:
-            # Time has passed since `CheckSource`: look again.
-            self._show_again(run)
+            # Time has passed since `CheckSource`, so the check is repeated.
+            self._check_again(run)
         if run.services.notifier.is_enabled:
             self._notify_start(run, instances.get(run.target_database, run.uuid))
         with run.event(self.event, run.memory.dest_host):
@@ -217,12 +217,12 @@ class RevertResizeAtDest(Step):
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
 
-    def _show_again(self, run: Run) -> None:
+    def _check_again(self, run: Run) -> None:
         if run.source_instance().task_state is not TaskState.DELETING:
-            show_source_again(run)
+            require_whole_source_again(run)
 
     def _notify_start(self, run: Run, instance: Instance) -> None:
-        """Sends the start, as the conductor across cells and as the target inside one."""
+        """Sends the notification that the revert starts: across cells from the conductor, inside a cell from the target."""
         notifier = run.services.notifier
         notifier.instance_action(run.context, instance, "resize_revert", "start", host=run.services.host)
         notifier.instance_exists(run.context, instance, host=run.memory.dest_host)
@@ -238,7 +238,7 @@ class RevertResizeAtDest(Step):
 
 
 class DeleteTargetRecords(Step):
-    """Hard-deletes the target cell's copy."""
+    """Hard-deletes the server's records in the target cell."""
 
     name = "DeleteTargetRecords"
     reads = frozenset({"old_vm_state", "runs_in_error", "selection", "source_cell"})
@@ -277,7 +277,7 @@ class ReturnRecord(Step):
                 node=memory.source_hypervisor,
                 availability_zone=memory.source_zone,
                 flavor=memory.old_flavor,
-                vm_state=memory.state_back,
+                vm_state=memory.restored_state,
                 task_state=task_after(instance.task_state, TaskState.RESIZE_REVERTING),
                 network_info=_with_old_devices(ports_at_source(memory, instance.network_info), instance),
             )
@@ -285,7 +285,7 @@ class ReturnRecord(Step):
 
 
 def _with_old_devices(vifs: list[Vif], instance: Instance) -> list[Vif]:
-    """The ports with the source's devices, as their bindings name them."""
+    """Returns the ports with the PCI devices that they have at the source."""
     old = {device.request_id: device for device in with_old(instance).pci_devices}
     return [
         dataclasses.replace(vif, profile=with_device(vif.profile, old[vif.id])) if vif.id in old else vif
@@ -315,7 +315,7 @@ class FinishRevertResizeAtSource(Step):
             return
         with run.event(self.event, memory.source_host), answering(run, at_source):
             memory.guest = self._restore_guest(run)
-        # The source may have been fenced in an earlier attempt.
+        # In an earlier attempt the source may have been fenced.
         memory.source_is_dead = False
         with run.source_database.write() as connection:
             for device in memory.guest.block_devices:
@@ -362,7 +362,7 @@ class FinishRevert(Step):
             "source_is_dead",
         }
     )
-    # Before the server's own state: a client that sees ACTIVE may start the next move.
+    # Written before the server's own state: a client that sees ACTIVE may start the next move.
     migration_status = MigrationStatus.REVERTED
 
     def do(self, run: Run) -> None:
@@ -373,13 +373,13 @@ class FinishRevert(Step):
         )
         with run.source_database.write() as connection:
             run.write_history(connection)
-            vm_state = VmState.ERROR if memory.source_is_dead else memory.state_back
+            vm_state = VmState.ERROR if memory.source_is_dead else memory.restored_state
             changes |= {"vm_state": vm_state} | NOT_MOVED
             if instances.end_task_in(connection, run.uuid, {TaskState.RESIZE_REVERTING}, **changes):
                 if memory.source_is_dead:
                     add_fault_in(connection, run)
             else:
-                # This was done before. Another request may have changed the server's states since.
+                # An earlier attempt ended the task. Another request may have changed the server's states since.
                 instances.update_in(connection, run.uuid, **NOT_MOVED)
         if run.services.notifier.is_enabled:
             publisher = run.services.host if memory.is_cross_cell else memory.source_host

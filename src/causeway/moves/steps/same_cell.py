@@ -1,4 +1,4 @@
-"""The steps of moves inside a cell. They differ from moves between cells: the records stay, and disks go from host to host."""
+"""The steps of moves inside a cell. Unlike in moves between cells, the records stay, and the disks go from host to host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from causeway.moves.steps.revert import FinishRevertResizeAtSource, RevertResize
 class PrepResize(PrepResizeAtDest):
     """Makes inactive port bindings and empty volume attachments for the target, and has the target check and claim.
 
-    If the target refuses, tries the next alternate host. The target may be the source, whose bindings exist already.
+    If the target refuses, tries the next alternate host. The target can be the source itself, which has its bindings already.
     """
 
     name = "PrepResize"
@@ -35,17 +35,17 @@ class PrepResize(PrepResizeAtDest):
 
 
 class ResizeInstance(PrepResizeAtSource):
-    """Powers the guest off, offers its local disks to the target, and removes it from its host, except for its disks.
+    """Has the source power the guest off, offer its local disks to the target, and remove the guest but stash its disks.
 
-    Undo starts the guest from those disks, with its ports and volumes.
+    Undo starts the guest from the stashed disks, with its ports and volumes.
     """
 
     name = "ResizeInstance"
     event = "compute_resize_instance"
     undo_event = "compute_finish_revert_resize"
 
-    def _make_room(self, run: Run) -> None:
-        """Does nothing: the disks stay at the source until the target fetches them."""
+    def _make_images(self, run: Run) -> None:
+        """Does nothing: the source offers its disks, and needs no images."""
 
     def _hand_over(self, run: Run) -> SourceOutcome:
         return run.source_computes.resize_instance(
@@ -61,11 +61,11 @@ class ResizeInstance(PrepResizeAtSource):
         return restart_from_stash(run, self.name)
 
     def _complete_copies(self, run: Run) -> list[str]:  # noqa: ARG002
-        """Returns none: nothing goes through the image service."""
+        """Returns none, because no disk goes through the image service."""
         return []
 
     def _end_copies(self, run: Run) -> None:
-        # The source ends its offer when its guest is restored.
+        # The source itself ends its offer when it restores the guest.
         run.memory.offer = None
 
 
@@ -76,7 +76,7 @@ class FinishResize(FinishResizeAtDest):
     event = "compute_finish_resize"
     missed = Missed.UNDO_SAME_CELL
 
-    def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
+    def _make_from_disks(self, run: Run, instance: Instance) -> GuestOutcome:
         memory = run.memory
         return run.target_computes.finish_resize(
             run.context,
@@ -101,7 +101,7 @@ class FinishResize(FinishResizeAtDest):
 
 
 class ConfirmResize(ConfirmResizeAtSource):
-    """Deletes the source's stashed disks, port bindings, volume attachments and allocations. Also the pivot."""
+    """The pivot: deletes the source's stashed disks, port bindings, volume attachments and allocations."""
 
     name = "ConfirmResize"
     reads = frozenset(

@@ -1,4 +1,4 @@
-"""Chooses the target: the scheduler picks a host and claims it in Placement in the same call."""
+"""The step that chooses the target: in one call the scheduler picks a host and claims it in Placement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from causeway.store.api import migrations
 
 
 class SelectDestination(Step):
-    """Chooses a host and claims it. The migration gets the source's allocations, and the server the target's."""
+    """Has the scheduler choose and claim a host. The migration gets the source's allocations, and the server the target's."""
 
     name = "SelectDestination"
     reads = frozenset(
@@ -50,7 +50,7 @@ class SelectDestination(Step):
         with run.event(self.event):
             self._check(run)
             if run.is_repeated:
-                # Releases the claim of a call whose answer was lost: it would prevent the same choice.
+                # The answer to an earlier call may have been lost. Its claim would exclude the same host, so it is released.
                 self.undo(run)
             spec = request_spec(
                 run.services.api,
@@ -74,15 +74,15 @@ class SelectDestination(Step):
         memory.selection, memory.alternates = result.selected, result.alternates
         # A scheduler of the previous release explains every host.
         run.move.explanation = msgspec.to_builtins(result.explanation.in_short())
-        run.move.recipe = self._becomes(run)
+        run.move.recipe = self._next_recipe(run)
         run.with_next_save(lambda connection: note_destination(connection, run))
 
     def _check(self, run: Run) -> None:
-        """Raises OperationFailed or NoValidHost if the move can succeed on no host."""
+        """Raises OperationFailed or NoValidHost if the move can't succeed on any host."""
         check_no_shrink(run)
 
-    def _becomes(self, run: Run) -> str:
-        """The recipe to continue with."""
+    def _next_recipe(self, run: Run) -> str:
+        """Returns the recipe to continue with."""
         return "cross_cell_resize" if run.memory.is_cross_cell else "same_cell_resize"
 
     def undo(self, run: Run) -> None:
@@ -92,7 +92,7 @@ class SelectDestination(Step):
 
 
 def note_destination(connection: sa.Connection, run: Run) -> None:
-    """Writes the present choice to the migration."""
+    """Writes the chosen host to the migration record."""
     chosen = run.memory.destination
     migrations.update_in(
         connection,

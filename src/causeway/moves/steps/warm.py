@@ -1,7 +1,7 @@
-"""Copies the disks of a guest while it runs, so that little must travel when it is off, however large they are.
+"""Copies the disks of a guest while it runs, so that only their last changes must travel while it is off.
 
-The guest notices nothing. If this is impossible (the guest does not run, or a driver or version can't do it), the disks travel
-while the guest is off.
+The guest is not disturbed. If this is impossible (because the guest does not run, or a driver or release can't do it), the whole
+disks travel while the guest is off.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# How often a connection to a host of another cell may break or fail.
+# The number of attempts to connect to a host of another cell. After that, disks go through the image service.
 _DIRECT_TRIES = 3
 
 
 class CopyWhileRunning(Step):
-    """Sends the disks of the running guest to the target: first the whole disks, then their changes, until these are few.
+    """Has the target fetch the disks of the running guest: first the whole disks, then their changes, until these are few.
 
-    Undo stops counting changes at the source, and deletes the copies at the target.
+    Undo has the source stop counting changes, and the target delete its copies.
     """
 
     name = "CopyWhileRunning"
@@ -69,21 +69,21 @@ class CopyWhileRunning(Step):
 
     def do(self, run: Run) -> None:
         if (run.saga.error or {}).get("code") == errors.Held.code:
-            # A released move has not failed.
+            # The step was waiting and has not failed, so its patience has not begun.
             run.saga.failing_since = None
-        self._copy_what_can_be(run)
+        self._copy_if_possible(run)
         run.keep_records(run.memory.source_cell)
         if self._held_for(run) > 0:
             raise errors.Held(
-                f"The guest stays at its source until {run.memory.held_until:%Y-%m-%d %H:%M} UTC; its disks are copied before."
+                f"The guest stays at its source until {run.memory.held_until:%Y-%m-%d %H:%M} UTC; its disks are copied meanwhile."
             )
 
     def _held_for(self, run: Run) -> float:
-        """Seconds until the next round of a held move. A conductor that takes it over continues with that round."""
+        """Returns the seconds until a held move may continue; 0 or less if it may continue now."""
         until = run.memory.held_until
         return (until - utcnow()).total_seconds() if until is not None else 0.0
 
-    def _copy_what_can_be(self, run: Run) -> None:
+    def _copy_if_possible(self, run: Run) -> None:
         memory = run.memory
         if not _may_copy(run):
             run.in_round(None)
@@ -94,7 +94,7 @@ class CopyWhileRunning(Step):
         try:
             self._copy(run, warm)
         except errors.WarmCopyImpossible as failure:
-            # The user may have shut the guest down. What changed since the last round is known all the same.
+            # Maybe the user has shut the guest down. The changes since the last round are known all the same.
             self._copy_rest_while_off(run, warm, failure)
         except (errors.GuestFailed, errors.DiskTransferFailed) as failure:
             if failure.passing and not failure.few_tries:
@@ -125,7 +125,7 @@ class CopyWhileRunning(Step):
                 )
             warm.rounds += 1
             if not copied.size:
-                # The guest writes nothing now. What it writes later travels with the last changes.
+                # Nothing has changed since the last round. Later changes travel while the guest is off.
                 return
             warm.sent += self._transfer(run, warm, copied)
             warm.received = copied.number
@@ -136,7 +136,7 @@ class CopyWhileRunning(Step):
             run.save(started=run.step)
 
     def _transfer(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
-        """Transfers a round. Returns the bytes that travelled."""
+        """Transfers a round, directly or as images. Returns how many bytes travelled."""
         may_be_direct = self.always_direct or run.services.conf.moves.direct == "auto"
         if may_be_direct and not warm.through_images:
             try:
@@ -155,7 +155,7 @@ class CopyWhileRunning(Step):
                     raise errors.WarmCopyImpossible(failure.message, details=failure.details) from failure
                 LOG.info("Move %s goes through the image service: %s", run.move.id, failure.details)
             except errors.DiskTransferBroken as failure:
-                # In another cell the source's address may belong to another host, which does not have the offer.
+                # From another cell, the source's address may lead to a different host, which does not have the offer.
                 if self.always_direct or run.step is None or run.step.attempt < _DIRECT_TRIES:
                     raise
                 LOG.info("Move %s goes through the image service: %s", run.move.id, failure.details)
@@ -163,7 +163,10 @@ class CopyWhileRunning(Step):
         return self._through_images(run, warm, copied)
 
     def _through_images(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
-        """Sends each part as an image. The next one is sent while the target receives one."""
+        """Transfers each part of a round as an image. The source sends the next part while the target receives one.
+
+        Returns how many bytes travelled.
+        """
         attempt = run.step.attempt if run.step is not None else 1
         parts = [
             (disk, part, _image_id(run, copied, disk, part, attempt))
@@ -214,17 +217,17 @@ class CopyWhileRunning(Step):
 
     def undo(self, run: Run) -> None:
         memory, warm = run.memory, run.memory.warm
-        # A conductor that dies in the first round has noted nothing yet, but the hosts may have a round and copies.
+        # If a conductor died in the first round, nothing is noted, but the hosts may have a round and copies.
         if warm is None and not _may_copy(run):
             return
         if warm is not None:
             _delete_images(run, warm)
         if at_source(run).is_fenced:
-            # The target may have the last copy of the disks. It stays, and the audit reports it.
-            LOG.warning("Host %s keeps what it has of the disks of server %s", memory.dest_host, run.uuid)
+            # The target may have the only copy of the disks. The copy stays, and the audit reports it.
+            LOG.warning("Host %s keeps its copies of the disks of server %s", memory.dest_host, run.uuid)
             memory.warm = None
             return
-        # A host that is too old for this call has made no copies.
+        # A host that does not know this order has made no rounds or copies.
         with answering(run, at_source), suppress(errors.WarmCopyImpossible):
             run.source_computes.end_rounds(
                 run.context, memory.source_host, token=run.token(self.name), instance=run.source_instance()
@@ -240,13 +243,13 @@ class CopyWhileRunning(Step):
 
 
 class CopyInsideCell(CopyWhileRunning):
-    """`CopyWhileRunning` between hosts of one cell, which reach one another."""
+    """The same as `CopyWhileRunning`, between hosts of one cell, which always reach one another."""
 
     always_direct = True
 
 
 def why_while_off(conf: cfg.ConfigOpts, *, runs: bool, host_can: bool = True) -> str | None:
-    """Why the local disks of a server travel while its guest is off; None if they are copied while it runs."""
+    """Returns why the local disks of a server travel while its guest is off; None if they are copied while it runs."""
     if not runs:
         return "the server does not run"
     if conf.moves.warm == "never":

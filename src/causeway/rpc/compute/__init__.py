@@ -1,7 +1,7 @@
 """Calls of a conductor to the computes of one cell.
 
-Every call is about one server on one host, may be repeated, and returns what the conductor should record. Calls that belong to a
-move or another operation have its token.
+Every call is about one server on one host, may be repeated, and returns what the conductor has to record. A call that belongs
+to a move or another operation has the operation's token.
 
 | file | calls |
 |---|---|

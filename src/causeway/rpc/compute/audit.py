@@ -13,7 +13,7 @@ class AuditCalls(Client):
 
     @call(since="1.0")
     def list_host(self, context: RequestContext, host: str) -> HostContents:
-        """Everything that is on a host."""
+        """Returns everything that is on a host."""
 
     @call(since="1.0")
     def remove_leftover_claim(

@@ -1,4 +1,4 @@
-"""Calls before another copy of a server is destroyed, and when a dead host is back."""
+"""Calls that check a copy of a server before another copy is destroyed, and that give orders to a host that was dead."""
 
 from __future__ import annotations
 
@@ -23,14 +23,11 @@ class CopyCalls(Client):
         block_devices: list[BlockDevice],
         stashed: bool,
     ) -> GuestFacts:
-        """Checks that the server could continue from its guest there, or from its stashed disks. Changes nothing.
+        """Checks that the server could run from its guest on this host, or (``stashed``) from its stashed disks. Changes nothing.
 
         Raises CopyNotUsable if it could not.
         """
 
     @call(since="1.2", monitor=True)
     def carry_out_missed(self, context: RequestContext, host: str, *, orders: list[MissedOrder]) -> list[str]:
-        """Has a host that is back carry out the orders that it missed while it was dead.
-
-        Returns the ids of those that succeeded.
-        """
+        """Has a host carry out the orders that it missed while it was dead. Returns the ids of those that succeeded."""

@@ -17,8 +17,8 @@ from causeway.rpc.declare import Client, call
 
 def _no_port_devices(host: str, _call: str) -> errors.NotImplementedHere:
     return errors.NotImplementedHere(
-        f"Host {host} can't attach ports that need a device yet: its compute service is of an earlier release, or held"
-        " to one."
+        f"Host {host} can't attach ports that need a device yet: its compute service is of an earlier release, or an upgrade"
+        " level holds it to one. Ask your cloud's administrator."
     )
 
 

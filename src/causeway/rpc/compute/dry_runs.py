@@ -22,8 +22,8 @@ class DryRunCalls(Client):
         block_devices: list[BlockDevice],
         timeout: float,
     ) -> list[PreCheck]:
-        """The host's checks of a move of the server to it, with the flavor that ``instance`` has. Changes nothing."""
+        """Returns the host's checks of a move of the server to this host, with the flavor of ``instance``. Changes nothing."""
 
     @call(since="1.0")
     def measure_disks(self, context: RequestContext, host: str, *, instance_uuid: str, timeout: float) -> DiskMeasure:
-        """Bytes that a server's disks take on the host."""
+        """Returns how many bytes a server's disks take on the host."""

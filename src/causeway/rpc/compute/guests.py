@@ -32,7 +32,7 @@ class GuestCalls(Client):
 
     @call(since="1.0")
     def inspect_instance(self, context: RequestContext, host: str, *, instance_uuid: str) -> GuestFacts:
-        """What is on the host for a server."""
+        """Returns what is on the host for a server."""
 
     @call(since="1.0", monitor=True)
     def power_on_instance(

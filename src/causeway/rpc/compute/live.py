@@ -1,4 +1,4 @@
-"""Calls in a live migration: the target prepares, the source sends the guest, and both report what they have."""
+"""Calls of a live migration: the target prepares, the source sends the guest, and both report which of them has it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class LiveCheck:
 
 @dataclass
 class LiveOutcome:
-    """How the migration ended according to the source's hypervisor.
+    """How the migration ended, according to the source's hypervisor. It does not decide where the server is.
 
-    This decides nothing. ``failure``: the error in RPC's form.
+    ``failure``: the error in RPC's form; None if there was none.
     """
 
     failure: dict[str, Any] | None = None
@@ -35,9 +35,9 @@ class LiveOutcome:
 
 @dataclass
 class GuestPresence:
-    """What a hypervisor shows of a guest. ``has_job``: it is migrating the guest to another host.
+    """What a hypervisor reports about a guest. ``has_job``: it is migrating the guest to another host.
 
-    ``came``: how much of a guest that was migrated here arrived; None if it was not counted, or the host has an older version.
+    ``came``: how much of a guest that was migrated to this host has arrived; None if unknown.
     """
 
     presence: Presence
@@ -45,9 +45,10 @@ class GuestPresence:
     came: LiveProgress | None = None
 
 
-def _cannot_say(host: str, _call: str) -> errors.ClaimRefused:
+def _cannot_try_addresses(host: str, _call: str) -> errors.ClaimRefused:
     return errors.ClaimRefused(
-        "A host is of a version that can't say whether it reaches another cell's.", details=f"host {host}"
+        "A host is of a release that can't check whether it reaches hosts of other cells. Ask your cloud's administrator.",
+        details=f"host {host}",
     )
 
 
@@ -57,13 +58,16 @@ order = call(since="1.5", monitor=True)
 class LiveCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
-    @call(since="1.7", monitor=True, too_old=_cannot_say)
+    @call(since="1.7", monitor=True, too_old=_cannot_try_addresses)
     def live_address(self, context: RequestContext, host: str, *, source: LiveSource) -> LiveTarget:
-        """The address at which other hypervisors reach this host's. Raises ClaimRefused if it can't receive such a guest live."""
+        """Returns the address at which other hypervisors reach that of this host.
 
-    @call(since="1.7", monitor=True, too_old=_cannot_say)
+        Raises ClaimRefused if this host can't receive such a guest live.
+        """
+
+    @call(since="1.7", monitor=True, too_old=_cannot_try_addresses)
     def try_live_address(self, context: RequestContext, host: str, *, target: LiveTarget) -> None:
-        """Raises HostUnreachable unless the host's hypervisor reaches the one at that address."""
+        """Raises HostUnreachable if the host's hypervisor can't reach the one at that address."""
 
     @call(since="1.5")
     def check_can_live_migrate_source(
@@ -75,7 +79,7 @@ class LiveCalls(Client):
         block_devices: list[BlockDevice],
         block_migration: bool | None,
     ) -> LiveSource:
-        """Describes the guest for the target. Raises ClaimRefused if the guest can't leave live."""
+        """Returns a description of the guest for the target. Raises ClaimRefused if the guest can't leave live."""
 
     @order
     def check_can_live_migrate_destination(
@@ -88,7 +92,7 @@ class LiveCalls(Client):
         block_devices: list[BlockDevice],
         source: LiveSource,
     ) -> LiveCheck:
-        """Claims what the server asks for. Raises ClaimRefused if the guest can't be received there."""
+        """Claims the server's resources at the target. Raises ClaimRefused if the target can't receive the guest."""
 
     @order
     def pre_live_migration(
@@ -115,11 +119,11 @@ class LiveCalls(Client):
         target: LiveTarget,
         options: LiveOptions,
     ) -> LiveOutcome:
-        """Sends the guest to the target, once. ``instance``, ``block_devices``: as they will be there."""
+        """Sends the guest to the target, at most once. ``instance``, ``block_devices``: as they are at the target."""
 
     @call(since="1.5")
     def guest_presence(self, context: RequestContext, host: str, *, instance_uuid: str) -> GuestPresence:
-        """What the hypervisor shows of the guest now."""
+        """Returns what the hypervisor reports about the guest now."""
 
     @order
     def live_migration_abort(self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str) -> None:
@@ -141,7 +145,7 @@ class LiveCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
-        """Has the target take over ports and volumes of the guest, which runs there."""
+        """Has the target take over the ports and volumes of the guest, which runs there by now."""
 
     @order
     def post_live_migration_at_source(
@@ -165,7 +169,10 @@ class LiveCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        """Deletes everything of the server at the target. Raises CopyNotUsable if its guest runs there: that is the only one."""
+        """Deletes everything of the server at the target.
+
+        Raises CopyNotUsable if the guest runs at the target, because that is the server's only guest.
+        """
 
     @order
     def rollback_live_migration_at_source(

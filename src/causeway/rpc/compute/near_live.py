@@ -1,4 +1,4 @@
-"""Calls in a near-live migration: the guest is saved, and woken at the other host."""
+"""Calls of a near-live migration: the source saves the guest, and the target wakes it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from causeway.virt.live import LiveSource
 
 
 def _no_memory(host: str, _call: str) -> errors.ClaimRefused:
-    return errors.ClaimRefused("A host is of a version that can't keep the memory of guests.", details=f"host {host}")
+    return errors.ClaimRefused(
+        "A host is of a release that can't move the memory of guests. Ask your cloud's administrator.",
+        details=f"host {host}",
+    )
 
 
 def _no_suspended_memory(host: str, _call: str) -> errors.ClaimRefused:
     return errors.ClaimRefused(
-        "A host is of a version that can't move the memory of suspended guests.", details=f"host {host}"
+        "A host is of a release that can't move the memory of suspended guests. Ask your cloud's administrator.",
+        details=f"host {host}",
     )
 
 
@@ -42,7 +46,7 @@ class NearLiveCalls(Client):
 
     @order
     def check_can_save_guest(self, context: RequestContext, host: str, *, instance: Instance) -> LiveSource:
-        """Describes the guest for a target. Raises GuestFailed if its memory can't be saved."""
+        """Returns a description of the guest for a target. Raises GuestFailed if the guest's memory can't be saved."""
 
     @order
     def check_can_wake_guest(
@@ -64,10 +68,10 @@ class NearLiveCalls(Client):
         disk_image_ids: dict[str, str],
         since: int | None,
     ) -> SourceOutcome:
-        """Uploads the guest's memory and disks into images, and removes it from the host, except for both.
+        """Uploads the guest's memory and disks into images, and removes the guest from the host, which keeps both.
 
-        ``since``: the round that the target has. Raises WarmCopyImpossible if the host does not know what changed since.
-        ``memory_image_id`` None: offers everything to the target instead. Only for hosts that support this.
+        ``since``: the round that the target has. ``memory_image_id`` None: offers everything to the target instead, on hosts that
+        support this. Raises WarmCopyImpossible if the host does not know what changed since that round.
         """
 
     @order
@@ -84,10 +88,10 @@ class NearLiveCalls(Client):
         offer: IfSet[DiskOffer | None],
         is_suspended: IfSet[bool],
     ) -> GuestOutcome:
-        """Takes over the ports, connects the volumes, and makes the guest with its memory. It stands still.
+        """Takes over the ports, connects the volumes, and makes the guest with its memory. The guest stands still.
 
-        ``is_suspended``: the guest is off, and its memory is kept for its resume. ``offer``: from where to fetch memory and
-        disks. Raises DiskTransferBroken if that fails.
+        ``is_suspended``: the guest is off, and the host keeps its memory for its resume. ``offer``: where to fetch memory and
+        disks. Raises DiskTransferBroken if fetching fails.
         """
 
     @order

@@ -1,4 +1,4 @@
-"""Orders of operations other than moves. Each is carried out once, even if its answer is lost."""
+"""Orders of operations other than moves. A host carries out each order once, even if the answer is lost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _upload_disk(
 
 
 class OrderCalls(GuestCalls, GuestStateCalls):
-    """A part of `causeway.rpc.compute.ComputeClient`. A host of an older version gets the same call without a token.
+    """A part of `causeway.rpc.compute.ComputeClient`. A host of an earlier release gets the same call without a token.
 
     Each order raises TakenOver if another conductor owns the operation, and ClaimRefused if the operation has undone it since.
     """
@@ -67,7 +67,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         block_devices: list[BlockDevice],
         again: bool,
     ) -> GuestOutcome:
-        """`build_instance`. ``again``: the host was asked before. What it may have made is destroyed first."""
+        """`build_instance`. ``again``: the host got this order before, so it first destroys what it may have made."""
 
     @call(since="1.4", monitor=True, formerly=GuestCalls.destroy_instance)
     def undo_build(
@@ -79,7 +79,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        """`destroy_instance`, after `build_guest`. A conductor that takes the build over may build there again."""
+        """`destroy_instance`, after `build_guest`. A conductor that takes the build over may build on this host again."""
 
     @call(since="1.3", monitor=True, formerly=GuestStateCalls.rebuild_instance)
     def rebuild_guest(
@@ -139,7 +139,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
     def store_disk(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_id: str | None
     ) -> None:
-        """Powers the guest off and uploads its disk. ``image_id`` None: the disk is a volume, and is not uploaded."""
+        """Powers the guest off and uploads its disk. ``image_id`` None: only powers off, because the disk is a volume."""
 
     @call(since="1.4", monitor=True, formerly=_upload_disk)
     def upload_disk(
@@ -152,4 +152,4 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         image_id: str,
         power_off: bool,
     ) -> UploadedDisk:
-        """`snapshot_instance`. ``power_off``: powers the guest off. If the host can, it uploads most of the disk before."""
+        """`snapshot_instance`. ``power_off``: powers the guest off; a host that can uploads most of the disk before that."""

@@ -1,4 +1,4 @@
-"""Orders for rescues. Each is carried out once for its operation."""
+"""Orders for rescues. A host carries out each order once for its operation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from causeway.rpc.declare import Client, call
 
 def _cannot_rescue(host: str, _call: str) -> errors.HostTooOld:
     return errors.HostTooOld(
-        f"Host {host} can't rescue servers yet: its compute service is of an earlier release, or held to one."
+        f"Host {host} can't rescue servers yet: its compute service is of an earlier release, or an upgrade level holds it to"
+        " one. Ask your cloud's administrator."
     )
 
 
@@ -37,7 +38,7 @@ class RescueCalls(Client):
         block_devices: list[BlockDevice],
         image: RescueImage,
     ) -> GuestOutcome:
-        """Powers the guest off, and boots it from a disk of the image instead of its own. Raises HostTooOld."""
+        """Powers the guest off, and boots it from a disk made from the image. Raises HostTooOld if the host can't do this."""
 
     @order
     def undo_rescue(
@@ -50,7 +51,7 @@ class RescueCalls(Client):
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> None:
-        """Restores the guest with its own disk, running if ``power_on``, and deletes the rescue disk.
+        """Restores the guest with its own disk, starts it if ``power_on``, and deletes the rescue disk.
 
         Does nothing if `rescue_guest` did not touch the guest. Raises HostTooOld if the host does not support rescues.
         """

@@ -36,10 +36,10 @@ class ResizeCalls(Client):
         block_devices: list[BlockDevice],
         since: IfSet[int | None] = None,
     ) -> SourceOutcome:
-        """Powers the guest off, offers its local disks to the target, and removes it from the host, except for its disks.
+        """Powers the guest off, offers its local disks to the target, and removes the guest from the host, which keeps the disks.
 
-        ``since``: the round that the target has; only later changes are offered. Raises WarmCopyImpossible if the host does not
-        know them.
+        ``since``: the round that the target has; the source offers only later changes. Raises WarmCopyImpossible if the host does
+        not know them.
         """
 
     @call(since="1.0", monitor=True)
@@ -89,4 +89,4 @@ class ResizeCalls(Client):
 
     @call(since="1.0")
     def drop_move_claim(self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str) -> None:
-        """Releases what a move claimed at a host that it abandons before there is a guest."""
+        """Releases the claim of a move at a host that the move abandons before making a guest there."""

@@ -1,6 +1,6 @@
 """Orders of moves between cells, with the field's names.
 
-They are sent as version 1.0, though only clouds of 1.1 move servers between cells (`causeway.model.versions.CROSS_CELL`).
+They are sent with version 1.0, though only clouds of 1.1 move servers between cells (`causeway.model.versions.CROSS_CELL`).
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ class SnapshotResizeCalls(Client):
         since: IfSet[int | None] = None,
         is_direct: IfSet[bool] = False,
     ) -> SourceOutcome:
-        """Powers the guest off, uploads its root disk to an image (if given), and removes it from the host, except for its disks.
+        """Powers the guest off, uploads its root disk, and removes the guest from the host, which keeps the disks.
 
-        ``disk_image_ids``: images for its ephemeral disks, by name. ``since``: the round that the target has; only later changes
-        are uploaded. Raises WarmCopyImpossible if the host does not know them. ``is_direct``: offers the disks to the
-        target instead. Only for hosts that support this.
+        ``image_id``: the image for the root disk; None if there is none. ``disk_image_ids``: images for the ephemeral disks, by
+        name. ``since``: the round that the target has; the source uploads only later changes. ``is_direct``: offers the disks to
+        the target instead, on hosts that support this. Raises WarmCopyImpossible if the host does not know the later changes.
         """
 
     @call(since="1.7", monitor=True)
     def send_offered(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
     ) -> dict[str, Snapshot]:
-        """Has the source upload its offer, which the target can't fetch, each disk to its image."""
+        """Has the source upload the disks that it offers, each to its image, because the target can't fetch them."""
 
     @call(since="1.0", monitor=True)
     def finish_snapshot_based_resize_at_dest(
@@ -70,8 +70,8 @@ class SnapshotResizeCalls(Client):
     ) -> GuestOutcome:
         """Takes over the ports, connects the volumes and makes the guest, from the snapshot if its root disk is local.
 
-        ``disks``: the snapshots of its ephemeral disks, by name. ``offer``: from where to fetch all disks instead. Raises
-        DiskTransferBroken if that fails.
+        ``disks``: the snapshots of its ephemeral disks, by name. ``offer``: where to fetch all disks instead. Raises
+        DiskTransferBroken if fetching fails.
         """
 
     @call(since="1.0", monitor=True)

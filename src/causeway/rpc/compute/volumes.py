@@ -1,4 +1,4 @@
-"""Orders for volumes that guests have open. Each is carried out once for its operation."""
+"""Orders for volumes that guests have open. A host carries out each order once for its operation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from causeway.rpc.declare import Client, call
 
 def _no_volume_jobs(host: str, _call: str) -> errors.HostTooOld:
     return errors.HostTooOld(
-        f"Host {host} can't do that to volumes in use yet: its compute service is of an earlier release, or held to one."
+        f"Host {host} can't do this with volumes in use yet: its compute service is of an earlier release, or an upgrade level"
+        " holds it to one. Ask your cloud's administrator."
     )
 
 
@@ -22,7 +23,8 @@ order = call(since="1.14", monitor=True, too_old=_no_volume_jobs)
 class VolumeCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`.
 
-    Every order raises HostTooOld, TakenOver and ClaimRefused as those of rescues do.
+    Each order raises HostTooOld if the host does not know it, TakenOver if another conductor owns the operation, and ClaimRefused
+    if the operation has undone it since.
     """
 
     @order
@@ -36,9 +38,9 @@ class VolumeCalls(Client):
         old: BlockDevice,
         new: BlockDevice,
     ) -> CopiedVolume:
-        """Connects ``new``, copies ``old`` to it and keeps both equal, until one of the next two orders.
+        """Connects ``new`` and copies ``old`` to it while the guest runs.
 
-        The guest continues to run.
+        Keeps both equal until `switch_volume` or `end_volume_swap`.
         """
 
     @order
@@ -66,7 +68,7 @@ class VolumeCalls(Client):
         new: BlockDevice,
         keep_new: bool,
     ) -> None:
-        """Ends copying, and disconnects the other volume. Raises GuestFailed if the guest uses that one."""
+        """Ends copying, and disconnects ``old`` if ``keep_new``, else ``new``. Raises GuestFailed if the guest uses it."""
 
     @order
     def snapshot_volume(
@@ -93,4 +95,4 @@ class VolumeCalls(Client):
         merged: str | None,
         into: str | None,
     ) -> int | None:
-        """Merges files of a volume (`VolumeJobMethods.merge_volume_files`). Returns the bytes that were moved, if counted."""
+        """Merges files of a volume (`VolumeJobMethods.merge_volume_files`). Returns how many bytes it moved; None if unknown."""

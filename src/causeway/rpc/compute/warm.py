@@ -1,4 +1,4 @@
-"""Orders that copy the disks of a guest that will move, while it runs."""
+"""Orders of a move that copy the disks of a guest while it runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ order = call(since="1.5", monitor=True, too_old=_no_warm_copies)
 
 
 class WarmCalls(Client):
-    """A part of `causeway.rpc.compute.ComputeClient`. Raises WarmCopyImpossible for hosts of an older version."""
+    """A part of `causeway.rpc.compute.ComputeClient`. Each order raises WarmCopyImpossible if the host can't carry it out."""
 
     @order
     def begin_round(
@@ -35,9 +35,9 @@ class WarmCalls(Client):
         since: int | None,
         with_swap: IfSet[bool],
     ) -> CopyRound:
-        """Has the source make the server's disks readable as they are now, or their changes since a round.
+        """Has the source make the server's disks readable as they are now, or only their changes after the round ``since``.
 
-        ``with_swap``: includes swap, for servers that keep their memory and whose hosts are new enough.
+        ``with_swap``: includes swap, for servers whose memory moves too and whose hosts are new enough.
         """
 
     @order
@@ -60,7 +60,7 @@ class WarmCalls(Client):
         image_id: str,
         codings: IfSet[list[str]],
     ) -> Snapshot:
-        """Has the source upload a part of a disk in a round. ``codings``: those that both hosts support."""
+        """Has the source upload a part of a disk in a round. ``codings``: the codings that both hosts support."""
 
     @order
     def receive_part(
@@ -79,8 +79,8 @@ class WarmCalls(Client):
 
     @order
     def end_rounds(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
-        """Deletes everything of rounds at the source."""
+        """Has the source stop counting changes, and delete what it kept for the rounds."""
 
     @order
     def discard_copies(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
-        """Deletes the copies at the target."""
+        """Has the target delete its copies of the disks."""

@@ -8,7 +8,7 @@ from causeway.scheduler.host_state import HostState
 
 
 class AllHostsFilter(HostFilter):
-    """Refuses nothing: for configurations without any other filter."""
+    """Refuses no host. For configurations that name no other filter."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:  # noqa: ARG002
         return None

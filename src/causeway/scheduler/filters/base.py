@@ -1,4 +1,4 @@
-"""The base of filters, and what they are given."""
+"""The base class of filters, and the request that they get."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from causeway.scheduler.request import RequestSpec
 
 @dataclass
 class Request:
-    """A request with what had to be looked up for it.
+    """A request, and everything that was looked up for it.
 
     ``group_hosts``: host -> members of the server's group there, the server itself not counted. ``own_host``: where the
     server is now (only looked up if it is in a group). ``instance_hosts``: hosts of the servers that hints name.

@@ -46,7 +46,7 @@ class PciPassthroughFilter(HostFilter):
 
 
 def fitted(host: HostState, request: Request) -> InstanceNUMATopology | None:
-    """Where on the host the server would be. Raises Misfit."""
+    """Returns the NUMA cells and devices of the host that the server would get. Raises Misfit if it does not fit."""
     spec, node = request.spec, host.record.node
 
     def near(topology: InstanceNUMATopology) -> None:

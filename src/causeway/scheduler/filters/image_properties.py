@@ -10,7 +10,7 @@ from causeway.scheduler.host_state import HostState
 
 _ARCHITECTURE_ALIASES = {"amd64": "x86_64", "x64": "x86_64", "i386": "i686", "i486": "i686", "i586": "i686"}
 _VM_MODE_ALIASES = {"hv": "hvm", "hvm": "hvm", "pv": "xen", "baremetal": "hvm"}
-# The property's name, and the older one that images may still carry.
+# The name of the property, and its former name, which old images can still have.
 _ARCHITECTURE = ("hw_architecture", "architecture")
 _HYPERVISOR_TYPE = ("img_hv_type", "hypervisor_type")
 _VM_MODE = ("hw_vm_mode", "vm_mode")

@@ -1,4 +1,4 @@
-"""The filters by what their verdicts depend on, which decides how long a verdict can be kept."""
+"""Groups filters by the facts that their verdicts depend on. These decide how long a verdict stays valid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASSING = (IoOpsFilter,)
 
 
 class Filters:
-    """The enabled filters by what they depend on. ``decisive``: those that are asked first, as in `explain`."""
+    """The enabled filters, grouped by the facts that they depend on. ``decisive``: see `explain`; they are asked first."""
 
     def __init__(self, decisive: Sequence[HostFilter], enabled: Sequence[HostFilter]) -> None:
         first = {each.name for each in decisive}

@@ -10,7 +10,7 @@ from oslo_utils.specs_matcher import op_methods
 
 
 def matches(value: str, wanted: str) -> bool:
-    """Whether a host's value fulfils what an extra spec wants. What can't be compared (text with numbers) doesn't."""
+    """Whether a host's value meets the condition of an extra spec. Values that can't be compared (text, numbers) don't."""
     words = wanted.split()
     if not words or words[0] not in op_methods:
         return value == wanted

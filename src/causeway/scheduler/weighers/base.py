@@ -36,7 +36,7 @@ class HostWeigher(ABC):
         return True
 
     def multiplier(self, host: HostState) -> float:
-        """The smallest one that an aggregate of the host names, else the option. Values that are not numbers are ignored."""
+        """Returns the smallest multiplier that an aggregate of the host names, else the option. Ignores other values."""
         named = [number for text in host.aggregate_values(self.option) if (number := _number(text)) is not None]
         return min(named, default=self._default)
 

@@ -8,7 +8,7 @@ from causeway.scheduler.weighers.base import HostWeigher
 
 
 class CrossCellWeigher(HostWeigher):
-    """A move stays in the server's cell if it can; with a negative multiplier it leaves it if it can (draining).
+    """Prefers hosts of the server's cell for a move; with a negative multiplier, hosts of other cells (draining).
 
     Concerns only moves that may cross cells.
     """

@@ -213,7 +213,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
             "compute POST /v2.1/os-server-external-events": 1,
         },
     },
-    # the network service reports the deleted port when its server is gone: two of the statements look for that in vain
+    # the network service reports the deleted port when its server is gone: two of the statements look for that, and find nothing
     "delete": {
         "sql": {"API": 10, "cell1": 12},
         "rpc": {"cast conductor.run_move": 1, "call compute.remove_guest": 1},

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.embedded("starts and stops conductors")
 
 @pytest.fixture
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    """One worker for moves; a lease so long that whoever waits for a third of it waits in vain."""
+    """One worker for moves; a lease so long that a test that waits for a third of it fails."""
     embedded = EmbeddedCloud(
         tmp_path_factory.mktemp("cloud"), port=0, overrides={"moves": {"lease": 10 * PATIENCE, "workers": 1}}
     )
