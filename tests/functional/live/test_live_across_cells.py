@@ -195,9 +195,10 @@ def test_a_crash_dump_that_fails_behind_the_move_leaves_its_fault_with_the_serve
 ) -> None:
     server, _memory = booted(cloud)
     there = elsewhere(cloud, server)
-    moved = threading.Event()
+    began, moved = threading.Event(), threading.Event()
 
     def fail(*_: Any) -> None:
+        began.set()
         raise errors.GuestFailed("The guest took no interrupt.")
 
     def on_reply(message: Outgoing) -> Verdict:
@@ -209,6 +210,7 @@ def test_a_crash_dump_that_fails_behind_the_move_leaves_its_fault_with_the_serve
     monkeypatch.setattr(cloud.embedded.around.transports, "on_reply", on_reply)
     path = f"/servers/{server.id}/action"
     assert cloud.member.compute.post(path, json={"trigger_crash_dump": None}, microversion="2.96").status_code == 202
+    assert began.wait(PATIENCE)
     cloud.migrate_live(server, host=there)
     assert cloud.after(server).compute_host == there
     moved.set()
