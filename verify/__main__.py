@@ -53,7 +53,7 @@ def main(names: tuple[str, ...], again: bool, record: bool, only_list: bool, jso
     _set_up(left, console)
     try:
         for batch in lanes.batches(left):
-            found |= _run(batch, kept, console)
+            _run(batch, kept, console, found)
     except KeyboardInterrupt:
         console.print("interrupted; the next run continues here")
     if record:
@@ -82,9 +82,8 @@ def _set_up(parts: list[Part], console: Console) -> None:
         subprocess.run(SETUP[need], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
-def _run(batch: lanes.Lanes, kept: Kept, console: Console) -> dict[str, Outcome]:
-    """Title -> outcome of the parts, whose lanes run at the same time."""
-    found: dict[str, Outcome] = {}
+def _run(batch: lanes.Lanes, kept: Kept, console: Console, found: dict[str, Outcome | None]) -> None:
+    """Runs lanes at the same time. ``found`` gets title -> outcome of each part that ended, also when Ctrl-C ends the others."""
     said: dict[str, str] = {}
     with console.status("") as status:
 
@@ -99,7 +98,6 @@ def _run(batch: lanes.Lanes, kept: Kept, console: Console) -> dict[str, Outcome]
             _print_outcome(outcome, console)
 
         lanes.run(batch, run_part)
-    return found
 
 
 def _print_outcome(outcome: Outcome, console: Console) -> None:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from verify import __main__ as program
-from verify import outcomes, reading, running
+from verify import lanes, outcomes, reading, running
 from verify.parts import Part
 
 PASSES = "import pathlib, sys; pathlib.Path(sys.argv[1]).open('a').write('x')"
@@ -90,6 +90,21 @@ def test_it_continues_where_it_stopped(verify: Verify, project: Path, tmp_path: 
     (project / "docs/verified.md").write_text("its own page")
     verify(good)
     assert ran.read_text() == "xxx", "the page itself is no change"
+
+
+def test_ctrl_c_leaves_what_had_ended_in_the_report(
+    verify: Verify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works, report = lanes.run, tmp_path / "report.json"
+
+    def interrupted(batch: lanes.Lanes, run_part: Callable[[Part, Event], None]) -> None:
+        works(batch, run_part)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lanes, "run", interrupted)
+    result = verify(part("good", PASSES, str(tmp_path / "ran")), arguments=("--json", str(report)))
+    assert "interrupted; the next run continues here" in result.output
+    assert [each["part"] for each in json.loads(report.read_text())["outcomes"]] == ["some/good"]
 
 
 def test_a_run_of_some_does_not_write_the_page(verify: Verify, project: Path, tmp_path: Path) -> None:
