@@ -17,21 +17,19 @@ from causeway.moves.run import Run
 from causeway.parts.journal import MoveJournal
 from causeway.sagas.clock import Clock
 from causeway.sagas.environment import Environment
-from causeway.store import schema
 from causeway.store.api import journal, recording
 from causeway.store.database import Database
 from tests import lease_checks
 from tests.unit.moves.remembered import MEMORY
+from tests.unit.new_databases import new_database
 
 LEASE = 30.0
 
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
-    schema.sync(database, "api")
-    yield database
-    database.close()
+    with new_database(tmp_path, "api") as database:
+        yield database
 
 
 class Suspended(Clock):

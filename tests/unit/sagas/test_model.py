@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from causeway import errors
 from causeway.model.sagas import SagaState
-from causeway.store import schema
 from causeway.store.database import Database
+from tests.unit.new_databases import new_database
 from tests.unit.sagas.journal_in_database import JournalInDatabase
 from tests.unit.sagas.simulation import ID, Accident, Crash, Pivots, Plan, Shape, Simulation
 
@@ -25,10 +25,8 @@ PASSING = (Accident.FAIL, Accident.CRASH, Accident.FREEZE, Accident.LOSE_ANSWER,
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api", synchronous=False)
-    schema.sync(database, "api")
-    yield database
-    database.close()
+    with new_database(tmp_path, "api", synchronous=False) as database:
+        yield database
 
 
 @st.composite

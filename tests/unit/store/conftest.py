@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from causeway.store import schema
 from causeway.store.database import Database
+from tests.unit.new_databases import new_database
 from tests.unit.store.listed_cloud import Cloud
 
 
@@ -28,16 +28,12 @@ def cloud(module_cloud: Cloud) -> Cloud:
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Database]:
     """A new API database."""
-    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
-    schema.sync(database, "api")
-    yield database
-    database.close()
+    with new_database(tmp_path, "api") as database:
+        yield database
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     """A new database of a cell. Modules that are about the API database have it under this name."""
-    database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
-    schema.sync(database, "cell")
-    yield database
-    database.close()
+    with new_database(tmp_path, "cell") as database:
+        yield database
