@@ -94,8 +94,8 @@ class EmptyingChapter(RescuingChapter):
 
     def _reopen(self) -> None:
         """Cancels the drain of an earlier run that was interrupted, and opens the hosts that this run left closed."""
-        for one in self._client.json("drain", "list", cloud=ADMIN):
-            if one["Name"] == DRAIN and one["State"] in _RUNS:
+        for one in self._drains():
+            if one["State"] in _RUNS:
                 self._client.run("drain", "cancel", one["ID"], cloud=ADMIN)
         services = self._admin.compute.services(binary="nova-compute")
         for host in sorted(service.host for service in services if service.status == "disabled"):
@@ -103,9 +103,12 @@ class EmptyingChapter(RescuingChapter):
 
     def _end_drains(self) -> None:
         """Deletes the drains of earlier runs."""
-        for one in self._client.json("drain", "list", cloud=ADMIN):
-            if one["Name"] == DRAIN:
-                self._client.run("drain", "delete", one["ID"], cloud=ADMIN)
+        for one in self._drains():
+            self._client.run("drain", "delete", one["ID"], cloud=ADMIN)
+
+    def _drains(self) -> list[dict[str, Any]]:
+        """Those of the demonstration, also of earlier runs, as the `openstack` client lists them."""
+        return [one for one in self._client.json("drain", "list", cloud=ADMIN) if one["Name"] == DRAIN]
 
     def _is_tied(self, server: Traveller) -> bool:
         return "gen1.small" in str(server.shown["flavor"])
