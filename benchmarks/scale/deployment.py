@@ -350,7 +350,7 @@ def until(look: Callable[[], Any], what: str) -> Any:
     end = time.monotonic() + PATIENCE
     while not (seen := look()):
         if time.monotonic() > end:
-            raise TimeoutError(f"{what} did not come in time")
+            raise TimeoutError(f"waited too long for {what}")
         time.sleep(0.1)
     return seen
 

@@ -432,5 +432,5 @@ def until(look: Callable[[], Any], good: Callable[[Any], bool], what: str, patie
         seen = look()
         if good(seen):
             return seen
-        assert time.monotonic() < end, f"{what} did not come in time; last seen: {seen}"
+        assert time.monotonic() < end, f"waited too long for {what}; last seen: {seen}"
         time.sleep(0.05)

@@ -57,7 +57,7 @@ def until(look: Callable[[], Any], good: Callable[[Any], bool], what: str) -> An
         seen = look()
         if good(seen):
             return seen
-        assert time.monotonic() < end, f"{what} did not come in time; last seen: {seen}"
+        assert time.monotonic() < end, f"waited too long for {what}; last seen: {seen}"
         time.sleep(BY_URL if by_url else SHORTEST)
         if not by_url:
             COMMITS.wait_beyond(before, LONGEST)

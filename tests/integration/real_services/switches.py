@@ -116,7 +116,15 @@ class Switches:
             ("ovs-ofctl", "dump-flows", "br-int"),
             (*appctl, "dpctl/dump-conntrack"),
         )
-        return "\n".join(f"{' '.join(command)} on {host}:\n{run(*inside, *command)}" for command in commands)
+
+        def answer(command: tuple[str, ...]) -> str:
+            try:
+                return run(*inside, *command)
+            except AssertionError as failure:
+                # The others may still show what is wrong.
+                return str(failure)
+
+        return "\n".join(f"{' '.join(command)} on {host}:\n{answer(command)}" for command in commands)
 
     def heard(
         self, host: str, admin: Any, network: str, address: str, port: int, *, stranger: bool = False
