@@ -95,6 +95,14 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(7000, 10, 20)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """pytest collects garbage five times at the end, for warnings of what was never closed: once shows them all here, and the
+    other times need not look at what is in use."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     of_one_process.give(session)
 

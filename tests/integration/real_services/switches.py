@@ -46,6 +46,10 @@ def missing() -> str | None:
     return "no Open vSwitch: install openvswitch-switch"
 
 
+# Characters of an agent's log: some minutes.
+LOG_SHOWN = 20_000
+
+
 class Switches:
     """``machine`` starts the processes, ``queue`` is RabbitMQ's virtual host of Neutron."""
 
@@ -106,7 +110,7 @@ class Switches:
         return ping_result(run(*inside, "sh", "-c", command), count)
 
     def state(self, host: str) -> str:
-        """What the host's switch knows: ports, neighbours, addresses that it learned, flows, connections."""
+        """What the host's switch knows: ports, neighbours, addresses that it learned, flows, connections; its agent's log."""
         inside = self._machines.inside(host)
         appctl = ("ovs-appctl", "--target", f"{PLACE}/vswitchd.ctl")
         commands = (
@@ -124,7 +128,9 @@ class Switches:
                 # The others may still show what is wrong.
                 return str(failure)
 
-        return "\n".join(f"{' '.join(command)} on {host}:\n{answer(command)}" for command in commands)
+        answers = [f"{' '.join(command)} on {host}:\n{answer(command)}" for command in commands]
+        log = self._machine.log_file(f"agent-{host}").read_text(errors="replace")[-LOG_SHOWN:]
+        return "\n".join([*answers, f"the end of the agent's log on {host}:\n{log}"])
 
     def heard(
         self, host: str, admin: Any, network: str, address: str, port: int, *, stranger: bool = False

@@ -86,7 +86,9 @@ def answers(cloud: GuestCloud, server: Any) -> None:
                 f"{address} to answer {host}",
             )
         except AssertionError as error:
-            error.add_note(cloud.services.switches.state(host))
+            # What the guest's own host lets through, the other one doesn't know.
+            for each in cloud.hosts:
+                error.add_note(cloud.services.switches.state(each))
             raise
 
 
