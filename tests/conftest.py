@@ -85,6 +85,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         of_one_process.deselect(config, items)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """What is collected stays: there is no garbage to look for yet."""
+    gc.disable()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Thousands of tests and their modules stay until the end: the garbage collector need not look at them again and again.
@@ -93,6 +99,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(7000, 10, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
