@@ -1,7 +1,12 @@
-"""The real ``openstack`` client, as an administrator runs it: a process of its own, with the plug-in that is installed."""
+"""The real ``openstack`` client, as an administrator runs it: a process of its own, with the plug-in that is installed.
+
+All of it that takes long is to import the client, which is done once: see `tests.preloaded`. With ``anew`` the installed
+program starts from nothing, as an administrator's does; each file of tests has one command that does.
+"""
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -10,21 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from tests.functional.servers.moves_cloud import Cloud
+from tests.preloaded.commands import Command, Program
+
+SCRIPT = Path(sys.executable).with_name("openstack")
+# The client, whatever the command, loads all commands of its plug-ins, all ways to log in and all formats.
+CLIENT = Program(SCRIPT, "openstackclient.shell", r"openstack\..*|keystoneauth1\.plugin|cliff\.formatter\..*")
+atexit.register(CLIENT.stop)
 
 
-def started(cloud: Cloud, *words: str, user: str = "causeway-admin") -> subprocess.Popen[str]:
+def started(cloud: Cloud, *words: str, user: str = "causeway-admin") -> Command:
     """It runs."""
-    return subprocess.Popen(
-        [Path(sys.executable).with_name("openstack"), *words],
-        env=os.environ | {"OS_CLIENT_CONFIG_FILE": str(cloud.parts.state.clouds), "OS_CLOUD": user},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return CLIENT.started(*words, environment=_environment(cloud, user))
 
 
-def ended(process: subprocess.Popen[str], status: int = 0) -> tuple[str, str]:
+def ended(process: Command | subprocess.Popen[str], status: int = 0) -> tuple[str, str]:
     """What it wrote, and what it said beside that. ``status``: that it has to end with."""
     try:
         written, said = process.communicate(timeout=100)
@@ -34,11 +38,20 @@ def ended(process: subprocess.Popen[str], status: int = 0) -> tuple[str, str]:
     return written, said
 
 
-def openstack(cloud: Cloud, *words: str, status: int = 0, user: str = "causeway-admin") -> tuple[str, str]:
+def openstack(
+    cloud: Cloud, *words: str, status: int = 0, user: str = "causeway-admin", anew: bool = False
+) -> tuple[str, str]:
     """Runs it to its end: see `ended`."""
-    return ended(started(cloud, *words, user=user), status)
+    if not anew:
+        return ended(started(cloud, *words, user=user), status)
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return ended(subprocess.Popen([SCRIPT, *words], env=_environment(cloud, user), text=True, **pipes), status)
 
 
-def listed(cloud: Cloud, *words: str, status: int = 0) -> Any:
+def listed(cloud: Cloud, *words: str, status: int = 0, anew: bool = False) -> Any:
     """Its answer as scripts get it."""
-    return json.loads(openstack(cloud, *words, "-f", "json", status=status)[0])
+    return json.loads(openstack(cloud, *words, "-f", "json", status=status, anew=anew)[0])
+
+
+def _environment(cloud: Cloud, user: str) -> dict[str, str]:
+    return os.environ | {"OS_CLIENT_CONFIG_FILE": str(cloud.parts.state.clouds), "OS_CLOUD": user}

@@ -149,7 +149,7 @@ def test_a_move_behind_its_pivot_is_not_cancelled(cloud: Cloud) -> None:
 def test_the_openstack_client_takes_the_microversion_it_is_given(cloud: Cloud, version: str) -> None:
     """clouds.yaml names none: a default there is taken for the only one that the client may use."""
     server = cloud.boot()
-    found = listed(cloud, "--os-compute-api-version", version, "server", "list", "--all-projects")
+    found = listed(cloud, "--os-compute-api-version", version, "server", "list", "--all-projects", anew=True)
     assert server.id in [each["ID"] for each in found]
 
 

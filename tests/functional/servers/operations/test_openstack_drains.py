@@ -40,7 +40,7 @@ def test_a_drain_and_its_servers_are_shown(cloud: Cloud, drain: Drain) -> None:
 
 
 def test_limits_are_set(cloud: Cloud, drain: Drain) -> None:
-    assert openstack(cloud, "drain", "set", drain.id, "--limit", "7") == ("", "")
+    assert openstack(cloud, "drain", "set", drain.id, "--limit", "7", anew=True) == ("", "")
     assert store.get(cloud.parts.api_database, drain.id).request.limits.total == 7
 
 
