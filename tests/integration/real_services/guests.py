@@ -48,6 +48,11 @@ class ServicesWithAgents(RealServices):
         self._names = tuple(machines.addresses)
         self.switches = Switches(machines, self.machine, queue)
 
+    def start(self) -> None:
+        super().start()
+        for host in self._names:
+            self.switches.settle(host)
+
     def start_agents(self) -> None:
         for host in self._names:
             self.switches.start(host)
