@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from greenlet import _greenlet
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
@@ -20,6 +21,9 @@ os.environ.setdefault("OS_API__RESPONSE_VALIDATION", "error")
 # No test asserts a time, nor does a property.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+# A thread in which greenlets ran would look through all objects at its end, for what a greenlet may have left: each cloud has
+# dozens of such threads, and a tenth of the processor went into that.
+_greenlet.enable_optional_cleanup(False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
