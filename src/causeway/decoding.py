@@ -19,14 +19,17 @@ LOG = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 _prepared: set[type] = set()
+# Module -> how many names it had when it was looked through.
+_looked_through: dict[str, int] = {}
 
 
 def prepare_decoders() -> None:
     """Makes msgspec examine every dataclass of Causeway's loaded modules. A repeated call examines only new ones."""
     with _lock:
         for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] != "causeway":
+            if name.partition(".")[0] != "causeway" or _looked_through.get(name) == len(vars(module)):
                 continue
+            _looked_through[name] = len(vars(module))
             for found in list(vars(module).values()):
                 if isinstance(found, type) and dataclasses.is_dataclass(found) and found not in _prepared:
                     _prepared.add(found)

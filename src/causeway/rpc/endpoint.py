@@ -10,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
@@ -36,53 +37,68 @@ def from_wire(value: Any, wanted: type[T]) -> T:
     return msgspec.convert(value, wanted, str_keys=True)
 
 
-class Method:
-    """One method of an endpoint.
+@dataclass(frozen=True)
+class Signature:
+    """How a method is called.
 
     ``types``: the types of its arguments, by name. ``optional``: the arguments that a message may leave out. ``result``: the type
-    of the answer.
+    of the answer. ``arguments``: what a message's arguments become.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        self.name = name
-        self._function = function
-        hints = get_type_hints(function)
-        self.result: Any = hints.get("return", Any)
-        self.types: dict[str, Any] = {}
-        self.optional: set[str] = set()
-        _context, *parameters = inspect.signature(function).parameters.values()
-        fields: list[Any] = []
-        for parameter in parameters:
-            if parameter.kind is not parameter.KEYWORD_ONLY or parameter.name not in hints:
-                raise TypeError(
-                    f"{function.__qualname__}: {parameter.name} must be a keyword-only argument with a type"
-                )
-            if parameter.name in RESERVED:
-                raise TypeError(f"{function.__qualname__}: {parameter.name} is an argument of RpcClient.call itself")
-            self.types[parameter.name] = hint = hints[parameter.name]
-            if parameter.default is parameter.empty:
-                fields.append((parameter.name, hint))
-            else:
-                self.optional.add(parameter.name)
-                # If the argument is not sent, the default of the method applies.
-                fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
-        self._arguments = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-        # Prepares the types before threads use them: see `causeway.decoding`.
-        msgspec.json.Decoder(self._arguments)
+    types: dict[str, Any]
+    optional: frozenset[str]
+    result: Any
+    arguments: type[msgspec.Struct]
+
+
+# Once for a class, of which a process may have an endpoint for each of many hosts.
+@cache
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """Reads the signature of a method as its class has it: self, a context, and keyword-only arguments."""
+    hints = get_type_hints(function)
+    types: dict[str, Any] = {}
+    optional: set[str] = set()
+    fields: list[Any] = []
+    _self, _context, *parameters = inspect.signature(function).parameters.values()
+    for parameter in parameters:
+        if parameter.kind is not parameter.KEYWORD_ONLY or parameter.name not in hints:
+            raise TypeError(f"{function.__qualname__}: {parameter.name} must be a keyword-only argument with a type")
+        if parameter.name in RESERVED:
+            raise TypeError(f"{function.__qualname__}: {parameter.name} is an argument of RpcClient.call itself")
+        types[parameter.name] = hint = hints[parameter.name]
+        if parameter.default is parameter.empty:
+            fields.append((parameter.name, hint))
+        else:
+            optional.add(parameter.name)
+            # If the argument is not sent, the default of the method applies.
+            fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
+    arguments = msgspec.defstruct(function.__name__, fields, kw_only=True, forbid_unknown_fields=True)
+    # Prepares the types before threads use them: see `causeway.decoding`.
+    msgspec.json.Decoder(arguments)
+    return Signature(types, frozenset(optional), hints.get("return", Any), arguments)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method of an endpoint. ``function``: the method of one object."""
+
+    name: str
+    signature: Signature
+    function: Callable[..., Any]
 
     def __call__(self, context: RequestContext, arguments: dict[str, Any]) -> Reply:
         """Runs the method and returns the reply. A CausewayError becomes a reply too; other errors are raised."""
         try:
-            given = msgspec.convert(arguments, self._arguments, str_keys=True)
+            given = msgspec.convert(arguments, self.signature.arguments, str_keys=True)
         except msgspec.ValidationError as error:
             return failure(
                 CausewayError(
                     f"The arguments of the call do not fit RPC method {self.name}: {error}. Upgrade the caller."
                 )
             )
-        values = {name: getattr(given, name) for name in self.types}
+        values = {name: getattr(given, name) for name in self.signature.types}
         try:
-            result = self._function(
+            result = self.function(
                 context, **{name: value for name, value in values.items() if value is not msgspec.UNSET}
             )
             return {"result": to_wire(result)}
@@ -112,6 +128,7 @@ def expose(target: object, version: str = "1.0", namespace: str | None = None) -
     for name in dir(type(target)):
         if name.startswith("_"):
             continue
-        if inspect.isfunction(inspect.getattr_static(type(target), name)):
-            endpoint.methods[name] = Method(name, getattr(target, name))
+        function = inspect.getattr_static(type(target), name)
+        if inspect.isfunction(function):
+            endpoint.methods[name] = Method(name, signature_of(function), getattr(target, name))
     return endpoint

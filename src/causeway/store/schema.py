@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -48,11 +49,17 @@ class SchemaState:
 
 def state(database: Database, kind: Kind) -> SchemaState:
     """The state of a database's schema. Raises DatabaseFailed."""
-    scripts = ScriptDirectory.from_config(_config(kind))
+    newest, known = _revisions(MIGRATIONS / kind)
     with database.read() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
-    known = frozenset(script.revision for script in scripts.walk_revisions())
-    return SchemaState(current, str(scripts.get_current_head()), known)
+    return SchemaState(current, newest, known)
+
+
+@cache
+def _revisions(folder: Path) -> tuple[str, frozenset[str]]:
+    """The newest revision of a folder of this package, and all of them."""
+    scripts = ScriptDirectory(str(folder))
+    return str(scripts.get_current_head()), frozenset(script.revision for script in scripts.walk_revisions())
 
 
 def sync(database: Database, kind: Kind) -> None:
@@ -62,7 +69,10 @@ def sync(database: Database, kind: Kind) -> None:
     transaction: a transaction that locks several tables would deadlock with services, which lock them in another order. A
     revision that stopped in the middle can be repeated. Raises DatabaseFailed if it did not get its locks.
     """
-    if database.is_sqlite or state(database, kind).current is None:
+    found = state(database, kind)
+    if found.current == found.newest:
+        return
+    if database.is_sqlite or found.current is None:
         with database.write() as connection:
             _upgrade(connection, kind)
         return

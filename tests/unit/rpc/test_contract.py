@@ -117,12 +117,13 @@ def test_a_call_has_a_method_that_takes_it(
 ) -> None:
     assert call.name in methods[client.topic], f"no endpoint has {call.name}"
     method, understood = methods[client.topic][call.name]
-    assert call.message.keys() == method.types.keys()
+    signature = method.signature
+    assert call.message.keys() == signature.types.keys()
     for name, argument in call.message.items():
-        taken = method.types[name]
+        taken = signature.types[name]
         assert fits(argument, taken), f"{name} is sent as {argument.type} and taken as {taken}"
-        assert not argument.is_optional or name in method.optional, f"{name} may be missing"
-    assert method.result == call.result
+        assert not argument.is_optional or name in signature.optional, f"{name} may be missing"
+    assert signature.result == call.result
     for version in call.versions:
         assert versions.numbers(version) <= versions.numbers(understood)
 
