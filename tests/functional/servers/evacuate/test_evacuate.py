@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,12 @@ DEAD = "cell1-host1"
 
 
 @pytest.fixture
-def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AuditedCloud]:
-    embedded = EmbeddedCloud(tmp_path, port=0, cells=2, hosts_per_cell=getattr(request, "param", 2))
+def cloud(
+    request: pytest.FixtureRequest, tmp_path: Path, put_state: Callable[[Path, int, int], None]
+) -> Iterator[AuditedCloud]:
+    hosts = getattr(request, "param", 2)
+    put_state(tmp_path, 2, hosts)
+    embedded = EmbeddedCloud(tmp_path, port=0, cells=2, hosts_per_cell=hosts)
     embedded.start()
     yield AuditedCloud(embedded)
     # Those that were started again are not known to it.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -20,11 +21,10 @@ pytestmark = pytest.mark.embedded("starts and stops conductors")
 
 
 @pytest.fixture
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+def cloud(tmp_path: Path, put_state: Callable[[Path, int, int], None]) -> Iterator[Cloud]:
     """One worker for moves; a lease so long that a test that waits for a third of it fails."""
-    embedded = EmbeddedCloud(
-        tmp_path_factory.mktemp("cloud"), port=0, overrides={"moves": {"lease": 10 * PATIENCE, "workers": 1}}
-    )
+    put_state(tmp_path, 2, 1)
+    embedded = EmbeddedCloud(tmp_path, port=0, overrides={"moves": {"lease": 10 * PATIENCE, "workers": 1}})
     embedded.start()
     yield Cloud(embedded)
     embedded.stop()
