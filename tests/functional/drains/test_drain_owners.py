@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +11,10 @@ import pytest
 from causeway.model.drains import Afterwards, How, Limits
 from causeway.store.cell import instances
 from tests.functional.servers.moves_cloud import until
-from tests.functional.servers.notified import heard_by
+from tests.functional.servers.notified import CONFIGURATION, heard_by
 
 from .drains_cloud import WAYS_TO_HOLD, DrainsCloud, ask_to_wait
 
-CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
-CONFIGURATION.write_text(
-    "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
-)
 CLOUD: dict[str, Any] = {
     "config_files": [str(CONFIGURATION)],
     "overrides": {

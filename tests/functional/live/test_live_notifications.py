@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.functional.servers.notified import heard_by
+from tests.functional.servers.notified import CONFIGURATION, heard_by
 
 from .live_cloud import ONE_NETWORK, LiveCloud, until
 from .test_near_live import elsewhere
 
-CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
-CONFIGURATION.write_text(
-    "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
-)
 CLOUD = {
     "config_files": [str(CONFIGURATION)],
     "overrides": {"libvirt": {"live_migration_monitor_interval": 0.0}, "simulated": ONE_NETWORK},

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import oslo_messaging
 from oslo_config.cfg import ConfigOpts
+
+# Of a cloud that sends them.
+CONFIGURATION = Path(__file__).with_name("notifications.conf")
 
 
 @contextmanager

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +14,8 @@ from causeway.model.server_actions import GuestAction
 from causeway.model.states import VmState
 from causeway.virt.simulated.driver import SimulatedDriver
 from tests.functional.servers.moves_cloud import Cloud, until
-from tests.functional.servers.notified import heard_by
+from tests.functional.servers.notified import CONFIGURATION, heard_by
 
-CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
-CONFIGURATION.write_text(
-    "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
-)
 CLOUD = {"config_files": [str(CONFIGURATION)]}
 pytestmark = pytest.mark.embedded("breaks simulated hosts, and listens to what this process sends")
 

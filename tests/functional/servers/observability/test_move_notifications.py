@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import socket
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.functional.servers.moves_cloud import Cloud, until
-from tests.functional.servers.notified import heard_by
+from tests.functional.servers.notified import CONFIGURATION, heard_by
 
-CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
-CONFIGURATION.write_text(
-    "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
-)
 CLOUD = {"config_files": [str(CONFIGURATION)]}
 
 EVENTS_OF_RESIZES = ("instance.resize", "instance.exists", "compute", "scheduler")

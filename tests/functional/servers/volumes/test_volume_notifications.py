@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from causeway import errors
 from tests.functional.servers.moves_cloud import Cloud, until
-from tests.functional.servers.notified import heard_by
+from tests.functional.servers.notified import CONFIGURATION, heard_by
 from tests.functional.servers.volumes.moving_volumes import ask, moving, swapped
 
-CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
-CONFIGURATION.write_text(
-    "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
-)
 CLOUD = {"config_files": [str(CONFIGURATION)]}
 Heard = tuple[str, str, dict[str, Any]]
 
