@@ -7,9 +7,8 @@ is there exactly once, in a state that its user can work with.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -49,6 +48,7 @@ FAULTS = st.sampled_from(
 # Where a step fails, or a conductor hangs for longer than its lease.
 STEPS = st.sampled_from([*step_points(), *compute_points()])
 
+_folders: list[Path] = []
 _clouds: list[Cloud] = []
 _conductors: list[ConductorService] = []
 
@@ -57,7 +57,7 @@ def the_cloud() -> Cloud:
     """One cloud for all runs: each leaves it empty."""
     if not _clouds:
         embedded = EmbeddedCloud(
-            Path(mkdtemp()),
+            _folders[0],
             port=0,
             cells=2,
             hosts_per_cell=2,
@@ -78,7 +78,8 @@ def the_cloud() -> Cloud:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def stopped() -> Any:
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    _folders[:] = [tmp_path_factory.mktemp("cloud")]
     yield
     while _conductors:
         _conductors.pop().stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,7 @@ import pytest
 from .drains_cloud import WAYS_TO_HOLD, DrainsCloud, ask_to_wait
 
 RULE = "causeway:servers:hold"
-POLICY = Path(tempfile.mkdtemp()) / "policy.yaml"
-POLICY.write_text(f'"{RULE}": "rule:context_is_admin"\n')
-CLOUD = {"policy_file": str(POLICY)}
+CLOUD = {"policy_file": str(Path(__file__).with_name("policy_of_holds.yaml"))}
 ONE = "cell1-host1"
 
 
