@@ -89,10 +89,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         of_one_process.deselect(config, items)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
     """What is collected stays: there is no garbage to look for yet."""
     gc.disable()
+    try:
+        return (yield)
+    finally:
+        # Also where others collect: in the process that gives tests to workers.
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
@@ -103,7 +108,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(7000, 10, 20)
-    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -4,11 +4,11 @@ Usage: ``python -P server.py SOCKET MODULE GROUPS``. SOCKET is the number of an 
 import, GROUPS a pattern: all entry points of the groups that it matches are imported too.
 
 A request is JSON with the keys of `Command`, and three files: standard output, standard error, and the command's line, a
-socket. The exit status is written to the line. Who closes the other end of it wants the command to be killed. The server
-ends, and all commands with it, when the other end of SOCKET is closed: by a test run that dies, too.
+socket. The server writes the exit status to the line, and kills the command if the other end of the line is closed. When the
+other end of SOCKET is closed, the server kills all commands and ends. A test run that dies closes it, too.
 
 It has no threads, and imports nothing else of the tests, so that the child has nothing but what the program itself would have.
-What importing writes to standard error (warnings) is not the commands': a test of that starts the program itself.
+Warnings that the imports write go to the server's standard error, not to a command's: a test of them starts the program itself.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Signature:
     """How a method is called.
 
     ``types``: the types of its arguments, by name. ``optional``: the arguments that a message may leave out. ``result``: the type
-    of the answer. ``arguments``: what a message's arguments become.
+    of the answer. ``arguments``: the struct to which a message's arguments are converted.
     """
 
     types: dict[str, Any]
@@ -51,10 +51,13 @@ class Signature:
     arguments: type[msgspec.Struct]
 
 
-# Once for a class, of which a process may have an endpoint for each of many hosts.
+# Read once: a process may have an endpoint of one class for each of many hosts.
 @cache
 def signature_of(function: Callable[..., Any]) -> Signature:
-    """Reads the signature of a method as its class has it: self, a context, and keyword-only arguments."""
+    """Reads the signature of a method as its class has it: self, a context, and keyword-only arguments.
+
+    Raises `TypeError` if an argument is not keyword-only, has no type, or has a name of `RESERVED`.
+    """
     hints = get_type_hints(function)
     types: dict[str, Any] = {}
     optional: set[str] = set()

@@ -1,7 +1,7 @@
 """The real ``openstack`` client, as an administrator runs it: a process of its own, with the plug-in that is installed.
 
-All of it that takes long is to import the client, which is done once: see `tests.preloaded`. With ``anew`` the installed
-program starts from nothing, as an administrator's does; each file of tests has one command that does.
+Most of its time is spent on imports, which commands share: see `tests.preloaded`. With ``anew`` the installed program starts
+and imports them by itself; each file of tests has one such command.
 """
 
 from __future__ import annotations

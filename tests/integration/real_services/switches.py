@@ -25,6 +25,8 @@ SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 PLACE = Path("/run/openvswitch")
 # where os-vif and the agent look for it
 CONNECTION = f"unix:{PLACE}/db.sock"
+# Of an agent's log: some minutes.
+LINES_SHOWN = 200
 
 
 # A connection through a device; what is heard is printed.
@@ -46,10 +48,6 @@ def missing() -> str | None:
     if SCHEMA.exists() and shutil.which("ovs-vswitchd", path="/usr/sbin:/usr/bin"):
         return None
     return "no Open vSwitch: install openvswitch-switch"
-
-
-# Of an agent's log: some minutes.
-LINES_SHOWN = 200
 
 
 class Switches:
@@ -96,10 +94,10 @@ class Switches:
     def settle(self, host: str) -> None:
         """Waits until the host's agent has deleted the flows that an agent before it may have left.
 
-        It does so once, in the second round in which ports changed, and deletes flows for new members of a security group too if
-        they come in that round: it takes them for installed from then on, and the guests of the host never hear from these
+        It does so once, in the second round in which ports changed. If a security group gets new members in that round, it
+        deletes their flows as well, but believes from then on that they are installed: the host's guests never hear from these
         members (Neutron 29: `cleanup_stale_flows`, and the cookie of `update_cookie_context`). So two ports that belong to
-        nobody come, one after the other, before there are others.
+        nobody are plugged, one after the other, before there are others.
         """
         log = self._machine.log_file(f"agent-{host}")
         for number, word in enumerate(("'added': 1", "cleanup stale flows")):
@@ -152,7 +150,7 @@ class Switches:
         # Every two seconds it says that it looks for changes.
         log = self._machine.log_file(f"agent-{host}").read_text(errors="replace").splitlines()
         said = "\n".join([line for line in log if "Agent rpc_loop" not in line][-LINES_SHOWN:])
-        return "\n".join([*answers, f"what the agent did at last on {host}:\n{said}"])
+        return "\n".join([*answers, f"what the agent did last on {host}:\n{said}"])
 
     def heard(
         self, host: str, admin: Any, network: str, address: str, port: int, *, stranger: bool = False

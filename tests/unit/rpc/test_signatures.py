@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import oslo_messaging
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from causeway.conf import new_config
@@ -147,8 +147,6 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
 
 
 @pytest.mark.parametrize("part", PARTS)
-# For each of the parts.
-@settings(max_examples=20)
 @given(data=st.data())
 def test_another_value_of_a_part_is_refused(shared: Ring, part: str, data: st.DataObject) -> None:
     signed = {name: data.draw(values, name) for name, values in PARTS.items()}
