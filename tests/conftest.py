@@ -7,6 +7,7 @@ import faulthandler
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from greenlet import _greenlet
@@ -78,6 +79,11 @@ class EachFileOnce(LoadFileScheduling):  # type: ignore[misc]
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> EachFileOnce | None:
     return EachFileOnce(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    part = config.getoption("--part")
+    return True if part is not None and quick.is_left_out(part, collection_path) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

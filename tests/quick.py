@@ -1,7 +1,8 @@
 """What `make test` runs, and what it leaves to `make test-rest`: together they run every test, none of them twice.
 
 ``--part quick`` proves each statement once: every test function that needs a cloud with its first case, and everything
-that takes milliseconds. ``--part rest`` has the further cases, and what takes long: real guests, processes, databases, browsers.
+that takes milliseconds. ``--part rest`` has the further cases, and what takes long: real guests, processes,
+databases, message queues, browsers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Literal
 import pytest
 
 Part = Literal["quick", "rest"]
+ROOT = Path(__file__).parents[1]
 
 # Their tests take milliseconds: all cases are quick.
 EVERY_CASE = (
@@ -21,9 +23,9 @@ EVERY_CASE = (
     "tests/functional/metadata",
     "tests/functional/placement",
 )
-# Real guests, database servers, browsers, packages, and deployments of many processes.
+# Real guests, packages, and deployments of many processes. Servers and browsers need not be there for `make test`.
 REST = ("tests/integration", "tests/functional/processes", "tests/functional/demo")
-REST_MARKERS = ("long", "libvirt")
+REST_MARKERS = ("long", "libvirt", "integration", "browser")
 
 
 def parts_of(tests: Iterable[tuple[str, frozenset[str]]]) -> dict[str, Part]:
@@ -31,11 +33,10 @@ def parts_of(tests: Iterable[tuple[str, frozenset[str]]]) -> dict[str, Part]:
     found: dict[str, Part] = {}
     seen: set[str] = set()
     for node_id, markers in tests:
-        path = Path(node_id.partition("::")[0])
         function = node_id.partition("[")[0]
-        if _is_in(path, REST) or markers.intersection(REST_MARKERS):
+        if _is_in(node_id, REST) or markers.intersection(REST_MARKERS):
             found[node_id] = "rest"
-        elif _is_in(path, EVERY_CASE) or function not in seen:
+        elif _is_in(node_id, EVERY_CASE) or function not in seen:
             found[node_id] = "quick"
             seen.add(function)
         else:
@@ -43,8 +44,13 @@ def parts_of(tests: Iterable[tuple[str, frozenset[str]]]) -> dict[str, Part]:
     return found
 
 
-def _is_in(path: Path, folders: Iterable[str]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)
+def _is_in(node_id: str, folders: Iterable[str]) -> bool:
+    return any(node_id.startswith(f"{folder}/") for folder in folders)
+
+
+def is_left_out(part: Part, path: Path) -> bool:
+    """Whether nothing of a folder belongs to the part, so that it need not be collected."""
+    return part == "quick" and path in {ROOT / folder for folder in REST}
 
 
 def keep(part: Part, config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -17,6 +17,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from oslo_config import cfg
@@ -368,6 +369,11 @@ def _former(name: str, check: str) -> policy.DeprecatedRule | None:
 
 def list_rules() -> list[policy.RuleDefault]:
     """Every rule; the entry point of oslo.policy's generators."""
+    return list(_rules())
+
+
+@cache
+def _rules() -> tuple[policy.RuleDefault, ...]:
     base = [policy.RuleDefault(name, check, description) for name, check, description in _BASE]
     documented = [
         policy.DocumentedRuleDefault(
@@ -380,7 +386,7 @@ def list_rules() -> list[policy.RuleDefault]:
         )
         for name, check, description, operations in _RULES
     ]
-    return base + documented
+    return (*base, *documented)
 
 
 # oslo.policy 6 removed this option and always enforces scopes; existing nova.conf files may still switch that off.

@@ -29,7 +29,7 @@ def test_what_takes_milliseconds_runs_with_all_its_cases() -> None:
     assert set(parts_of(tests).values()) == {"quick"}
 
 
-@pytest.mark.parametrize("marker", ["long", "libvirt"])
+@pytest.mark.parametrize("marker", ["long", "libvirt", "integration", "browser"])
 def test_what_takes_long_is_left_to_the_rest_and_its_next_case_is_too(marker: str) -> None:
     tests = [(f"tests/unit/test_it.py::test_a[{case}]", frozenset({marker, "timeout"})) for case in range(2)]
     assert set(parts_of(tests).values()) == {"rest"}

@@ -19,7 +19,7 @@ from tests.functional.console.conftest import Served
 
 SIZES = {"wide": (1600, 1000), "usual": (1280, 800), "narrow": (390, 844)}
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.browser]
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,7 @@ def chromium() -> Iterator[Any]:
 
 
 @needs_chromium
+@pytest.mark.browser
 def test_a_serial_console_works_until_its_server_moves(chromium: Any, opened: Served, cloud: Any) -> None:
     server = cloud.boot()
     chromium.get(f"{opened.url}/enter?token={opened.sessions.token}")

@@ -31,8 +31,8 @@ class LiveCloud(AuditedCloud):
     def after(self, server: Any) -> Any:
         """The server when its operation has ended."""
         until(
-            lambda: self.show(server),
-            lambda found: found.task_state is None,
+            lambda: self.json_of(server),
+            lambda found: found["OS-EXT-STS:task_state"] is None,
             f"the live migration of {server.id}, now {self.migration(server).status}, to end",
         )
         self.settle()

@@ -105,6 +105,7 @@ def test_a_screen_is_shown_until_its_server_moves(cloud: AuditedCloud) -> None:
 
 
 @needs_chromium
+@pytest.mark.browser
 @pytest.mark.skipif(
     not Path("/usr/share/novnc/core/rfb.js").exists(), reason="there is no noVNC (Debian's package novnc)"
 )
