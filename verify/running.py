@@ -16,6 +16,8 @@ from verify.parts import Part
 
 # Of the time that a part takes on a quiet machine; a busy one needs some times as long.
 PATIENCE = 4
+# A shell that starts something in the background lets it ignore Ctrl-C, and so would all that it starts.
+INTERRUPTIBLE = ("env", "--default-signal=INT")
 # Seconds between two checks of what a part printed, and for a part to end that was asked to.
 LOOK, ENDING = 2.0, 60.0
 
@@ -33,7 +35,7 @@ def run(part: Part, kept: Kept, show: Callable[[str], None], interrupted: Event)
     with log.open("wb") as said:
         # A session of its own: all that it started can be ended with it.
         process = subprocess.Popen(
-            part.command_to(result),
+            [*INTERRUPTIBLE, *part.command_to(result)],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=said,

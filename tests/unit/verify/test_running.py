@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -157,6 +158,24 @@ def test_an_interrupted_part_is_ended_and_its_outcome_says_so(tmp_path: Path, mo
     assert running.run(part("slow", HANGS), kept, interrupt, interrupted).status == "interrupted"
     outcome = kept.load("some/slow")
     assert outcome is not None and outcome.status == "interrupted"
+
+
+def test_an_interrupted_part_ends_at_once_though_ctrl_c_was_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "LOOK", 0.05)
+    interrupted = Event()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        outcome = running.run(
+            part("slow", HANGS),
+            outcomes.Kept(tmp_path, HERE),
+            lambda line: interrupted.set() if line == "waits" else None,
+            interrupted,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert outcome.exit_status not in (-signal.SIGTERM, -signal.SIGKILL)
 
 
 def test_counts_come_from_what_pytest_wrote(tmp_path: Path) -> None:
