@@ -34,8 +34,11 @@ from tests.functional.servers.cloud_faults import Faults
 from tests.functional.servers.deployed_cloud import DeployedCloud
 from tests.functional.servers.fault_rules import refuse
 from tests.functional.servers.patience import PATIENCE, until
+from tests.functional.servers.sdk_attributes import remember_attributes
 
 __all__ = ["PATIENCE", "Cloud", "another_conductor", "until"]
+
+remember_attributes()
 
 
 class Cloud(Faults):
