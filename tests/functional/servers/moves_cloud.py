@@ -93,7 +93,7 @@ class Cloud(Faults):
         )
         # Each call would read the environment for proxies and copy the whole catalog: a quarter of what a call takes.
         connection.session.session.trust_env = False
-        for service in (connection.compute, connection.network, connection.image, connection.block_storage):
+        for service in (connection.compute, connection.network):
             service.endpoint_override = service.get_endpoint()
         return connection
 
