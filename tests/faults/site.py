@@ -178,7 +178,9 @@ class Site:
         return sorted((self.state.host(host) / "guests").glob("*.json"))
 
     def switch_off(self, host: str) -> set[str]:
-        """The guests of a machine that is off are off: which ones."""
+        """The guests of a machine that is off are off: which ones. It takes no guest that was on its way to it."""
+        for path in (self.state.host(host) / "incoming").glob("*.json"):
+            path.unlink()
         found = set()
         for path in self.guests_on(host):
             guest = msgspec.json.decode(path.read_bytes(), type=Guest)
