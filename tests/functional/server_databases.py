@@ -23,17 +23,32 @@ NAMES = ("api", "cell0", "cell1", "cell2")
 class ServerDatabases:
     """``url`` gives the URL of a database by its name."""
 
-    def __init__(self, url: Callable[[str], str]) -> None:
-        self.url = url
+    def __init__(self, new_database: Callable[[str], str]) -> None:
+        self._new_database = new_database
         self._engines: dict[str, sa.Engine] = {}
+        # Those beside `NAMES` that a test asked for.
+        self._further: set[str] = set()
         for name in NAMES:
-            database = Database(url(name), name)
-            schema.sync(database, "api" if name == "api" else "cell")
-            database.close()
-            self._engines[name] = sa.create_engine(url(name))
+            self._prepare(name)
+
+    def url(self, name: str) -> str:
+        if name not in self._engines:
+            self._prepare(name)
+        if name not in NAMES:
+            self._further.add(name)
+        return self._new_database(name)
+
+    def _prepare(self, name: str) -> None:
+        url = self._new_database(name)
+        database = Database(url, name)
+        schema.sync(database, "api" if name == "api" else "cell")
+        database.close()
+        self._engines[name] = sa.create_engine(url)
 
     def empty(self) -> None:
-        for name, engine in self._engines.items():
+        names, self._further = {*NAMES, *self._further}, set()
+        for name in names:
+            engine = self._engines[name]
             metadata = (ApiBase if name == "api" else CellBase).metadata
             tables = metadata.sorted_tables
             if not {table.name for table in tables} <= set(sa.inspect(engine).get_table_names()):
@@ -43,9 +58,9 @@ class ServerDatabases:
                 *(sa.select(sa.literal(table.name)).where(sa.exists(sa.select(table))) for table in tables)
             )
             with engine.begin() as connection:
-                names = set(connection.scalars(filled))
+                with_rows = set(connection.scalars(filled))
                 for table in reversed(tables):
-                    if table.name in names:
+                    if table.name in with_rows:
                         connection.execute(sa.delete(table))
 
     def close(self) -> None:

@@ -79,7 +79,7 @@ def begin(cloud: Any, move: Operation, *, host: str, sequence: int = 1, attempt:
 def report(cloud: Any, move: Operation, at_hand: str, done: int) -> None:
     row = {"move_id": move.id, "at_hand": at_hand, "bytes_done": done, "bytes_total": 100}
     with cloud.services.api.write() as connection:
-        connection.execute(upsert_of("sqlite", PROGRESS), row)
+        connection.execute(upsert_of(connection.dialect.name, PROGRESS), row)
 
 
 def change(cloud: Any, move: Operation, **values: Any) -> None:
