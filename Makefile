@@ -36,7 +36,7 @@ format: install ## lets ruff fix what it can
 	$(BIN)/ruff format .
 
 test: install ## every statement proved once, in six to seven minutes on two cores; make test TESTS=tests/unit for all cases of some
-	@scripts/run-tests.sh -n 5 $(PYTEST_OPTIONS) $(or $(TESTS),--part quick --ignore=tests/integration)
+	@scripts/run-tests.sh -n 5 $(PYTEST_OPTIONS) $(or $(TESTS),--part quick)
 
 test-rest: install ## what make test leaves: further cases of the same tests, real guests, databases, browsers, packages (some 35 minutes)
 	@scripts/run-tests.sh -v -n 3 $(PYTEST_OPTIONS) --part rest --ignore=tests/integration/real_services

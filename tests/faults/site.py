@@ -178,7 +178,7 @@ class Site:
         return sorted((self.state.host(host) / "guests").glob("*.json"))
 
     def switch_off(self, host: str) -> set[str]:
-        """The guests of a machine that is off are off: which ones. It takes no guest that was on its way to it."""
+        """Switches off the guests of a machine that is off; returns their uuids. What was on its way there does not arrive."""
         for path in (self.state.host(host) / "incoming").glob("*.json"):
             path.unlink()
         found = set()

@@ -15,8 +15,6 @@ Found = tuple[tuple[str, fields._BaseComponent], ...]
 Components = type[fields._BaseComponent] | tuple[type[fields._BaseComponent], ...]
 
 _look = Resource._attributes_iterator.__func__
-
-
 _found: dict[tuple[type[Resource], Components], Found] = {}
 
 
