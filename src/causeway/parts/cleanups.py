@@ -8,40 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections import defaultdict
-from dataclasses import dataclass
 
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
-from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed, MissedOrder
 from causeway.model.operations import Operation
 from causeway.model.outcomes import MoveToken
 from causeway.model.sagas import ENDED, SagaState
-from causeway.model.states import MigrationStatus, TaskState
+from causeway.model.states import TaskState
+from causeway.parts import whereabouts
 from causeway.parts.services import ConductorServices
-from causeway.store.api import cleanups, journal, mappings, migrations
+from causeway.parts.whereabouts import Whereabouts
+from causeway.store.api import cleanups, journal
 from causeway.store.api.cleanups import Cleanup
-from causeway.store.cell import instances
-from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
-
-# Statuses in which a migration may have something of the server on both of its hosts.
-_BETWEEN_HOSTS: list[str] = [
-    MigrationStatus.PRE_MIGRATING,
-    MigrationStatus.MIGRATING,
-    MigrationStatus.POST_MIGRATING,
-    MigrationStatus.FINISHED,
-    MigrationStatus.CONFIRMING,
-    MigrationStatus.REVERTING,
-    MigrationStatus.QUEUED,
-    MigrationStatus.PREPARING,
-    MigrationStatus.RUNNING,
-    MigrationStatus.RUNNING_POST_COPY,
-]
 
 
 def note(
@@ -71,7 +54,7 @@ def due(services: ConductorServices, host: str) -> list[MissedOrder]:
     elsewhere.
     """
     noted = cleanups.listed(services.api, host)
-    servers = _look_for(services, {cleanup.instance_uuid for cleanup in noted})
+    servers = whereabouts.look_for(services, {cleanup.instance_uuid for cleanup in noted})
     return [order for cleanup in noted if (order := _due(services, servers, cleanup)) is not None]
 
 
@@ -85,54 +68,7 @@ def clean(services: ConductorServices, context: RequestContext, host: str) -> No
         cleanups.delete(services.api, host, done)
 
 
-@dataclass
-class _Servers:
-    """Where servers are. ``cells``: by their mappings; ``living``: their records; ``unclear``: those whose cell does not answer.
-
-    A server in none of these was deleted.
-    """
-
-    cells: dict[str, str | None]
-    living: dict[str, Instance]
-    unclear: set[str]
-
-
-def _look_for(services: ConductorServices, uuids: set[str]) -> _Servers:
-    """Looks for servers, asking each cell once. Raises DatabaseFailed if the mappings can't be read."""
-    cells = mappings.cells_of(services.api, sorted(uuids))
-    by_cell: dict[str, list[str]] = defaultdict(list)
-    for uuid, cell_uuid in cells.items():
-        if cell_uuid is not None:
-            by_cell[cell_uuid].append(uuid)
-
-    def find(cell: CellMapping, database: Database) -> list[Instance]:
-        found = (instances.find(database, uuid) for uuid in by_cell[cell.uuid])
-        return [instance for instance in found if instance is not None]
-
-    answers = services.cells.ask(by_cell, find)
-    living = {instance.uuid: instance for found in answers.by_cell.values() for instance in found}
-    unclear = {uuid for cell in answers.down for uuid in by_cell[cell.uuid]}
-    missing = sorted(uuids - living.keys() - unclear)
-    # The server may have moved to another cell since its mapping was read.
-    unclear |= {
-        uuid for uuid, cell_uuid in mappings.cells_of(services.api, missing).items() if cell_uuid != cells.get(uuid)
-    }
-    return _Servers(cells, living, unclear | _without_mapping(services, uuids - cells.keys()))
-
-
-def _without_mapping(services: ConductorServices, uuids: set[str]) -> set[str]:
-    """Servers that may not be deleted: a cell has them, or does not answer. Their mapping may be lost (`map_server`)."""
-    if not uuids:
-        return set()
-
-    def find(_cell: CellMapping, database: Database) -> set[str]:
-        return {uuid for uuid in uuids if instances.find(database, uuid, with_tags=False) is not None}
-
-    answers = services.cells.ask_all(find, cell0=False)
-    return uuids if answers.down else set().union(*answers.by_cell.values())
-
-
-def _due(services: ConductorServices, servers: _Servers, cleanup: Cleanup) -> MissedOrder | None:
+def _due(services: ConductorServices, servers: Whereabouts, cleanup: Cleanup) -> MissedOrder | None:
     """The order that the host must carry out for a cleanup now, if any."""
     missed, host, living = cleanup.missed, cleanup.host, servers.living.get(cleanup.instance_uuid)
     if missed is None:
@@ -155,7 +91,7 @@ def _due(services: ConductorServices, servers: _Servers, cleanup: Cleanup) -> Mi
     return dataclasses.replace(missed, what=what, token=_present(services, missed.token))
 
 
-def _require_elsewhere(cleanup: Cleanup, servers: _Servers) -> None:
+def _require_elsewhere(cleanup: Cleanup, servers: Whereabouts) -> None:
     """Raises DatabaseFailed for a server of the host's own cell, which does not answer: the server may have to run there."""
     if servers.cells.get(cleanup.instance_uuid) == cleanup.cell_uuid:
         raise errors.DatabaseFailed(
@@ -198,10 +134,8 @@ def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instan
 
 def _moves_there(services: ConductorServices, host: str, instance_uuid: str, token: MoveToken | None) -> bool:
     """Whether a move other than the token's may have something of the server on the host."""
-    migration_uuid = token.migration_uuid if token is not None else None
-    for other in migrations.search(services.api, instance_uuid=instance_uuid, statuses=_BETWEEN_HOSTS):
-        if other.uuid != migration_uuid and host in (other.source_compute, other.dest_compute):
-            return True
+    if whereabouts.migrates(services, instance_uuid, host, besides=token.migration_uuid if token is not None else None):
+        return True
     # This is another try of the same migration.
     return token is not None and any(_is_live(move) and _chose(move, host) for move in _tries(services, token))
 

@@ -91,8 +91,10 @@ def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 def migrations_without_move(snapshot: Snapshot) -> Iterator[Disagreement]:
     working = {move.migration_uuid for move in _active(snapshot)}
+    # The user decides about the first; the second is an evacuation, whose dead host is cleaned when it returns.
+    waiting = (MigrationStatus.FINISHED, MigrationStatus.DONE)
     for uuid, migration in snapshot.migrations.items():
-        if migration.status in MIGRATION_ENDED or migration.status is MigrationStatus.FINISHED or uuid in working:
+        if migration.status in MIGRATION_ENDED or migration.status in waiting or uuid in working:
             continue
         yield Disagreement(
             "migration.without_move",

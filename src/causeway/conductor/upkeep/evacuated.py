@@ -1,18 +1,25 @@
-"""Cleans a host that is up again after servers were evacuated from it (`causeway.operations.evacuate`)."""
+"""Cleans a host that is up again after servers were evacuated from it (`causeway.operations.evacuate`).
+
+The servers may have moved on meanwhile, also to other cells, or were deleted. A guest that still runs on the host is stopped at
+once. It is destroyed, with its disks, after the server's guest was found on the host where the server is now.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 
 from causeway import errors
 from causeway.context import RequestContext, admin_context
+from causeway.model import operations
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance
 from causeway.model.migration import EVACUATION, Migration
-from causeway.model.states import MigrationStatus, PowerState
-from causeway.parts import cleanups
+from causeway.model.missed import Missed, MissedOrder
+from causeway.model.states import MigrationStatus
+from causeway.parts import cleanups, whereabouts
 from causeway.parts.services import ConductorServices
-from causeway.store.api import migrations
-from causeway.store.cell import instances
+from causeway.parts.whereabouts import Whereabouts
+from causeway.store.api import journal, migrations
 
 LOG = logging.getLogger(__name__)
 
@@ -31,38 +38,80 @@ class EvacuatedEndpoint:
             LOG.warning(
                 "Evacuated servers could not be cleaned from host %s: %s %s", host, failure.message, failure.details
             )
-        for migration in migrations.search(
+        left = migrations.search(
             services.api, source_compute=host, migration_type=EVACUATION, statuses=[MigrationStatus.DONE]
-        ):
+        )
+        for migration in left:
             try:
                 self._clean(ours, host, migration)
             except errors.CausewayError as failure:
                 LOG.warning(
-                    "Server %s could not be cleaned from host %s: %s", migration.instance_uuid, host, failure.message
+                    "Server %s could not be cleaned from host %s: %s %s",
+                    migration.instance_uuid,
+                    host,
+                    failure.message,
+                    failure.details,
                 )
 
     def _clean(self, context: RequestContext, host: str, migration: Migration) -> None:
-        services, uuid = self._services, migration.instance_uuid
-        database = services.cells.database(migration.source_cell or "")
-        instance = instances.find(database, uuid, deleted=True)
-        if instance is not None and (instance.host != host or instance.deleted):
-            computes = services.computes(migration.source_cell or "")
-            if computes.inspect_instance(context, host, instance_uuid=uuid).power_state is PowerState.RUNNING:
-                # The guest is stopped before anything else, because it may run on its new host too.
-                computes.power_off_instance(context, host, instance=instance)
-            if instance.host is not None and not instance.deleted:
-                there = computes.inspect_instance(context, instance.host, instance_uuid=uuid)
-                if there.power_state is None:
-                    raise errors.CopyNotUsable(
-                        f"Server {uuid} is not on the host to which it was evacuated.",
-                        details=f"host {instance.host}: {there}",
-                    )
+        uuid = migration.instance_uuid
+        servers = whereabouts.look_for(self._services, {uuid})
+        living = servers.living.get(uuid)
+        if living is None or living.host != host:
+            self._require_elsewhere(host, migration, servers)
+            record = living or _stand_in(migration)
+            self._order(context, host, migration, MissedOrder.stop(record))
+            if uuid in servers.unclear:
+                raise errors.DatabaseFailed("Where the server is now is unknown: its cell does not answer.")
+            if living is not None and living.host is not None:
+                self._require_guest(context, uuid, servers.cells[uuid] or "", living.host)
             LOG.warning(
                 "Host %s is up again: the guest and disks of the evacuated server %s are deleted from it", host, uuid
             )
             # The server's ports and volumes are in use on another host, so only the guest and its disks are destroyed.
-            computes.destroy_instance(
-                context, host, instance=dataclasses.replace(instance, network_info=[]), block_devices=[]
+            self._order(context, host, migration, MissedOrder(f"destroy {uuid}", Missed.DESTROY, record))
+        self._services.placement.delete_allocations(migration.uuid)
+        migrations.update(self._services.api, migration.uuid, status=MigrationStatus.COMPLETED)
+
+    def _require_elsewhere(self, host: str, migration: Migration, servers: Whereabouts) -> None:
+        """Raises InvalidState if the server may be coming back to the host, DatabaseFailed if it may be there already."""
+        uuid, living = migration.instance_uuid, servers.living.get(migration.instance_uuid)
+        if uuid in servers.unclear and servers.cells.get(uuid) == migration.source_cell:
+            raise errors.DatabaseFailed("Where the server is now is unknown: the host's cell does not answer.")
+        if whereabouts.migrates(self._services, uuid, host) or (
+            living is not None and self._may_build(migration, living)
+        ):
+            raise errors.InvalidState("The server may be coming back to the host.")
+
+    def _may_build(self, migration: Migration, living: Instance) -> bool:
+        """Whether an operation under way may make the server's guest on any host: a later evacuation, or an unshelve."""
+        active = journal.active_of_server(self._services.api, living.uuid)
+        if active is None or active.migration_uuid == migration.uuid:
+            # None, or this evacuation, which repeats its end.
+            return False
+        return living.host is None or active.recipe == operations.EVACUATE
+
+    def _require_guest(self, context: RequestContext, uuid: str, cell_uuid: str, host: str) -> None:
+        """Raises CopyNotUsable if the server has no guest on its present host."""
+        there = self._services.computes(cell_uuid).inspect_instance(context, host, instance_uuid=uuid)
+        if there.power_state is None:
+            raise errors.CopyNotUsable(
+                f"Server {uuid} has no guest on the host where it should be.", details=f"host {host}: {there}"
             )
-        services.placement.delete_allocations(migration.uuid)
-        migrations.update(services.api, migration.uuid, status=MigrationStatus.COMPLETED)
+
+    def _order(self, context: RequestContext, host: str, migration: Migration, order: MissedOrder) -> None:
+        """Has the host carry out an order. Raises OperationFailed if it failed, for a reason that the host logged."""
+        computes = self._services.computes(migration.source_cell or "")
+        if computes.carry_out_missed(context, host, orders=[order]) != [order.id]:
+            raise errors.OperationFailed(f"The host could not {order.id}: see its log.")
+
+
+def _stand_in(migration: Migration) -> Instance:
+    """For orders about a server whose record is gone. Hosts find its guest and disks by its uuid."""
+    return Instance(
+        migration.instance_uuid,
+        project_id=migration.project_id or "",
+        user_id=migration.user_id or "",
+        display_name="",
+        flavor=Flavor("", "", vcpus=0, memory_mb=0, root_gb=0),
+    )
