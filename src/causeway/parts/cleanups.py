@@ -10,7 +10,7 @@ import dataclasses
 import logging
 
 from causeway import errors
-from causeway.context import RequestContext
+from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed, MissedOrder
@@ -76,7 +76,10 @@ def _due(services: ConductorServices, servers: Whereabouts, cleanup: Cleanup) ->
     if cleanup.instance_uuid in servers.unclear and missed.what is not Missed.RELEASE_CLAIM:
         _require_elsewhere(cleanup, servers)
         return _stop(services, host, missed.instance, missed.token)
-    verdict = _verdict(services, host, missed, living)
+    if missed.what is Missed.DISCARD_COPIES:
+        verdict: bool | None = _discards_copies(services, servers, host, missed)
+    else:
+        verdict = _verdict(services, host, missed, living)
     if verdict is None:
         LOG.warning(
             "What %s left of server %s on %s is in use by the server now: it stays",
@@ -106,6 +109,22 @@ def _stop(services: ConductorServices, host: str, instance: Instance, token: Mov
         return None
     LOG.warning("Server %s is no longer on %s: its guest there must be off", instance.uuid, host)
     return MissedOrder.stop(instance)
+
+
+def _discards_copies(services: ConductorServices, servers: Whereabouts, host: str, missed: MissedOrder) -> bool:
+    """Whether copies of a running guest's disks can go: their move has ended, and the server is whole without them."""
+    uuid = missed.instance.uuid
+    living = servers.living.get(uuid)
+    if missed.token is not None and not _has_ended(services, missed.token.move_id):
+        return False
+    if living is None or living.host in (None, host):
+        return True
+    try:
+        whereabouts.require_whole(services, admin_context(), living, servers.cells[uuid] or "")
+    except errors.CausewayError as failure:
+        LOG.info("Copies of server %s stay on %s: %s %s", uuid, host, failure.message, failure.details)
+        return False
+    return True
 
 
 def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instance: Instance | None) -> bool | None:

@@ -1,16 +1,19 @@
-"""Finds out where servers live, before anything of them is destroyed on a host that is back."""
+"""Finds out where servers live, and whether they are whole there, before anything of them is destroyed on another host."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
 
+from causeway import errors
+from causeway.context import RequestContext
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.states import MigrationStatus
+from causeway.parts import liveness
 from causeway.parts.services import ConductorServices
 from causeway.store.api import mappings, migrations
-from causeway.store.cell import instances
+from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database
 
 # Statuses in which a migration may have something of the server on both of its hosts.
@@ -79,3 +82,18 @@ def migrates(services: ConductorServices, uuid: str, host: str, *, besides: str 
     """Whether a migration under way may have something of the server on the host. ``besides``: one that is not asked about."""
     found = migrations.search(services.api, instance_uuid=uuid, statuses=_BETWEEN_HOSTS)
     return any(each.uuid != besides and host in (each.source_compute, each.dest_compute) for each in found)
+
+
+def require_whole(services: ConductorServices, context: RequestContext, instance: Instance, cell_uuid: str) -> None:
+    """Raises CopyNotUsable unless the server's host has its guest with all disks, HostDown if nobody can ask the host."""
+    database, host = services.cells.database(cell_uuid), instance.host or ""
+    life = liveness.of_host(services, database, host)
+    if not life.is_up:
+        raise errors.HostDown(f"Whether server {instance.uuid} is whole is unknown.", details=life.explained())
+    services.computes(cell_uuid).verify_server(
+        context,
+        host,
+        instance=instance,
+        block_devices=block_devices.of_instance(database, instance.uuid),
+        stashed=False,
+    )

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from causeway import errors
+from causeway.conductor.upkeep import cleaning
 from causeway.model.states import PowerState
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import cleanups
@@ -79,6 +80,17 @@ def moved(cloud: Cloud, reach: str, **fields: Any) -> tuple[Any, str, str]:
 
 def left_on(cloud: Cloud, host: str) -> list[str]:
     return [found.what for found in cleanups.listed(cloud.parts.api_database, host)]
+
+
+def cleaned(cloud: Cloud, host: str) -> None:
+    """Conductors look, as they do from time to time, until nothing is left on a host."""
+    services = cloud.embedded.conductor._services
+
+    def look() -> list[str]:
+        cleaning.look(services)
+        return left_on(cloud, host)
+
+    until(look, lambda left: not left, f"{host} to be clean")
 
 
 def fault_of(cloud: Cloud, server: Any, ask: Callable[[str], None]) -> Any:

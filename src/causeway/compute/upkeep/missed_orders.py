@@ -93,6 +93,8 @@ class MissedOrdersEndpoint:
                 context, token=token, instance=instance, block_devices=devices, source_host=order.source_host or ""
             )
         elif what is Missed.DISCARD_COPIES:
+            # The order does not say whether this host was the move's source or its target.
+            self._warm.end_rounds(context, token=token, instance=instance)
             self._warm.discard_copies(context, token=token, instance=instance)
         elif what is Missed.UNDO_LIVE:
             self._live.rollback_live_migration_at_destination(

@@ -1,7 +1,7 @@
 """Cleans a host that is up again after servers were evacuated from it (`causeway.operations.evacuate`).
 
 The servers may have moved on meanwhile, also to other cells, or were deleted. A guest that still runs on the host is stopped at
-once. It is destroyed, with its disks, after the server's guest was found on the host where the server is now.
+once. It is destroyed, with its disks, after the host where the server is now has shown its guest and disks.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class EvacuatedEndpoint:
             if uuid in servers.unclear:
                 raise errors.DatabaseFailed("Where the server is now is unknown: its cell does not answer.")
             if living is not None and living.host is not None:
-                self._require_guest(context, uuid, servers.cells[uuid] or "", living.host)
+                whereabouts.require_whole(self._services, context, living, servers.cells[uuid] or "")
             LOG.warning(
                 "Host %s is up again: the guest and disks of the evacuated server %s are deleted from it", host, uuid
             )
@@ -90,14 +90,6 @@ class EvacuatedEndpoint:
             # None, or this evacuation, which repeats its end.
             return False
         return living.host is None or active.recipe == operations.EVACUATE
-
-    def _require_guest(self, context: RequestContext, uuid: str, cell_uuid: str, host: str) -> None:
-        """Raises CopyNotUsable if the server has no guest on its present host."""
-        there = self._services.computes(cell_uuid).inspect_instance(context, host, instance_uuid=uuid)
-        if there.power_state is None:
-            raise errors.CopyNotUsable(
-                f"Server {uuid} has no guest on the host where it should be.", details=f"host {host}: {there}"
-            )
 
     def _order(self, context: RequestContext, host: str, migration: Migration, order: MissedOrder) -> None:
         """Has the host carry out an order. Raises OperationFailed if it failed, for a reason that the host logged."""

@@ -19,7 +19,7 @@ from causeway.model.missed import Missed
 from causeway.model.outcomes import Snapshot
 from causeway.model.things import Thing
 from causeway.model.warm import CopiedDisk, CopyRound, WarmCopy
-from causeway.moves.dead_hosts import answering, at_source, at_target, clean_target
+from causeway.moves.dead_hosts import answering, at_source, at_target, clean_target, note_source, note_target
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.images import disks_beside_root, make_image
@@ -35,7 +35,7 @@ _DIRECT_TRIES = 3
 class CopyWhileRunning(Step):
     """Has the target fetch the disks of the running guest: first the whole disks, then their changes, until these are few.
 
-    Undo has the source stop counting changes, and the target delete its copies.
+    Undo has the source stop counting changes, and the target delete its copies; if the source is fenced, when it is back.
     """
 
     name = "CopyWhileRunning"
@@ -223,8 +223,9 @@ class CopyWhileRunning(Step):
         if warm is not None:
             _delete_images(run, warm)
         if at_source(run).is_fenced:
-            # The target may have the only copy of the disks. The copy stays, and the audit reports it.
-            LOG.warning("Host %s keeps its copies of the disks of server %s", memory.dest_host, run.uuid)
+            # The target may have the only copy of the disks. It stays until the source has shown its disks.
+            note_source(run, Missed.DISCARD_COPIES)
+            note_target(run, memory.dest_host, Missed.DISCARD_COPIES)
             memory.warm = None
             return
         # A host that does not know this order has made no rounds or copies.

@@ -217,7 +217,7 @@ def test_a_move_whose_source_dies_before_the_target_has_anything_destroys_nothin
     cloud.settle()
     assert cloud.migration(server).status == "error"
     assert cloud.show(server).compute_host == source
-    assert left_on(cloud, source) == ["restore_disks"]
+    assert left_on(cloud, source) == ["restore_disks", "discard_copies"]
     assert cloud.temporary_images() == []
     if then == "is deleted":
         cloud.member.compute.delete_server(server.id)

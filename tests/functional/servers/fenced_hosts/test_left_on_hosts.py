@@ -22,6 +22,7 @@ from tests.functional.servers.dead_hosts import (
     HAND_OVER,
     START,
     away,
+    cleaned,
     come_back,
     comes_back,
     dies_when,
@@ -101,17 +102,6 @@ def test_a_host_that_was_dead_waits_for_the_api_database(
         assert waiting.is_alive()
     waiting.join(START)
     assert cloud.hosts_of(server) == {source: "guest"}
-
-
-def cleaned(cloud: Cloud, host: str) -> None:
-    """Conductors look, as they do from time to time, until nothing is left on a host."""
-    services = cloud.embedded.conductor._services
-
-    def look() -> list[str]:
-        cleaning.look(services)
-        return left_on(cloud, host)
-
-    until(look, lambda left: not left, f"{host} to be clean")
 
 
 def test_what_could_not_be_done_when_the_host_came_back_is_done_later(cloud: Cloud, dead: Callable[..., None]) -> None:
