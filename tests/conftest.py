@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from tests import of_one_process, quick
+from tests import compiling, of_one_process, quick
 
 # Every answer of every API in the tests, those of processes that they start included, is held against its schema.
 os.environ.setdefault("OS_API__RESPONSE_VALIDATION", "error")
@@ -96,10 +96,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """What is collected stays: there is no garbage to look for yet."""
     gc.disable()
     try:
+        compiling.compile_share(session.config)
         return (yield)
     finally:
         # Also where others collect: in the process that gives tests to workers.
@@ -111,15 +112,14 @@ def pytest_collection_finish() -> None:
     """Thousands of tests and their modules stay until the end: the garbage collector need not look at them again and again.
 
     A tenth of the processor went into that, most of it into looks at everything (the third threshold)."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(7000, 10, 20)
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_unconfigure() -> None:
-    """pytest collects garbage five times at the end, for warnings of what was never closed: once shows them all here, and the
-    other times need not look at what is in use."""
+    """pytest collects garbage at the end, for warnings of what was never closed, and so does Python: both need not look at all
+    that is still in use."""
     gc.collect()
     gc.freeze()
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.quick import EVERY_CASE, REST, parts_of
+from tests.compiling import share_of
+from tests.quick import EVERY_CASE, REST, ROOT, is_left_out, parts_of
 
-ROOT = Path(__file__).parents[2]
 NONE: frozenset[str] = frozenset()
 
 
@@ -41,3 +43,20 @@ def test_real_guests_and_processes_are_left_to_the_rest() -> None:
 
 def test_the_folders_are_there() -> None:
     assert [folder for folder in (*EVERY_CASE, *REST) if not (ROOT / folder).is_dir()] == []
+
+
+@pytest.mark.parametrize("folder", REST)
+def test_nothing_below_a_folder_of_the_rest_is_collected_for_the_quick_part(folder: str) -> None:
+    for path in (ROOT / folder, ROOT / folder / "consoles", ROOT / folder / "consoles/test_screens.py"):
+        assert is_left_out("quick", path)
+        assert not is_left_out("rest", path)
+        assert not is_left_out(None, path)
+    assert not is_left_out("quick", (ROOT / folder).parent)
+
+
+@given(st.integers(0, 30), st.integers(1, 6))
+def test_workers_share_the_files_that_are_compiled(files: int, workers: int) -> None:
+    given_files = [Path(f"test_{number}.py") for number in range(files)]
+    shares = [share_of(given_files, worker, workers) for worker in range(workers)]
+    assert sorted(path for share in shares for path in share) == sorted(given_files)
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
