@@ -82,7 +82,7 @@ def _due(services: ConductorServices, servers: Whereabouts, cleanup: Cleanup) ->
         verdict = _verdict(services, host, missed, living)
     if verdict is None:
         LOG.warning(
-            "What %s left of server %s on %s is in use by the server now: it stays",
+            "The order %s for server %s is no longer needed on host %s: the server lives there, or elsewhere",
             missed.what,
             cleanup.instance_uuid,
             host,

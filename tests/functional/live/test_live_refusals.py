@@ -9,6 +9,7 @@ import pytest
 
 from causeway.errors import ClaimRefused
 from causeway.store.cell import instances
+from tests.functional.servers.broken_hosts import disks_of
 
 from .live_cloud import LiveCloud, until
 
@@ -56,6 +57,20 @@ def test_a_host_that_refuses_is_passed_over_for_the_next(cloud: LiveCloud, monke
         if event == "compute_check_can_live_migrate_destination"
     ]
     assert results == ["Error", "Success"]
+
+
+@pytest.mark.parametrize("stashed", [True, False], ids=["stashed disks", "disks"])
+def test_a_host_that_has_something_of_the_server_refuses_it(cloud: LiveCloud, *, stashed: bool) -> None:
+    server = cloud.boot()
+    source = cloud.host_of(server)
+    target = others(cloud, source)[0]
+    left = disks_of(cloud.parts.state.host(target), server.id, stashed=stashed)
+    left.mkdir()
+    assert cloud.migrate_live(server, host=target).status_code == 202
+    assert cloud.after(server).compute_host == source
+    assert cloud.migration(server).status in ("error", "failed")
+    left.rmdir()
+    cloud.check_left_nothing(server, source)
 
 
 def test_before_2_25_a_host_must_have_room_as_its_user_says(cloud: LiveCloud) -> None:

@@ -102,3 +102,5 @@ def _destroy_with_disks(host: Host, instance: Instance, block_devices: list[Bloc
         connected = [device for device in guest.volumes_of(block_devices) if device.connection_info is not None]
         driver.destroy(instance.uuid, instance.network_info, connected, destroy_disks=True)
     driver.delete_disks(instance.uuid)
+    # A move that this host missed the end of may have left them. They would be in the way of the next one.
+    driver.delete_stashed_disks(instance.uuid)

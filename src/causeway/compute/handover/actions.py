@@ -54,6 +54,19 @@ def save_memory(host: Host, instance: Instance, block_devices: list[BlockDevice]
     return memory
 
 
+def require_nothing_of(host: Host, uuid: str, *, has_guest: bool = False) -> None:
+    """Raises ClaimRefused if a chosen host has something of the server already: a guest, disks or stashed disks.
+
+    ``has_guest``: it has one that the driver does not count among its guests yet.
+    """
+    facts = host.driver.inspect(uuid)
+    if has_guest or facts.power_state is not None or facts.has_disks or facts.has_stashed_disks:
+        raise errors.ClaimRefused(
+            f"The chosen host has a guest or disks of server {uuid} already.",
+            details=f"host {host.name}; run `causeway audit` to see what they are",
+        )
+
+
 @contextmanager
 def _disks_in_place(
     host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool

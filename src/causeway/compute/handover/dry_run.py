@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from causeway import errors
 from causeway.compute.guests import guest
+from causeway.compute.handover import actions
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
@@ -35,11 +36,8 @@ class DryRunEndpoint:
         return DiskMeasure(self._host.driver.disk_bytes(instance_uuid))
 
     def _check_room(self, instance: Instance) -> str:
-        facts = self._host.driver.inspect(instance.uuid)
-        if instance.host != self._host.name and (facts.power_state is not None or facts.has_disks):
-            raise errors.ClaimRefused(
-                "The host has a guest or disks of the server already. An audit shows what they are."
-            )
+        if instance.host != self._host.name:
+            actions.require_nothing_of(self._host, instance.uuid)
         self._host.claims.check(instance)
         return ""
 

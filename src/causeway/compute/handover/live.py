@@ -217,12 +217,9 @@ class LiveEndpoint:
         if not host.driver.supports_live_migration:
             raise errors.ClaimRefused("The chosen host does not migrate guests live.", details=f"host {host.name}")
         with host.lock(instance.uuid):
-            facts = host.driver.inspect(instance.uuid)
-            if host.driver.presence(instance.uuid) is not Presence.ABSENT or facts.has_disks:
-                raise errors.ClaimRefused(
-                    f"The chosen host has a guest or disks of server {instance.uuid} already.",
-                    details=f"host {host.name}; run `causeway audit` to see what they are",
-                )
+            actions.require_nothing_of(
+                host, instance.uuid, has_guest=host.driver.presence(instance.uuid) is not Presence.ABSENT
+            )
             host.driver.check_live_target(source)
             _check_room(host, source)
             actions.check_volumes(host, block_devices)

@@ -61,13 +61,8 @@ class ResizeEndpoint:
                 f"Server {instance.uuid} can't be migrated to the host that it is on.", details=f"host {host.name}"
             )
         with host.lock(instance.uuid):
-            facts = host.driver.inspect(instance.uuid)
-            if not same_host and (facts.power_state is not None or facts.has_disks):
-                raise errors.ClaimRefused(
-                    f"The chosen host has a guest or disks of server {instance.uuid} already.",
-                    details=f"host {host.name}; run `causeway audit` to see what they are",
-                )
             if not same_host:
+                actions.require_nothing_of(host, instance.uuid)
                 actions.check_volumes(host, block_devices)
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
 

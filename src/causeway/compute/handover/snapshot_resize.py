@@ -37,12 +37,7 @@ class SnapshotResizeEndpoint:
     ) -> MigrationContext:
         host = self.host
         with host.lock(instance.uuid):
-            facts = host.driver.inspect(instance.uuid)
-            if facts.power_state is not None or facts.has_disks:
-                raise errors.ClaimRefused(
-                    f"The chosen host has a guest or disks of server {instance.uuid} already.",
-                    details=f"host {host.name}; run `causeway audit` to see what they are",
-                )
+            actions.require_nothing_of(host, instance.uuid)
             actions.check_volumes(host, block_devices)
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
 

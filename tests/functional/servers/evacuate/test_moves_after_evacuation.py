@@ -13,7 +13,7 @@ from causeway.context import admin_context
 from causeway.store.database import Database
 from tests.functional.live.live_cloud import ONE_NETWORK
 from tests.functional.servers.audited_cloud import AuditedCloud
-from tests.functional.servers.broken_hosts import lose_guest
+from tests.functional.servers.broken_hosts import disks_of, lose_guest
 from tests.functional.servers.dead_hosts import come_back, runs_on
 from tests.functional.servers.moves_cloud import until
 
@@ -49,6 +49,10 @@ def evacuation(cloud: AuditedCloud, server: Any) -> Any:
 def cleaned(cloud: AuditedCloud, server: Any) -> None:
     until(lambda: evacuation(cloud, server).status, lambda status: status == "completed", "the host to be cleaned")
     assert cloud.allocations(evacuation(cloud, server).uuid) == {}
+
+
+def fails(*_: object, **__: object) -> None:
+    raise errors.DatabaseFailed("The API's database is unreachable.")
 
 
 def look(cloud: AuditedCloud, host: str) -> None:
@@ -146,6 +150,33 @@ def test_a_server_that_moved_and_was_deleted_leaves_nothing_on_its_dead_host(
     assert cloud.audit().disagreements == []
 
 
+def test_disks_that_a_move_stashed_on_the_dead_host_go_too(cloud: AuditedCloud, dead: Callable[..., None]) -> None:
+    server, source = evacuated(cloud, dead)
+    cloud.driver(source).destroy(server.id, [], [], destroy_disks=False)
+    cloud.driver(source).stash_disks(server.id)
+    target = cloud.show(server).compute_host
+    come_back(cloud, source)
+    # The host reports no guest of another host's server, so only a look finds it.
+    look(cloud, source)
+    cleaned(cloud, server)
+    assert cloud.hosts_of(server) == {target: "guest"}
+    assert cloud.audit().disagreements == []
+
+
+def test_an_evacuation_back_to_a_host_deletes_the_disks_that_were_stashed_there(
+    cloud: AuditedCloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, source = evacuated(cloud, dead)
+    with monkeypatch.context() as patched:
+        patched.setattr(EvacuatedEndpoint, "clean_evacuated", fails)
+        come_back(cloud, source)
+        disks_of(cloud.parts.state.host(source), server.id, stashed=True).mkdir()
+        dead(cloud.show(server).compute_host)
+        evacuate(cloud, server)
+    assert cloud.show(server).compute_host == source
+    assert cloud.hosts_of(server)[source] == "guest"
+
+
 def test_nothing_is_deleted_while_the_other_cell_does_not_answer(
     cloud: AuditedCloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,10 +203,6 @@ def test_a_server_that_is_back_on_its_former_host_is_left_alone(
     cloud: AuditedCloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The host could not be cleaned when it returned; then the server was evacuated to it."""
-
-    def fails(*_: object, **__: object) -> None:
-        raise errors.DatabaseFailed("The API's database is unreachable.")
-
     server, source = evacuated(cloud, dead)
     with monkeypatch.context() as patched:
         patched.setattr(EvacuatedEndpoint, "clean_evacuated", fails)
@@ -197,9 +224,6 @@ def test_nothing_is_deleted_while_the_server_comes_back_to_its_former_host(
     monkeypatch: pytest.MonkeyPatch,
     point: str,
 ) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise errors.DatabaseFailed("The API's database is unreachable.")
-
     server, source = evacuated(cloud, dead)
     seen: list[list[str]] = []
 

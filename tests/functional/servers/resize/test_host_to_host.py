@@ -9,6 +9,7 @@ import pytest
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.store.api import journal
 from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.broken_hosts import disks_of
 from tests.functional.servers.moves_cloud import Cloud, until
 
 # Of the three other hosts of a cell two are tried.
@@ -169,25 +170,26 @@ def test_an_offer_that_nobody_needs_is_found_and_fixed(cloud: AuditedCloud) -> N
 # alternates
 
 
-def refuse(cloud: Cloud, server: Any, hosts: list[str]) -> None:
+def refuse(cloud: Cloud, server: Any, hosts: list[str], *, stashed: bool = False) -> None:
     """Hosts that hold something of the server already are not chosen."""
     for host in hosts:
-        (cloud.parts.state.host(host) / "instances" / server.id).mkdir()
+        disks_of(cloud.parts.state.host(host), server.id, stashed=stashed).mkdir()
 
 
-def allow(cloud: Cloud, server: Any, hosts: list[str]) -> None:
+def allow(cloud: Cloud, server: Any, hosts: list[str], *, stashed: bool = False) -> None:
     for host in hosts:
-        (cloud.parts.state.host(host) / "instances" / server.id).rmdir()
+        disks_of(cloud.parts.state.host(host), server.id, stashed=stashed).rmdir()
 
 
-def test_the_next_alternate_is_taken_if_a_host_refuses(cloud: Cloud) -> None:
+@pytest.mark.parametrize("stashed", [True, False], ids=["stashed disks", "disks"])
+def test_the_next_alternate_is_taken_if_a_host_refuses(cloud: Cloud, *, stashed: bool) -> None:
     server = cloud.boot(flavor="any.small")
     source, others = cloud.show(server).compute_host, other_hosts(cloud, server)
     attempts = []
     for refusing in others:
-        refuse(cloud, server, [refusing])
+        refuse(cloud, server, [refusing], stashed=stashed)
         moved = cloud.resized(server, "any.medium")
-        allow(cloud, server, [refusing])
+        allow(cloud, server, [refusing], stashed=stashed)
         taken = moved.compute_host
         assert taken != refusing
         assert list(cloud.allocations(server.id)) == [taken]
