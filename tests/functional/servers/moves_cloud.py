@@ -30,15 +30,15 @@ from causeway.model.operations import Operation
 from causeway.moves.recipes import RECIPES
 from causeway.store.api import journal
 from causeway.store.cell import actions
+from tests.functional.servers import sdk_memory
 from tests.functional.servers.cloud_faults import Faults
 from tests.functional.servers.deployed_cloud import DeployedCloud
 from tests.functional.servers.fault_rules import refuse
 from tests.functional.servers.patience import PATIENCE, until
-from tests.functional.servers.sdk_attributes import remember_attributes
 
 __all__ = ["PATIENCE", "Cloud", "another_conductor", "until"]
 
-remember_attributes()
+sdk_memory.remember()
 
 
 class Cloud(Faults):
