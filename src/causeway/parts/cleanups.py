@@ -47,15 +47,17 @@ def missed_order(host: str, what: Missed, instance: Instance, token: MoveToken |
     return MissedOrder(cleanups.id_of(host, instance.uuid, move_id, what), what, instance, token=token)
 
 
-def due(services: ConductorServices, host: str) -> list[MissedOrder]:
+def due(services: ConductorServices, host: str, *, may_ask: bool = True) -> list[MissedOrder]:
     """The orders that a host must carry out now. Deletes those that are no longer needed.
+
+    ``may_ask``: whether other hosts are asked, which may take as long as a call. Otherwise, what depends on them is not due.
 
     A server whose cell does not answer does not delay the others: its disks stay, and its guest is powered off, since it may run
     elsewhere.
     """
     noted = cleanups.listed(services.api, host)
     servers = whereabouts.look_for(services, {cleanup.instance_uuid for cleanup in noted})
-    return [order for cleanup in noted if (order := _due(services, servers, cleanup)) is not None]
+    return [order for cleanup in noted if (order := _due(services, servers, cleanup, may_ask=may_ask)) is not None]
 
 
 def clean(services: ConductorServices, context: RequestContext, host: str) -> None:
@@ -68,7 +70,7 @@ def clean(services: ConductorServices, context: RequestContext, host: str) -> No
         cleanups.delete(services.api, host, done)
 
 
-def _due(services: ConductorServices, servers: Whereabouts, cleanup: Cleanup) -> MissedOrder | None:
+def _due(services: ConductorServices, servers: Whereabouts, cleanup: Cleanup, *, may_ask: bool) -> MissedOrder | None:
     """The order that the host must carry out for a cleanup now, if any."""
     missed, host, living = cleanup.missed, cleanup.host, servers.living.get(cleanup.instance_uuid)
     if missed is None:
@@ -77,7 +79,7 @@ def _due(services: ConductorServices, servers: Whereabouts, cleanup: Cleanup) ->
         _require_elsewhere(cleanup, servers)
         return _stop(services, host, missed.instance, missed.token)
     if missed.what is Missed.DISCARD_COPIES:
-        verdict: bool | None = _discards_copies(services, servers, host, missed)
+        verdict: bool | None = _discards_copies(services, servers, host, missed, may_ask=may_ask)
     else:
         verdict = _verdict(services, host, missed, living)
     if verdict is None:
@@ -111,7 +113,9 @@ def _stop(services: ConductorServices, host: str, instance: Instance, token: Mov
     return MissedOrder.stop(instance)
 
 
-def _discards_copies(services: ConductorServices, servers: Whereabouts, host: str, missed: MissedOrder) -> bool:
+def _discards_copies(
+    services: ConductorServices, servers: Whereabouts, host: str, missed: MissedOrder, *, may_ask: bool
+) -> bool:
     """Whether copies of a running guest's disks can go: their move has ended, and the server is whole without them."""
     uuid = missed.instance.uuid
     living = servers.living.get(uuid)
@@ -119,6 +123,8 @@ def _discards_copies(services: ConductorServices, servers: Whereabouts, host: st
         return False
     if living is None or living.host in (None, host):
         return True
+    if not may_ask:
+        return False
     try:
         whereabouts.require_whole(services, admin_context(), living, servers.cells[uuid] or "")
     except errors.CausewayError as failure:

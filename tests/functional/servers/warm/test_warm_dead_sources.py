@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from causeway.compute.handover.verify import VerifyEndpoint
 from causeway.conductor.upkeep import cleaning
 from causeway.rpc.transport import Verdict
 from causeway.store.cell import instances
 from tests.functional.servers.audited_cloud import AuditedCloud
-from tests.functional.servers.broken_hosts import disks_of
+from tests.functional.servers.broken_hosts import disks_of, start, stop
 from tests.functional.servers.dead_hosts import (
     CLOUD,
     FLAVORS,
@@ -97,6 +98,20 @@ def test_copies_stay_if_the_source_comes_back_without_its_disks(cloud: AuditedCl
     report = cloud.audit(fix=True)
     assert ("file.leftover", server.id) in {(each.kind, each.server) for each in report.disagreements}
     assert (target, "copies") in transfers(cloud, server)
+
+
+def test_a_target_that_starts_waits_for_no_other_host(
+    cloud: AuditedCloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, source, target = copied(cloud, dead, "cross")
+    come_back(cloud, source)
+    with monkeypatch.context() as patched:
+        patched.setattr(VerifyEndpoint, "verify_server", lambda *_, **__: pytest.fail("another host is asked"))
+        stop(cloud.embedded, target)
+        start(cloud.embedded, target)
+        assert left_on(cloud, target) == ["discard_copies"]
+    cleaned(cloud, target)
+    assert transfers(cloud, server) == set()
 
 
 @REACHES
