@@ -15,13 +15,12 @@ from selenium.webdriver.support.wait import WebDriverWait
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 PATIENCE = 60
 
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="there is no chromium: scripts/install-packages.sh --servers installs it"
-)
-
 
 @contextmanager
 def chromium_started() -> Iterator[Any]:
+    """Skips the test if there is no chromium. Its tests have the marker ``browser``."""
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("there is no chromium: scripts/install-packages.sh --servers installs it")
     options = webdriver.ChromeOptions()
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en"):
         options.add_argument(word)

@@ -14,12 +14,12 @@ from selenium.webdriver.common.keys import Keys
 
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainState, Scope
 from causeway.store.api import drains
-from tests.browser import chromium_started, needs_chromium, shown
+from tests.browser import chromium_started, shown
 from tests.functional.console.conftest import Served
 
 SIZES = {"wide": (1600, 1000), "usual": (1280, 800), "narrow": (390, 844)}
 
-pytestmark = [needs_chromium, pytest.mark.browser]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")

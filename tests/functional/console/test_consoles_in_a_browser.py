@@ -10,7 +10,7 @@ import requests
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
-from tests.browser import chromium_started, needs_chromium, shown
+from tests.browser import chromium_started, shown
 from tests.functional.console.conftest import Served
 
 CLOUD = {"overrides": {"console": {"check_interval": 0.2}}}
@@ -36,7 +36,6 @@ def chromium() -> Iterator[Any]:
         yield made
 
 
-@needs_chromium
 @pytest.mark.browser
 def test_a_serial_console_works_until_its_server_moves(chromium: Any, opened: Served, cloud: Any) -> None:
     server = cloud.boot()

@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.virt.lab.hosts import Lab, missing
-from tests.browser import chromium_started, needs_chromium, shown
+from tests.browser import chromium_started, shown
 from tests.functional.servers import patience
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.console_socket import Console
@@ -104,7 +104,6 @@ def test_a_screen_is_shown_until_its_server_moves(cloud: AuditedCloud) -> None:
     assert (code, reason) == (1008, f"The guest was stopped. When it runs: POST /servers/{server.id}/remote-consoles")
 
 
-@needs_chromium
 @pytest.mark.browser
 @pytest.mark.skipif(
     not Path("/usr/share/novnc/core/rfb.js").exists(), reason="there is no noVNC (Debian's package novnc)"
