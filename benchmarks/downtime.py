@@ -35,7 +35,7 @@ from causeway.model.sagas import StepRecord
 from causeway.store.api import journal
 from causeway.virt.lab.hosts import Lab, missing
 from causeway.virt.lab.observer import PORT
-from causeway.virt.libvirt.nbd_server import served
+from causeway.virt.libvirt.storage.nbd_server import served
 
 MIB, GIB = 2**20, 2**30
 PATIENCE = 1800

@@ -12,7 +12,7 @@ To add a resource ``things``:
    A version without a schema accepts anything. Unknown fields get a 400 (the legacy ``/v2`` ignores them).
 2. ``views/things.py``: pure functions ``(request, model) -> dict``. ``request.version >= (2, 53)`` compares versions;
    ``views.common.links(request, "things", id)`` makes self and bookmark links; ``seconds`` and ``micros`` write times.
-3. ``things.py``: handlers; each reads policy -> objects -> one transaction -> view::
+3. ``resources/things.py``: handlers; each reads policy -> objects -> one transaction -> view::
 
        @handler(body=schemas.CREATE, answer=answers.SHOW, statuses=(202,))    # query=schemas.LIST for query parameters
        def create(request: ApiRequest) -> Response:

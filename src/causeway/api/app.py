@@ -19,8 +19,8 @@ import msgspec
 from causeway import conf, errors, metrics
 from causeway.api import auth, faults, openapi, routes, version_documents, versions
 from causeway.api.dispatch import LEGACY_PREFIX, VERSIONED_PREFIX, Endpoint, RequestState, Route, send
-from causeway.api.health import Health
 from causeway.api.request import Response
+from causeway.api.resources.health import Health
 from causeway.api.services import ApiServices
 from causeway.context import RequestContext
 

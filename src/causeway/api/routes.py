@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from causeway.api import (
+from causeway.api import gone, version_documents
+from causeway.api.dispatch import Route
+from causeway.api.proxies.routes import ROUTES as PROXIES
+from causeway.api.request import Handler
+from causeway.api.resources import (
     aggregates,
     assisted_snapshots,
     audit,
@@ -24,7 +28,6 @@ from causeway.api import (
     extra_specs,
     flavor_access,
     flavors,
-    gone,
     hypervisors,
     keypairs,
     limits,
@@ -35,11 +38,7 @@ from causeway.api import (
     server_groups,
     tenant_usage,
     usage_audit_log,
-    version_documents,
 )
-from causeway.api.dispatch import Route
-from causeway.api.proxies.routes import ROUTES as PROXIES
-from causeway.api.request import Handler
 from causeway.api.servers import live_migration
 from causeway.api.servers.routes import ROUTES as SERVER_ROUTES
 from causeway.api.unavailable import Unavailable

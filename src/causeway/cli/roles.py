@@ -179,9 +179,11 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
             console_address=conf.serial_console.proxyclient_address,
         )
     # Only here: libvirt's packages are an extra.
-    from causeway.virt.libvirt import consoles, live_settings, processor
+    from causeway.virt.libvirt import consoles
     from causeway.virt.libvirt.driver import LibvirtDriver
-    from causeway.virt.libvirt.machine import default_machine
+    from causeway.virt.libvirt.guest_xml import processor
+    from causeway.virt.libvirt.guest_xml.machine import default_machine
+    from causeway.virt.libvirt.live import live_settings
 
     # os-vif and os-brick read their options ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
     # Options that other libraries in the process require are not needed by a compute.

@@ -78,7 +78,7 @@ def get_connector(config_files: tuple[Path, ...], as_json: bool) -> None:
     with processes.failures_reported():
         conf = processes.configuration(config_files)
         try:
-            from causeway.virt.libvirt.volumes import connector_of
+            from causeway.virt.libvirt.storage.volumes import connector_of
         except ImportError as missing:
             raise errors.NotImplementedHere(
                 f"This machine has no {missing.name}, which connects volumes: install causeway[libvirt]."

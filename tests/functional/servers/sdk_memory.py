@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from openstack import fields
+from openstack.config import cloud_region
 from openstack.resource import Resource
-from os_service_types import ServiceTypes
 
+ServiceTypes: Any = cloud_region.os_service_types.ServiceTypes
 Found = tuple[tuple[str, fields._BaseComponent], ...]
 Components = type[fields._BaseComponent] | tuple[type[fields._BaseComponent], ...]
 # name in an answer -> name of the attribute
@@ -85,7 +86,7 @@ def _types_of(service_type: str) -> tuple[str, ...]:
     return tuple(_all_types(ServiceTypes(), service_type))
 
 
-def _all_types_of(self: ServiceTypes, service_type: str) -> list[str]:  # noqa: ARG001
+def _all_types_of(_self: Any, service_type: str) -> list[str]:
     return list(_types_of(service_type))
 
 
@@ -94,4 +95,4 @@ def remember() -> None:
     Resource._attributes_iterator = classmethod(_remembered)
     Resource._get_mapping = classmethod(_mapped)
     Resource._consume_attrs = _consumed
-    ServiceTypes.get_all_types = _all_types_of  # type: ignore[method-assign]
+    ServiceTypes.get_all_types = _all_types_of

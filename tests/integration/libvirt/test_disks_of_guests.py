@@ -10,7 +10,7 @@ import pytest
 from causeway.errors import GuestFailed
 from causeway.virt.driver import ROOT_DISK, GuestSpec, LocalDisk, RootDisk
 from causeway.virt.libvirt.commands import run
-from causeway.virt.libvirt.disks import image_info
+from causeway.virt.libvirt.storage.disks import image_info
 from tests.integration.libvirt.lab_guests import Cloud, Guest
 
 # Prints of every disk its size in sectors of 512 bytes and what is on it; leaves a file on the ephemeral one.

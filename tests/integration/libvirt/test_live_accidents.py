@@ -32,7 +32,8 @@ from tests.integration.libvirt.lab_journeys import (
 )
 
 if missing() is None:
-    from causeway.virt.libvirt import dead_peers, live, power
+    from causeway.virt.libvirt import power
+    from causeway.virt.libvirt.live import dead_peers, migration
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -93,7 +94,7 @@ def test_a_libvirtd_dies_in_the_middle_and_comes_back(cloud: Cloud, lab_dir: Pat
 def test_a_hypervisor_that_says_nothing_any_more_is_abandoned(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
-        monkeypatch.setattr(live, "_SILENT_SECONDS", 3.0)
+        monkeypatch.setattr(migration, "_SILENT_SECONDS", 3.0)
 
         def no_answer(_uuid: str) -> None:
             raise GuestFailed("The hypervisor did not answer.")
@@ -104,7 +105,7 @@ def test_a_hypervisor_that_says_nothing_any_more_is_abandoned(cloud: Cloud, monk
         time.sleep(5)
         assert not call.done()
         monkeypatch.undo()
-        monkeypatch.setattr(live, "_SILENT_SECONDS", 3.0)
+        monkeypatch.setattr(migration, "_SILENT_SECONDS", 3.0)
         abort(guest.uuid)
         monkeypatch.setattr(guest.driver._live, "_job", no_answer)
         with pytest.raises(GuestFailed):
@@ -122,7 +123,7 @@ def test_a_hypervisor_that_hangs_is_abandoned_though_its_call_continues(
             raise GuestFailed("The hypervisor did not answer.")
 
         with monkeypatch.context() as patched:
-            patched.setattr(live, "_STUCK_SECONDS", 3.0)
+            patched.setattr(migration, "_STUCK_SECONDS", 3.0)
             patched.setattr(guest.driver._live, "_job", no_answer)
             with pytest.raises(GuestFailed, match=r"it hangs.*Hard reboot the server"):
                 call.result(30)

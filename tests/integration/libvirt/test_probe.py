@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from causeway.virt.libvirt import probe
+from causeway.virt.libvirt.capabilities import probe
 
 
 def test_probe_guest_runs_where_guests_run() -> None:

@@ -14,8 +14,8 @@ from causeway.virt.lab.hosts import LibvirtEndpoint
 ASK = """
 import json, sys
 from causeway.virt.libvirt.hypervisor_events import EVENT_LOOP
-from causeway.virt.libvirt.live_readiness import lacks
-from causeway.virt.libvirt.live_settings import LiveSettings
+from causeway.virt.libvirt.live.live_readiness import lacks
+from causeway.virt.libvirt.live.live_settings import LiveSettings
 EVENT_LOOP.acquire()
 print(json.dumps(lacks(LiveSettings(sys.argv[1], uri=sys.argv[2]))))
 """

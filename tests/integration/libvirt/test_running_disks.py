@@ -15,7 +15,8 @@ import pytest
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt.driver import RootDisk
-from causeway.virt.libvirt import backups, power
+from causeway.virt.libvirt import power
+from causeway.virt.libvirt.storage import backups
 from tests.integration.libvirt.lab_guests import Cloud, Guest
 
 

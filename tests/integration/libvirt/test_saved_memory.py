@@ -247,7 +247,7 @@ def test_a_suspended_guest_whose_resume_failed_is_suspended_still(
     def fail(*_args: object) -> None:
         raise GuestFailed("it does not wake")
 
-    monkeypatch.setattr("causeway.virt.libvirt.saved_memory.wake", fail)
+    monkeypatch.setattr("causeway.virt.libvirt.storage.saved_memory.wake", fail)
     with pytest.raises(GuestFailed, match="does not wake"):
         driver.resume(guest.spec())
     monkeypatch.undo()

@@ -11,7 +11,8 @@ import pytest
 
 from causeway.model.block_device import BlockDevice
 from causeway.operations.volume_snapshots import with_file
-from causeway.virt.libvirt import power, volume_files
+from causeway.virt.libvirt import power
+from causeway.virt.libvirt.storage import volume_files
 from tests.integration.libvirt.lab_guests import Cloud, Guest, image_lines
 
 

@@ -23,8 +23,9 @@ from causeway.model.outcomes import MoveToken
 from causeway.model.states import PowerState
 from causeway.model.warm import CopiedDisk, CopyRound
 from causeway.virt.driver import RootDisk
-from causeway.virt.libvirt import domain_xml, power
+from causeway.virt.libvirt import power
 from causeway.virt.libvirt.agent import Agent
+from causeway.virt.libvirt.guest_xml import domain_xml
 from tests.integration.libvirt.lab_guests import Cloud, Guest
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.api import unified_limits
+from causeway.api.quotas import unified_limits
 from causeway.clients.limits import Limits, LimitsClient
 from causeway.conf import new_config
 from tests.integration.real_services.configuration import PASSWORD, REGION

@@ -21,7 +21,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology, NUMACell, NUMATopology
 from causeway.model.outcomes import MoveToken
-from causeway.virt.libvirt.disks import InstanceDisks
+from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.simulated import SimulatedDriver
 
 DAMAGES: dict[str, bytes] = {"empty": b"", "truncated": b'{"epoch": 1, "outco', "garbage": b"\xff\x00\x17"}

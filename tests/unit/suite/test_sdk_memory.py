@@ -13,7 +13,6 @@ from openstack.compute.v2.server import Server
 from openstack.image.v2.image import Image
 from openstack.network.v2.port import Port
 from openstack.resource import Resource
-from os_service_types import ServiceTypes
 
 from tests.functional.servers import sdk_memory
 
@@ -57,9 +56,9 @@ def test_the_same_parts_of_an_answer_are_taken(
 
 
 def test_services_have_the_same_types() -> None:
-    types = ServiceTypes()
+    types = sdk_memory.ServiceTypes()
     for name in ("compute", "volume", "block-storage", "volumev3", "network", "nonsense"):
-        assert types.get_all_types(name) == sdk_memory._all_types(ServiceTypes(), name)
+        assert types.get_all_types(name) == sdk_memory._all_types(sdk_memory.ServiceTypes(), name)
         types.get_all_types(name).append("changed")
         assert "changed" not in types.get_all_types(name)
 

@@ -12,8 +12,8 @@ pytest.importorskip("libvirt")
 
 from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
-from causeway.virt.libvirt import volumes
 from causeway.virt.libvirt.bounded import within
+from causeway.virt.libvirt.storage import volumes
 
 
 def test_what_ends_in_time_is_returned_or_raised() -> None:

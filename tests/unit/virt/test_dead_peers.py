@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("libvirt")
 
-from causeway.virt.libvirt.dead_peers import PeersOf, processes_of
+from causeway.virt.libvirt.live.dead_peers import PeersOf, processes_of
 
 # A process with a connection, a socket that listens, and one of another family.
 CHILD = """

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from causeway.virt.libvirt.disks import InstanceDisks
+from causeway.virt.libvirt.storage.disks import InstanceDisks
 
 UUID = "6d9f6a0c-5f8e-4b3b-9a53-2a4b1c0d7e11"
 MIB, GIB = 1 << 20, 1 << 30

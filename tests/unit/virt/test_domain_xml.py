@@ -10,7 +10,7 @@ import pytest
 
 from causeway.errors import GuestFailed
 from causeway.model.network import Vif
-from causeway.virt.libvirt.domain_xml import (
+from causeway.virt.libvirt.guest_xml.domain_xml import (
     GuestDisk,
     GuestHardware,
     agent_listens,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid as uuids
 from pathlib import Path
 
-from causeway.virt.libvirt.disks import InstanceDisks
+from causeway.virt.libvirt.storage.disks import InstanceDisks
 
 SERVER = str(uuids.uuid4())
 

@@ -17,10 +17,10 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.machine_type import RECORDED
 from causeway.model.network import Vif
-from causeway.virt.libvirt import migratable_xml, uefi
-from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, Uefi, card_model, domain_xml
-from causeway.virt.libvirt.machine import default_machine, machine_of
-from causeway.virt.libvirt.processor import Processor
+from causeway.virt.libvirt.guest_xml import migratable_xml, uefi
+from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware, Uefi, card_model, domain_xml
+from causeway.virt.libvirt.guest_xml.machine import default_machine, machine_of
+from causeway.virt.libvirt.guest_xml.processor import Processor
 
 PORT = Vif("port", "fa:16:3e:aa:bb:cc", "network", vif_type="bridge", details={"bridge_name": "br0"})
 

@@ -12,8 +12,8 @@ from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.virt.driver import GuestSpec
-from causeway.virt.libvirt.disks import InstanceDisks
-from causeway.virt.libvirt.kept_files import KeptFiles
+from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.kept_files import KeptFiles
 
 UUID = "8f1a4b0e-66c5-4d8c-9d35-2b3b0d0c0001"
 STATE = "tpm2/tpm2-00.permall"

@@ -20,7 +20,7 @@ from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.host.claims import Claims
 from causeway.hardware.fit import Limits
 from causeway.virt.driver import RootDisk
-from causeway.virt.libvirt.disks import InstanceDisks
+from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.simulated import SimulatedDriver
 
 SERVER, MOVE = str(uuid.uuid4()), str(uuid.uuid4())

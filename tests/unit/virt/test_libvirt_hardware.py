@@ -11,8 +11,8 @@ import pytest
 
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.model.pci import PciDevice
-from causeway.virt.libvirt.domain_xml import GuestHardware, domain_xml
-from causeway.virt.libvirt.hardware import numa_cells, pci_device
+from causeway.virt.libvirt.capabilities.hardware import numa_cells, pci_device
+from causeway.virt.libvirt.guest_xml.domain_xml import GuestHardware, domain_xml
 
 CAPABILITIES = """
 <capabilities><host><topology><cells num='1'><cell id='1'>

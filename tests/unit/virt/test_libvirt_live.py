@@ -18,12 +18,12 @@ from causeway.errors import GuestFailed
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.virt.lab.certificates import Authority
-from causeway.virt.libvirt import dirty_memory
-from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml
+from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware, domain_xml
+from causeway.virt.libvirt.guest_xml.migratable_xml import for_target, has_volumes, local_disks
 from causeway.virt.libvirt.hypervisor_events import GuestEvents
-from causeway.virt.libvirt.live import LiveMigrations, arrival_of, flags_of, migration_of, progress_of
-from causeway.virt.libvirt.live_settings import LiveSettings, from_options
-from causeway.virt.libvirt.migratable_xml import for_target, has_volumes, local_disks
+from causeway.virt.libvirt.live import dirty_memory
+from causeway.virt.libvirt.live.live_settings import LiveSettings, from_options
+from causeway.virt.libvirt.live.migration import LiveMigrations, arrival_of, flags_of, migration_of, progress_of
 from causeway.virt.libvirt.presence import presence_of, refuse_in_transit
 from causeway.virt.live import LiveOptions, Presence
 

@@ -14,7 +14,7 @@ import pytest
 from causeway.errors import GuestFailed
 from causeway.model.network import Vif
 from causeway.virt.libvirt import port_devices
-from causeway.virt.libvirt.domain_xml import interface_xml
+from causeway.virt.libvirt.guest_xml.domain_xml import interface_xml
 
 SLOT, CARD = "0000:81:02.1", "0000:81:00.0"
 PORT = Vif(

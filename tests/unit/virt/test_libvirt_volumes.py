@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("libvirt")
 
 from causeway.model.block_device import BlockDevice
-from causeway.virt.libvirt.domain_xml import device_of_serial, disk_xml
-from causeway.virt.libvirt.volumes import Volumes
+from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial, disk_xml
+from causeway.virt.libvirt.storage.volumes import Volumes
 
 SHARED, OWN = "0b4a3c0e-6d0f-4b3c-9d6b-0a3f1a1f0001", "0b4a3c0e-6d0f-4b3c-9d6b-0a3f1a1f0002"
 

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("libvirt")
 
-from causeway.virt.libvirt.live_readiness import certificates, lacks, patience
-from causeway.virt.libvirt.live_settings import LiveSettings
+from causeway.virt.libvirt.live.live_readiness import certificates, lacks, patience
+from causeway.virt.libvirt.live.live_settings import LiveSettings
 
 # Nobody listens there.
 NOWHERE = "qemu+tcp://%s:1/system"

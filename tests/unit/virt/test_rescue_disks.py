@@ -9,8 +9,8 @@ import pytest
 
 from causeway.errors import NotImplementedHere
 from causeway.model.rescue import RescueImage, of_image, of_record, without
-from causeway.virt.libvirt import rescue
-from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml, target_of_file
+from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware, domain_xml, target_of_file
+from causeway.virt.libvirt.storage import rescue
 
 FOLDER = Path("/instances/server")
 RESCUE = FOLDER / "disk.rescue"

@@ -18,9 +18,9 @@ from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.handover import disk_transfer
 from causeway.model.outcomes import DiskOffer, MoveToken
 from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, RootDisk
-from causeway.virt.libvirt import blank_disks
 from causeway.virt.libvirt.commands import run
-from causeway.virt.libvirt.disks import InstanceDisks, image_info
+from causeway.virt.libvirt.storage import blank_disks
+from causeway.virt.libvirt.storage.disks import InstanceDisks, image_info
 
 pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from causeway import errors
-from causeway.api import quota
 from causeway.api.answers import proxies as answers
 from causeway.api.answers import server_parts
 from causeway.api.answers.parts import EMPTY
 from causeway.api.proxies.forward import ask
+from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.validation import is_uuid

@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 
 from causeway import errors
-from causeway.api import quota, zones
+from causeway.api import zones
 from causeway.api.answers import servers as answers
+from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
 from causeway.api.servers import (

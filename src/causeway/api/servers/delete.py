@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from causeway import errors
-from causeway.api import quota
 from causeway.api.answers.parts import EMPTY
+from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, schemas
 from causeway.model import operations, server_actions

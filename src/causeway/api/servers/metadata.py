@@ -7,9 +7,9 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.api import quota
 from causeway.api.answers import server_parts
 from causeway.api.answers.parts import EMPTY
+from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import holds, loading, schemas
 from causeway.model.states import VmState

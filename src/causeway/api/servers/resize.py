@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
-from causeway.api import quota
 from causeway.api.answers.parts import EMPTY
+from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import flavors_and_images, hosts, loading, schemas
 from causeway.api.servers.loading import Home

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from causeway import errors
-from causeway.api import quota, zones
+from causeway.api import zones
 from causeway.api.answers.parts import EMPTY
+from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import images, loading, schemas, schemas_verbs
 from causeway.api.servers.loading import Home

@@ -12,10 +12,10 @@ from typing import Any
 
 from causeway.model.console import ConsoleType
 from causeway.virt.lab.hosts import LibvirtEndpoint
+from causeway.virt.libvirt.capabilities.host import HostLimits
 from causeway.virt.libvirt.consoles import ConsoleSettings
 from causeway.virt.libvirt.driver import LibvirtDriver
-from causeway.virt.libvirt.host import HostLimits
-from causeway.virt.libvirt.live_settings import LiveSettings
+from causeway.virt.libvirt.live.live_settings import LiveSettings
 
 _LOOPBACK = "127.0.0.1"
 _END_SECONDS = 10

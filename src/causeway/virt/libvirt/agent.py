@@ -18,7 +18,7 @@ from causeway.model.instance import Instance
 from causeway.virt import quiescing
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
-from causeway.virt.libvirt.domain_xml import agent_listens
+from causeway.virt.libvirt.guest_xml.domain_xml import agent_listens
 
 LOG = logging.getLogger(__name__)
 

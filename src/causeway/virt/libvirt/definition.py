@@ -12,12 +12,14 @@ from causeway.hardware.port_devices import passed_through
 from causeway.model.instance import Instance
 from causeway.virt import kept_state, quiescing
 from causeway.virt.driver import GuestSpec
-from causeway.virt.libvirt import power, rescue, uefi
+from causeway.virt.libvirt import power
 from causeway.virt.libvirt.consoles import ConsoleSettings, SerialPorts
-from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, Uefi
-from causeway.virt.libvirt.machine import machine_of
+from causeway.virt.libvirt.guest_xml import uefi
+from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware, Uefi
+from causeway.virt.libvirt.guest_xml.machine import machine_of
+from causeway.virt.libvirt.guest_xml.processor import Processor
 from causeway.virt.libvirt.moving import MovingGuests
-from causeway.virt.libvirt.processor import Processor
+from causeway.virt.libvirt.storage import rescue
 
 
 class DefinedGuests(MovingGuests, ABC):

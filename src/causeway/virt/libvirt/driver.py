@@ -32,44 +32,31 @@ from causeway.virt.driver import (
     allocated_bytes,
     nothing_to_wait_for,
 )
-from causeway.virt.libvirt import (
-    agent,
-    backups,
-    blank_disks,
-    copies,
-    devices,
-    diagnostics,
-    dirty_memory,
-    hardware,
-    host,
-    host_traits,
-    live_target,
-    power,
-    rescue,
-    rounds,
-    saved_memory,
-    uefi,
-)
-from causeway.virt.libvirt.block_copies import BlockCopies
+from causeway.virt.libvirt import agent, devices, diagnostics, power
+from causeway.virt.libvirt.capabilities import hardware, host, host_traits
+from causeway.virt.libvirt.capabilities.probe import decide_virt_type
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.consoles import ConsoleSettings, SerialPorts, listener
 from causeway.virt.libvirt.definition import DefinedGuests
-from causeway.virt.libvirt.disks import InstanceDisks
-from causeway.virt.libvirt.domain_xml import (
+from causeway.virt.libvirt.guest_volumes import GuestVolumes
+from causeway.virt.libvirt.guest_xml import uefi
+from causeway.virt.libvirt.guest_xml.domain_xml import (
     card_model,
     device_of_serial,
     domain_xml,
     interface_xml,
 )
-from causeway.virt.libvirt.guest_volumes import GuestVolumes
-from causeway.virt.libvirt.kept_files import SWTPM, KeptFiles
-from causeway.virt.libvirt.live import LiveMigrations
-from causeway.virt.libvirt.live_settings import LiveSettings
+from causeway.virt.libvirt.guest_xml.processor import Processor
+from causeway.virt.libvirt.live import dirty_memory, live_target
+from causeway.virt.libvirt.live.live_settings import LiveSettings
+from causeway.virt.libvirt.live.migration import LiveMigrations
 from causeway.virt.libvirt.network import NetworkAgent, Ports
 from causeway.virt.libvirt.port_devices import device_of_port
-from causeway.virt.libvirt.probe import decide_virt_type
-from causeway.virt.libvirt.processor import Processor
-from causeway.virt.libvirt.volumes import Volumes, direct_io_works
+from causeway.virt.libvirt.storage import backups, blank_disks, copies, rescue, rounds, saved_memory
+from causeway.virt.libvirt.storage.block_copies import BlockCopies
+from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.kept_files import SWTPM, KeptFiles
+from causeway.virt.libvirt.storage.volumes import Volumes, direct_io_works
 from causeway.virt.undo import undone_on_failure
 
 

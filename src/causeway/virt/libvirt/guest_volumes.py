@@ -12,12 +12,13 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.virt.driver import Driver
 from causeway.virt.driver.volume_jobs import CopyProgress
-from causeway.virt.libvirt import devices, power, volume_files
+from causeway.virt.libvirt import devices, power
 from causeway.virt.libvirt.agent import Agent
-from causeway.virt.libvirt.block_copies import BlockCopies
 from causeway.virt.libvirt.connection import Connection
-from causeway.virt.libvirt.domain_xml import device_of_serial, disk_xml
-from causeway.virt.libvirt.volumes import Volumes
+from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial, disk_xml
+from causeway.virt.libvirt.storage import volume_files
+from causeway.virt.libvirt.storage.block_copies import BlockCopies
+from causeway.virt.libvirt.storage.volumes import Volumes
 from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)

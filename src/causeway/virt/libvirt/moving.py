@@ -11,23 +11,16 @@ from causeway.errors import GuestFailed
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState
 from causeway.virt.driver import Driver, GuestSpec, nothing_to_wait_for
-from causeway.virt.libvirt import (
-    blank_disks,
-    disk_readers,
-    live_readiness,
-    live_source,
-    live_target,
-    power,
-    rounds,
-    saved_memory,
-)
+from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
-from causeway.virt.libvirt.disks import InstanceDisks
-from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml
-from causeway.virt.libvirt.kept_files import KeptFiles
-from causeway.virt.libvirt.live import LiveMigrations
+from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware, domain_xml
+from causeway.virt.libvirt.live import live_readiness, live_source, live_target
+from causeway.virt.libvirt.live.migration import LiveMigrations
 from causeway.virt.libvirt.network import Ports
-from causeway.virt.libvirt.volumes import Volumes
+from causeway.virt.libvirt.storage import blank_disks, disk_readers, rounds, saved_memory
+from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.kept_files import KeptFiles
+from causeway.virt.libvirt.storage.volumes import Volumes
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 from causeway.virt.undo import undone_on_failure
 from causeway.virt.warm import DiskReader, DiskWriter, Round

@@ -10,8 +10,8 @@ import falcon.testing
 import pytest
 from sqlalchemy import event
 
-from causeway.api import health
 from causeway.api.app import build_app
+from causeway.api.resources import health
 from causeway.model.host import CellMapping
 from causeway.store.api import cells as cell_records
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.api import quota
+from causeway.api.quotas import quota
 from causeway.model.flavor import Flavor
 from causeway.model.states import VmState
 from causeway.store.cell import instances

@@ -1,0 +1,353 @@
+"""Quota: what a project may have, and what it has. The latter is counted and never stored.
+
+[quota] driver says where limits come from: options, classes, projects and users (here), the identity service
+(`causeway.api.quotas.unified_limits`), or nowhere. Code that makes something calls `check_servers`, `check_resize`,
+`check_unshelve`, `check_restore` or `check_count` first; all raise OverQuota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from causeway import errors
+from causeway.api.quotas import placed_usage, unified_limits
+from causeway.api.services import ApiServices
+from causeway.clients.limits import Limits
+from causeway.conf.quota import NOOP, SERVERS
+from causeway.model.flavor import Flavor
+from causeway.model.image import ImageMeta
+from causeway.model.instance import Instance
+from causeway.store.api import build_requests, groups, keypairs, mappings, quotas
+from causeway.store.api.quotas import Effective
+from causeway.store.cell import instances as instance_records
+from causeway.store.cell.instances import CellUsage
+
+UNLIMITED = -1
+COUNTED = ("instances", "cores", "ram")
+# resource (as in quota sets) -> option in group [quota]
+RESOURCES = {
+    "instances": "instances",
+    "cores": "cores",
+    "ram": "ram",
+    "metadata_items": "metadata_items",
+    "injected_files": "injected_files",
+    "injected_file_content_bytes": "injected_file_content_bytes",
+    "injected_file_path_bytes": "injected_file_path_length",
+    "key_pairs": "key_pairs",
+    "server_groups": "server_groups",
+    "server_group_members": "server_group_members",
+}
+# The network service enforces its own. As in the field, limits that are set here are stored and shown, but have no effect.
+NETWORK = ("fixed_ips", "floating_ips", "security_groups", "security_group_rules")
+# The field has these for projects only: setting one for a user sets it for the project.
+WHOLE_PROJECT = ("fixed_ips", "floating_ips")
+_ALL = (*RESOURCES, *NETWORK)
+# The limits of a project and of a user in it, as they were read: a request that checks several things reads them once.
+Known: TypeAlias = Effective | Limits
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a project (or a user in it) has. ``ram`` in MiB."""
+
+    instances: int = 0
+    cores: int = 0
+    ram: int = 0
+
+
+# --- limits
+
+
+def are_limits_stored_here(services: ApiServices) -> bool:
+    """Whether limits can be set through our API."""
+    return not unified_limits.in_force(services.conf) and not _is_off(services)
+
+
+def _is_off(services: ApiServices) -> bool:
+    return bool(services.conf.quota.driver == NOOP)
+
+
+def look_up(services: ApiServices, project_id: str, user_id: str | None = None) -> Known:
+    """The limits, to be passed on as ``known``. Raises ServiceFailed if the identity service does not answer."""
+    if unified_limits.in_force(services.conf):
+        return unified_limits.look_up(services, project_id)
+    return quotas.effective(services.api, project_id, user_id or "")
+
+
+def defaults(services: ApiServices) -> dict[str, int]:
+    """The limits of projects that have none of their own: the options, overlaid by the quota class ``default``."""
+    if unified_limits.in_force(services.conf):
+        found = unified_limits.shown(unified_limits.look_up(services, None))
+    else:
+        found = _options(services) | quotas.limits(services.api, quotas.DEFAULT_CLASS)
+    return _all_of(services, found)
+
+
+def _options(services: ApiServices) -> dict[str, int]:
+    configured = {resource: services.conf.quota[option] for resource, option in RESOURCES.items()}
+    return configured | dict.fromkeys(NETWORK, UNLIMITED)
+
+
+def _all_of(services: ApiServices, found: dict[str, int]) -> dict[str, int]:
+    if _is_off(services):
+        return dict.fromkeys(_ALL, UNLIMITED)
+    return {resource: found.get(resource, UNLIMITED) for resource in _ALL}
+
+
+def limits(
+    services: ApiServices, project_id: str, user_id: str | None = None, known: Known | None = None
+) -> dict[str, int]:
+    """Resource -> the limit of a project, or of a user in it; -1: no limit. ``known``: what `look_up` returned before."""
+    known = known or look_up(services, project_id, user_id)
+    if isinstance(known, Limits):
+        return _all_of(services, unified_limits.shown(known))
+    whole, own = known
+    return _all_of(services, _options(services) | whole | (own if user_id else {}))
+
+
+# --- what is in use
+
+
+def usage(services: ApiServices, project_id: str, user_id: str | None = None) -> Usage:
+    """What a project's servers use: by our records, or with [quota] count_usage_from_placement by Placement."""
+    if not services.conf.quota.count_usage_from_placement:
+        return _of_records(services, project_id, user_id)
+    classes = placed_usage.amounts(services, project_id, user_id)
+    cores = classes.get(placed_usage.VCPU, 0) + classes.get(placed_usage.PCPU, 0)
+    return Usage(placed_usage.servers(services, project_id, user_id), cores, classes.get(placed_usage.MEMORY_MB, 0))
+
+
+def _of_records(services: ApiServices, project_id: str, user_id: str | None) -> Usage:
+    """Counts the servers in all cells that answer, and those that have no cell yet."""
+    answers = services.cells.ask_all(lambda _cell, database: instance_records.usage(database, project_id, user_id))
+    taken = [found.settled for found in answers.by_cell.values()] + _moving(services, answers.by_cell)
+    servers, cores, ram = (sum(amounts) for amounts in zip((0, 0, 0), *taken, strict=True))
+    pending = build_requests.list_for(services.api, project_id)
+    if pending:
+        # A server that has a cell by now was counted there.
+        mapped = mappings.cells_of(services.api, [request.instance_uuid for request in pending])
+        for request in pending:
+            if mapped.get(request.instance_uuid) is None and user_id in (None, request.instance.user_id):
+                servers += 1
+                cores += request.instance.flavor.vcpus
+                ram += request.instance.flavor.memory_mb
+    return Usage(servers, cores, ram)
+
+
+def _moving(services: ApiServices, by_cell: dict[str, CellUsage]) -> list[tuple[int, int, int]]:
+    """(1, cores, ram) of each server that may have records in two cells: by the record in the cell where it lives.
+
+    If that cell has no moving record, it was read after the move had ended, and the server was counted there.
+    """
+    copies: dict[str, dict[str, tuple[int, int, int]]] = {}
+    for cell_uuid, found in by_cell.items():
+        for uuid, (cores, ram) in found.moving.items():
+            copies.setdefault(uuid, {})[cell_uuid] = (1, cores, ram)
+    mapped = mappings.cells_of(services.api, sorted(copies))
+    counted = []
+    for uuid, places in copies.items():
+        home = mapped.get(uuid)
+        if home in places:
+            counted.append(places[home])
+        elif home is not None and home not in by_cell:
+            # Its cell does not answer: only the other record is known.
+            counted.append(next(iter(places.values())))
+    return counted
+
+
+def in_use(services: ApiServices, project_id: str, user_id: str | None = None) -> dict[str, int]:
+    """Usage by resource, for quota details and limits. Resources of single servers and users are 0, as in the field."""
+    if _is_off(services):
+        return dict.fromkeys(_ALL, UNLIMITED)
+    if unified_limits.in_force(services.conf):
+        # Unified limits are those of whole projects.
+        user_id = None
+        counted = unified_limits.in_use(services, project_id)
+    else:
+        used = usage(services, project_id, user_id)
+        counted = {name: getattr(used, name) for name in COUNTED}
+    owned = [group for group in groups.list_for(services.api, project_id) if user_id in (None, group.user_id)]
+    return dict.fromkeys(_ALL, 0) | counted | {"server_groups": len(owned)}
+
+
+def reserved(services: ApiServices) -> int:
+    """What quota details show as reserved. There are no reservations."""
+    return UNLIMITED if _is_off(services) else 0
+
+
+def key_pair_count(services: ApiServices, user_id: str) -> int:
+    return len(keypairs.list_for(services.api, user_id))
+
+
+# --- checks
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What each of some new servers will be, and whose they are."""
+
+    project_id: str
+    user_id: str | None
+    flavor: Flavor
+    volume_backed: bool = False
+    image: ImageMeta | None = None
+
+
+def check_servers(services: ApiServices, wanted: Wanted, count: int, known: Known) -> None:
+    """Raises OverQuota if there can't be ``count`` more servers."""
+    if isinstance(known, Limits):
+        unified_limits.check_placed(
+            services, known, wanted.project_id, {name: count * each for name, each in _each(services, wanted).items()}
+        )
+        return
+    flavor = wanted.flavor
+    check_deltas(
+        services,
+        wanted.project_id,
+        wanted.user_id,
+        instances=count,
+        cores=count * flavor.vcpus,
+        ram=count * flavor.memory_mb,
+        known=known,
+    )
+
+
+def room_for(services: ApiServices, wanted: Wanted, most: int, known: Known) -> int:
+    """How many servers, at most ``most``, fit into what project and user have left; may be negative."""
+    if isinstance(known, Limits):
+        return unified_limits.room_for(services, known, wanted.project_id, _each(services, wanted), most)
+    each = {"instances": 1, "cores": wanted.flavor.vcpus, "ram": wanted.flavor.memory_mb}
+    room = [most]
+    for user_id in (None, wanted.user_id):
+        allowed = limits(services, wanted.project_id, user_id, known)
+        used = usage(services, wanted.project_id, user_id)
+        for resource, amount in each.items():
+            if allowed[resource] != UNLIMITED and amount:
+                room.append((allowed[resource] - getattr(used, resource)) // amount)
+    return min(room)
+
+
+def _each(services: ApiServices, wanted: Wanted) -> dict[str, int]:
+    classes = unified_limits.of_servers(
+        services.conf, wanted.flavor, volume_backed=wanted.volume_backed, image=wanted.image
+    )
+    return {SERVERS: 1} | classes
+
+
+def check_resize(
+    services: ApiServices, instance: Instance, flavor: Flavor, *, volume_backed: Callable[[], bool]
+) -> None:
+    """Raises OverQuota if a server can't have another flavor.
+
+    With unified limits the whole new flavor has to fit, as in the field: until the resize is confirmed or reverted, the old
+    flavor counts too.
+    """
+    if unified_limits.in_force(services.conf):
+        _check_claim(services, instance, flavor, volume_backed=volume_backed)
+        return
+    check_deltas(
+        services,
+        instance.project_id,
+        instance.user_id,
+        cores=flavor.vcpus - instance.flavor.vcpus,
+        ram=flavor.memory_mb - instance.flavor.memory_mb,
+    )
+
+
+def check_unshelve(services: ApiServices, instance: Instance, *, volume_backed: Callable[[], bool]) -> None:
+    """Raises OverQuota if a server without a host can't have one again. Placement does not count it meanwhile."""
+    if unified_limits.in_force(services.conf):
+        _check_claim(services, instance, instance.flavor, volume_backed=volume_backed)
+    elif services.conf.quota.count_usage_from_placement:
+        flavor = instance.flavor
+        check_deltas(services, instance.project_id, instance.user_id, cores=flavor.vcpus, ram=flavor.memory_mb)
+
+
+def check_restore(services: ApiServices, instance: Instance) -> None:
+    """Raises OverQuota if a soft-deleted server can't be restored. Our own count leaves it out; Placement counts it."""
+    if are_limits_stored_here(services) and not services.conf.quota.count_usage_from_placement:
+        flavor = instance.flavor
+        check_deltas(
+            services,
+            instance.project_id,
+            instance.user_id,
+            instances=1,
+            cores=flavor.vcpus,
+            ram=flavor.memory_mb,
+        )
+
+
+def _check_claim(
+    services: ApiServices, instance: Instance, flavor: Flavor, *, volume_backed: Callable[[], bool]
+) -> None:
+    known = unified_limits.look_up(services, instance.project_id)
+    classes = unified_limits.of_servers(services.conf, flavor, volume_backed=volume_backed(), image=instance.image_meta)
+    unified_limits.check_placed(services, known, instance.project_id, classes)
+
+
+def check_deltas(
+    services: ApiServices,
+    project_id: str,
+    user_id: str | None,
+    *,
+    instances: int = 0,
+    cores: int = 0,
+    ram: int = 0,
+    known: Effective | None = None,
+) -> None:
+    """Raises OverQuota if the project, or the user if they have limits of their own, can't have that much more.
+
+    For limits that are stored here. ``user_id``: the owner of the servers. ``known``: the limits, if they were read before.
+    What does not grow is not checked.
+    """
+    if _is_off(services):
+        return
+    asked = {"instances": instances, "cores": cores, "ram": ram}
+    wanted = {resource: amount for resource, amount in asked.items() if amount > 0}
+    whole, own = known or quotas.effective(services.api, project_id, user_id or "")
+    _check(services, wanted, _options(services) | whole, project_id, None)
+    if own:
+        _check(services, wanted, {resource: own.get(resource, UNLIMITED) for resource in COUNTED}, project_id, user_id)
+
+
+def _check(
+    services: ApiServices, wanted: dict[str, int], allowed: dict[str, int], project_id: str, user_id: str | None
+) -> None:
+    limited = {resource: amount for resource, amount in wanted.items() if allowed[resource] != UNLIMITED}
+    if not limited:
+        return
+    used = usage(services, project_id, user_id)
+    over = [name for name, amount in limited.items() if getattr(used, name) + amount > allowed[name]]
+    if over:
+        names = ", ".join(over)
+        raise errors.OverQuota(
+            f"Quota exceeded for {names}: Requested {', '.join(str(limited[name]) for name in over)}, "
+            f"but already used {', '.join(str(getattr(used, name)) for name in over)} "
+            f"of {', '.join(str(allowed[name]) for name in over)} {names}"
+        )
+
+
+def check_count(
+    services: ApiServices,
+    project_id: str,
+    resource: str,
+    message: str,
+    *,
+    used: int = 0,
+    more: int,
+    user_id: str | None = None,
+    known: Known | None = None,
+) -> None:
+    """Raises OverQuota with ``message`` if there can't be ``more`` of a resource beside those ``used``.
+
+    With unified limits the message is another one of the field's, which names the limit.
+    """
+    if unified_limits.in_force(services.conf):
+        found = known if isinstance(known, Limits) else unified_limits.look_up(services, project_id)
+        unified_limits.check_local(services.conf, found, project_id, resource, used, more)
+        return
+    allowed = limits(services, project_id, user_id, known)[resource]
+    if allowed != UNLIMITED and used + more > allowed:
+        raise errors.OverQuota(message)

@@ -1,0 +1,1 @@
+"""How guests are defined: their XML, and what follows from their records, their images and the options of the host."""

@@ -1,0 +1,154 @@
+"""What the target of a live migration must know of a guest, and whether the target can receive it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import libvirt
+
+from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
+from causeway.model.instance import Instance
+from causeway.model.states import VmState
+from causeway.virt.driver import ROOT_DISK, allocated_bytes
+from causeway.virt.libvirt import power, presence
+from causeway.virt.libvirt.commands import run
+from causeway.virt.libvirt.connection import AsideCall, Connection
+from causeway.virt.libvirt.guest_xml.migratable_xml import local_disks
+from causeway.virt.libvirt.live import live_reach
+from causeway.virt.libvirt.live.live_settings import LiveSettings
+from causeway.virt.libvirt.storage import saved_memory
+from causeway.virt.libvirt.storage.disks import InstanceDisks, image_info
+from causeway.virt.live import LiveDisk, LiveSource, LiveTarget
+
+HYPERVISOR_TYPE = "QEMU"
+# Seconds for a libvirtd to answer.
+_REACH_SECONDS = 15.0
+MIGRATABLE = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
+
+
+def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -> LiveSource:
+    """What the target must know of a guest that runs, or that its user paused or suspended.
+
+    Raises `GuestFailed` for a guest in any other state, and for one that has what can't travel.
+    """
+    uuid, folder = instance.uuid, disks.folder(instance.uuid)
+
+    def ask_saved(hypervisor: Any) -> tuple[str, dict[str, int], int]:
+        xml = saved_memory.describe(hypervisor, disks, uuid)
+        if xml is None:
+            raise GuestFailed(
+                f"The memory of the suspended guest of server {uuid} is not in a file that can be moved: an earlier release"
+                " suspended it. Resume the server, and suspend it again."
+            )
+        sizes = {name: int(image_info(path)["virtual-size"]) for name, path in local_disks(xml, folder).items()}
+        return xml, sizes, int(hypervisor.getVersion())
+
+    def ask(hypervisor: Any) -> tuple[str, dict[str, int], int]:
+        domain = power.find(hypervisor, uuid)
+        if domain is None or not presence.of_domain(domain).is_alive:
+            raise GuestFailed(f"The guest of server {uuid} does not run.")
+        xml = domain.XMLDesc(MIGRATABLE)
+        sizes = {name: int(domain.blockInfo(name)[0]) for name in local_disks(xml, folder)}
+        return xml, sizes, int(hypervisor.getVersion())
+
+    is_suspended = instance.vm_state is VmState.SUSPENDED
+    xml, sizes, version = connection.call(f"describe guest {uuid}", ask_saved if is_suspended else ask, again=True)
+    domain = ET.fromstring(xml)
+    if domain.find("devices/hostdev") is not None:
+        raise GuestFailed(f"Server {uuid} has devices of its host, which can't go with it while it runs.")
+    machine, cpu = domain.find("os/type"), domain.find("cpu")
+    return LiveSource(
+        hypervisor_type=HYPERVISOR_TYPE,
+        hypervisor_version=version,
+        disks=[
+            LiveDisk(path.name, sizes[name], _base_of(disks, instance, path))
+            for name, path in local_disks(xml, folder).items()
+        ],
+        disk_bytes=allocated_bytes(folder),
+        details={
+            "virt_type": domain.get("type", "qemu"),
+            "arch": "x86_64" if machine is None else machine.get("arch", "x86_64"),
+            "machine": None if machine is None else machine.get("machine"),
+            "cpu": None if cpu is None else ET.tostring(cpu, encoding="unicode"),
+        },
+    )
+
+
+def _base_of(disks: InstanceDisks, instance: Instance, path: Path) -> str | None:
+    """The id of the image below a disk; None: the disk stands alone. Raises `GuestFailed` if the image is not known."""
+    if not image_info(path).get("full-backing-filename"):
+        return None
+    base = disks.base_image_id(instance.uuid) or instance.image_ref
+    if path.name != ROOT_DISK or not base:
+        raise GuestFailed(f"It is not known which image disk {path.name} of server {instance.uuid} stands on.")
+    return base
+
+
+def check_target(connection: Connection, source: LiveSource, *, virt_type: str, directory: Path) -> None:
+    """Raises `ClaimRefused` if this host can't receive the guest. ``virt_type``: how guests run here."""
+    if source.hypervisor_type != HYPERVISOR_TYPE:
+        raise ClaimRefused("The hosts have different hypervisors.", details=f"{source.hypervisor_type} at the source")
+    wanted = str(source.details.get("virt_type") or "qemu")
+    if wanted == "kvm" and virt_type != "kvm":
+        raise ClaimRefused("The host can't run guests with KVM, which the server's guest uses.")
+    if shutil.disk_usage(directory).free < source.disk_bytes:
+        raise ClaimRefused("The host has no room for the server's disks.", details=f"{source.disk_bytes} bytes")
+
+    def ask(hypervisor: Any) -> None:
+        version = int(hypervisor.getVersion())
+        if version < source.hypervisor_version:
+            raise ClaimRefused(
+                "The host's hypervisor is older than that which the server's guest runs on.",
+                details=f"{version}, and {source.hypervisor_version} at the source",
+            )
+        _check_machine(hypervisor, wanted, source.details)
+
+    connection.call("say what it can receive", ask, again=True)
+
+
+def check_reachable(control_uri: str) -> None:
+    """Raises `ClaimRefused` if other hosts can't reach this libvirtd: it does not listen, or its certificates are bad."""
+    call = AsideCall(control_uri, lambda hypervisor: hypervisor.getVersion())
+    call.start()
+    if not call.ended.wait(_REACH_SECONDS) or call.error is not None:
+        raise ClaimRefused(
+            "The hypervisor of the host can't be reached by those of other hosts.",
+            details=f"{control_uri}: {call.error or 'no answer'}",
+        )
+
+
+def check_reaches(settings: LiveSettings, target: LiveTarget) -> None:
+    """Raises `HostUnreachable` if this host's hypervisor can't reach the one at ``target``."""
+    where = str(target.details["uri"]), target.address, str(target.details["port"])
+    try:
+        run(*settings.inside(), sys.executable, "-I", live_reach.__file__, *where, timeout=_REACH_SECONDS)
+    except GuestFailed as failure:
+        raise HostUnreachable(
+            "The hypervisor of the chosen host can't be reached by that of the server's host.", details=failure.details
+        ) from failure
+
+
+def _check_machine(hypervisor: Any, virt_type: str, details: dict[str, Any]) -> None:
+    arch, machine = str(details.get("arch") or "x86_64"), details.get("machine")
+    try:
+        hypervisor.getDomainCapabilities(None, arch, machine, virt_type)
+    except libvirt.libvirtError as error:
+        raise ClaimRefused(
+            "The host does not have the machine type of the server's guest.", details=str(error)
+        ) from error
+    cpu = details.get("cpu")
+    # Emulated processors are the same on all hosts.
+    if virt_type != "kvm" or not cpu or ET.fromstring(cpu).find("model") is None:
+        return
+    try:
+        compared = hypervisor.compareHypervisorCPU(None, arch, machine, virt_type, cpu, 0)
+    except libvirt.libvirtError as error:
+        raise ClaimRefused(
+            "The host could not check whether its processor suits the guest.", details=str(error)
+        ) from error
+    if compared not in (libvirt.VIR_CPU_COMPARE_IDENTICAL, libvirt.VIR_CPU_COMPARE_SUPERSET):
+        raise ClaimRefused("The host's processor lacks what the server's guest was started with.", details=str(cpu))

@@ -1,0 +1,119 @@
+"""Reads a disk block by block over NBD and compares it with its base image; writes a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from causeway.virt import warm
+from causeway.virt.libvirt.commands import run
+from causeway.virt.libvirt.storage import nbd
+from causeway.virt.libvirt.storage.disks import image_info
+from causeway.virt.libvirt.storage.nbd import NbdClient
+from causeway.virt.libvirt.storage.nbd_server import served
+
+# Bytes: a cluster of qcow2, and what one bit of a dirty bitmap stands for.
+BLOCK = 64 << 10
+_ZEROS = bytes(BLOCK)
+_CACHED = 1 << 20
+
+
+class Base:
+    """The image below a disk."""
+
+    def __init__(self, client: NbdClient) -> None:
+        self._client = client
+        self._data = [
+            (each.offset, each.offset + each.length)
+            for each in client.extents(nbd.ALLOCATION)
+            if not each.flags & nbd.READS_ZEROS
+        ]
+        self._place, self._at, self._cache = 0, -1, b""
+
+    def extents(self) -> list[tuple[int, int]]:
+        return [(start, end - start) for start, end in self._data]
+
+    def has(self, offset: int, data: bytes) -> bool:
+        """Whether the image has the same ``data`` at ``offset``. Quick if it is asked in the order of the disk."""
+        if not self._may_have_data(offset, len(data)):
+            return data == _ZEROS[: len(data)]
+        return self._block(offset, len(data)) == data
+
+    def _may_have_data(self, offset: int, length: int) -> bool:
+        if self._place and self._data[self._place - 1][1] > offset:
+            self._place = 0
+        while self._place < len(self._data) and self._data[self._place][1] <= offset:
+            self._place += 1
+        return self._place < len(self._data) and self._data[self._place][0] < offset + length
+
+    def _block(self, offset: int, length: int) -> bytes:
+        at = offset // _CACHED * _CACHED
+        if at != self._at:
+            self._cache = self._client.read(at, min(_CACHED, self._client.size - at)) if at < self._client.size else b""
+            self._at = at
+        return self._cache[offset - at : offset - at + length].ljust(length, b"\0")
+
+
+class Reader(warm.DiskReader):
+    """Reads a disk. ``extents`` (whole blocks): what may have to travel. ``base``: the image below it."""
+
+    def __init__(self, client: NbdClient, extents: list[tuple[int, int]], base: Base | None) -> None:
+        self._client, self._extents, self._base = client, extents, base
+
+    def extents(self) -> list[tuple[int, int]]:
+        return self._extents
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self._client.read(offset, length)
+
+    def is_of_base(self, offset: int, data: bytes) -> bool:
+        return self._base.has(offset, data) if self._base is not None else data == _ZEROS[: len(data)]
+
+
+class _Writer(warm.DiskWriter):
+    def __init__(self, client: NbdClient) -> None:
+        self._client = client
+
+    def write(self, offset: int, data: bytes) -> None:
+        self._client.write(offset, data)
+
+    def write_zeros(self, offset: int, length: int) -> None:
+        self._client.write_zeros(offset, length)
+
+    def flush(self) -> None:
+        self._client.flush()
+
+
+@contextmanager
+def open_copy(path: Path, size: int, base: Path | None) -> Iterator[warm.DiskWriter]:
+    """Opens a disk for writing, or makes it. While it is open it stands on ``base``, so that zeros hide what the base has there.
+
+    When the context is left, it names no other file.
+    """
+    if not path.exists():
+        partial = path.with_name(f".{path.name}.new")
+        partial.unlink(missing_ok=True)
+        run("qemu-img", "create", "-q", "-f", "qcow2", partial, str(size))
+        partial.rename(path)
+    if base is not None:
+        base_format = str(image_info(base)["format"])
+        run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format, "-b", base, path)
+    with served(path, "qcow2", writable=True) as client:
+        yield _Writer(client)
+    if base is not None:
+        run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-b", "", path)
+
+
+def joined(extents: list[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """Sorts extents, widens them to whole blocks and joins those that overlap. ``size``: bytes of the disk."""
+    found: list[tuple[int, int]] = []
+    for offset, length in sorted(extents):
+        start = offset // BLOCK * BLOCK
+        end = min(-(-(offset + length) // BLOCK) * BLOCK, size)
+        if found and start <= found[-1][0] + found[-1][1]:
+            first, known = found[-1]
+            found[-1] = (first, max(known, end - first))
+        else:
+            found.append((start, end - start))
+    return found

@@ -1,0 +1,193 @@
+"""Connects volumes to the host with os-brick, and describes them as disks of guests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from os_brick import exception as brick_exception
+from os_brick import privileged
+from os_brick.initiator import connector
+from oslo_concurrency import lockutils, processutils
+
+from causeway.errors import ClaimRefused, GuestFailed
+from causeway.model.block_device import BlockDevice
+from causeway.virt.libvirt.bounded import within
+from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk
+
+_SCAN_ATTEMPTS = 5
+# Seconds for os-brick to connect or disconnect a volume: programs that it runs have no timeout (`mount` of a dead server).
+_CONNECT_SECONDS = 300.0
+# Seconds for it to look at this machine.
+_LOOK_SECONDS = 60.0
+_BRICK_ERRORS = (brick_exception.BrickException, processutils.ProcessExecutionError, OSError, ValueError)
+
+
+class Volumes:
+    """``mount_dir``: where NFS shares and the like are mounted. ``lock_dir``: the locks of os-brick between processes.
+
+    ``guests_with(volume_id)``: the guests whose definitions have the volume. A host connects a volume once, even if several of
+    its guests have it, so it is disconnected with the last of them (bug 2048837).
+    """
+
+    def __init__(self, hostname: str, mount_dir: Path, lock_dir: Path, guests_with: Callable[[str], set[str]]) -> None:
+        self._guests_with = guests_with
+        # volume id -> guests that have it, or will have it at once, as far as this process knows
+        self._users: dict[str, set[str]] = defaultdict(set)
+        self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._hostname = hostname
+        self._mount_dir = mount_dir
+        self._lock = threading.Lock()
+        self._properties: dict[str, Any] | None = None
+        # Without this os-brick fails when it wants a lock between processes.
+        lockutils.set_defaults(str(lock_dir))
+        _need_no_helper()
+
+    def connector_properties(self, host_ip: str) -> dict[str, Any]:
+        with self._lock:
+            if self._properties is None:
+                self._properties = connector_of(self._hostname, host_ip)
+            return dict(self._properties)
+
+    def check(self, connection_info: dict[str, Any]) -> None:
+        """Raises `ClaimRefused` if this host can't open such a volume."""
+        protocol = str(connection_info.get("driver_volume_type", ""))
+        if protocol.lower() == "nfs" and not shutil.which("mount.nfs"):
+            raise ClaimRefused("The host can't mount NFS volumes.", details="mount.nfs is missing: install nfs-common")
+        try:
+            self._connector(protocol)
+        except _BRICK_ERRORS as error:
+            raise ClaimRefused(f"The host can't open volumes of the type '{protocol}'.", details=str(error)) from error
+        path = _data(connection_info).get("device_path")
+        if protocol.lower() == "local" and not (path and os.access(path, os.R_OK | os.W_OK)):
+            raise ClaimRefused("The volume can't be opened on the host.", details=str(path))
+
+    def connect(self, uuid: str, volume: BlockDevice) -> GuestDisk:
+        """Connects the volume and returns it as a disk of the guest. May be repeated. Raises `GuestFailed`."""
+        if not volume.multiattach:
+            return self._connect(volume)
+        with self._turn(volume) as users:
+            users.add(uuid)
+            return self._connect(volume)
+
+    def disconnect(self, uuid: str, volume: BlockDevice) -> None:
+        """Disconnects the volume of a guest, unless another guest on this host has it too. Not connected: nothing happens."""
+        if not volume.multiattach:
+            self._disconnect(volume)
+            return
+        with self._turn(volume) as users:
+            users.discard(uuid)
+            if not users | self._guests_with(str(volume.volume_id)) - {uuid}:
+                self._disconnect(volume)
+
+    @contextmanager
+    def _turn(self, volume: BlockDevice) -> Iterator[set[str]]:
+        """Works on a volume for one guest at a time. Yields the guests that have it; the caller keeps the set up to date."""
+        volume_id = str(volume.volume_id)
+        with self._lock:
+            turn, users = self._turns[volume_id], self._users[volume_id]
+        with turn:
+            yield users
+
+    def _connect(self, volume: BlockDevice) -> GuestDisk:
+        info = volume.connection_info or {}
+
+        def connect() -> GuestDisk:
+            device = self._connector(str(info.get("driver_volume_type", ""))).connect_volume(_data(info))
+            path = Path(str(device["path"]))
+            return self.as_disk(volume, path, is_block=stat.S_ISBLK(path.stat().st_mode))
+
+        try:
+            return within(_CONNECT_SECONDS, f"connect volume {volume.volume_id}", connect)
+        except _BRICK_ERRORS as error:
+            raise GuestFailed(f"Volume {volume.volume_id} could not be connected.", details=str(error)) from error
+
+    def _disconnect(self, volume: BlockDevice) -> None:
+        info = volume.connection_info
+        if not info:
+            return
+        data = _data(info)
+
+        def disconnect() -> None:
+            self._connector(str(info.get("driver_volume_type", ""))).disconnect_volume(
+                data, {"path": data.get("device_path")}, force=True, ignore_errors=True
+            )
+
+        try:
+            within(_CONNECT_SECONDS, f"disconnect volume {volume.volume_id}", disconnect)
+        except _BRICK_ERRORS as error:
+            raise GuestFailed(f"Volume {volume.volume_id} could not be disconnected.", details=str(error)) from error
+
+    def as_disk(self, volume: BlockDevice, path: Path, *, is_block: bool) -> GuestDisk:
+        """A volume, connected at ``path``, as a disk of its guest."""
+        data = _data(volume.connection_info or {})
+        if not volume.device_name:
+            raise GuestFailed(f"Volume {volume.volume_id} was given no device name.")
+        return GuestDisk(
+            target=Path(volume.device_name).name,
+            path=path,
+            disk_format=str(data.get("format") or "raw"),
+            is_block=is_block,
+            serial=volume.volume_id,
+            is_root=volume.is_root,
+            cache="none" if is_block or direct_io_works(path.parent) else "writeback",
+            read_only=data.get("access_mode") == "ro",
+            bus=volume.disk_bus,
+            shareable=volume.multiattach,
+        )
+
+    def _connector(self, protocol: str) -> Any:
+        options: dict[str, Any] = {}
+        if protocol.lower() in ("nfs", "glusterfs", "quobyte", "vzstorage", "scality"):
+            self._mount_dir.mkdir(parents=True, exist_ok=True)
+            options["nfs_mount_point_base"] = str(self._mount_dir)
+        return connector.InitiatorConnector.factory(
+            protocol.upper(), "", use_multipath=False, device_scan_attempts=_SCAN_ATTEMPTS, **options
+        )
+
+
+def connector_of(hostname: str, host_ip: str) -> dict[str, Any]:
+    """What the volume service needs to know of this machine to export a volume to it. Raises `GuestFailed`."""
+    _need_no_helper()
+
+    def look() -> dict[str, Any]:
+        found: dict[str, Any] = connector.get_connector_properties(
+            root_helper="", my_ip=host_ip, multipath=False, enforce_multipath=False, host=hostname
+        )
+        return found
+
+    try:
+        found = within(_LOOK_SECONDS, "say what it connects volumes with", look)
+    except _BRICK_ERRORS as error:
+        raise GuestFailed(
+            "What this host has to connect volumes with could not be found out.", details=str(error)
+        ) from error
+    return dict(found)
+
+
+def _need_no_helper() -> None:
+    """As root this process needs no helper process with more rights."""
+    if os.geteuid() == 0:
+        privileged.default.set_client_mode(False)
+
+
+def direct_io_works(directory: Path) -> bool:
+    """Whether files in the directory can be opened without the page cache, which not every file system allows."""
+    try:
+        handle = os.open(directory, os.O_RDWR | os.O_TMPFILE | os.O_DIRECT)
+    except OSError:
+        return False
+    os.close(handle)
+    return True
+
+
+def _data(connection_info: dict[str, Any]) -> dict[str, Any]:
+    data: dict[str, Any] = connection_info.get("data") or {}
+    return data
