@@ -84,7 +84,8 @@ def with_volume(site: Site, subject: Subject) -> None:
 
 def with_attached_volume(site: Site, subject: Subject) -> None:
     with_volume(site, subject)
-    answer = requests.attach_volume(site, subject)
+    # Beside other work a lease may run out. The attach is rolled back then, and refused: its user asks again.
+    answer = until(lambda: requests.attach_volume(site, subject), lambda answer: answer.status != 409)
     assert answer.is_accepted, answer
 
 

@@ -39,7 +39,7 @@ from causeway.api.resources import (
     tenant_usage,
     usage_audit_log,
 )
-from causeway.api.servers import live_migration
+from causeway.api.servers.actions import live_migration
 from causeway.api.servers.routes import ROUTES as SERVER_ROUTES
 from causeway.api.unavailable import Unavailable
 

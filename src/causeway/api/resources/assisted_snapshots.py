@@ -11,8 +11,9 @@ from causeway.api.answers import server_parts as answers
 from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, JsonSchema, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
-from causeway.api.servers import loading, volume_swap
+from causeway.api.servers import loading
 from causeway.api.servers.loading import Home
+from causeway.api.servers.subresources import volume_swap
 from causeway.model import operations, server_actions
 from causeway.model.file_names import is_file_name
 from causeway.model.server_actions import ServerAction

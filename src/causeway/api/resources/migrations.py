@@ -14,7 +14,7 @@ from causeway.api.answers import migrations as answers
 from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import migrations as schemas
-from causeway.api.servers import live_migration
+from causeway.api.servers.actions import live_migration
 from causeway.api.views import migrations as views
 from causeway.model.migration import LIVE_MIGRATION, Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus

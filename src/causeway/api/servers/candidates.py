@@ -11,7 +11,8 @@ from causeway import errors
 from causeway.api.answers import ours
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
-from causeway.api.servers import flavors_and_images, loading, resize
+from causeway.api.servers import flavors_and_images, loading
+from causeway.api.servers.actions import resize
 from causeway.model import server_actions
 from causeway.moves.steps.local_disks import refuse_smaller_disks
 from causeway.store.cell import block_devices

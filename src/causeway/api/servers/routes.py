@@ -4,34 +4,32 @@ from __future__ import annotations
 
 from causeway.api.dispatch import Route
 from causeway.api.request import Handler
-from causeway.api.servers import (
-    addresses,
+from causeway.api.servers import candidates, delete, listing, show, update
+from causeway.api.servers.actions import (
     admin,
-    candidates,
     consoles,
-    create,
-    delete,
     evacuate,
     fixed_ips,
     guest_states,
-    history,
     images,
     inside,
-    interfaces,
-    listing,
     live_migration,
-    metadata,
     power,
     rebuild,
     rescue,
     resize,
+    shelve,
+)
+from causeway.api.servers.creating import create
+from causeway.api.servers.subresources import (
+    addresses,
+    history,
+    interfaces,
+    metadata,
     security_groups,
     shares,
-    shelve,
-    show,
     tags,
     topology,
-    update,
     volumes,
 )
 

@@ -7,7 +7,8 @@ from typing import Any
 from causeway import errors
 from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import access_addresses, loading, schemas, show
+from causeway.api.servers import loading, schemas, show
+from causeway.api.servers.creating import access_addresses
 from causeway.api.servers.views import WITH_FAULT, WITH_GROUPS, Extras, ServerView
 from causeway.scheduler.request import RequestSpec
 from causeway.store import servers

@@ -379,7 +379,7 @@ def test_recovery_leaves_alone_what_the_journal_has(cloud: Cloud, at_point: Any)
 
 def test_a_build_that_a_former_release_was_asked_for_is_taken_up(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("causeway.api.servers.create.notify_conductor", lambda *_: None)
+        patched.setattr("causeway.api.servers.creating.create.notify_conductor", lambda *_: None)
         server = ask_for(cloud)
     kept = journal.requester(cloud.parts.api_database, operation(cloud, server, operations.BUILD).id)
     with cloud.parts.api_database.write() as connection:
@@ -408,7 +408,7 @@ def test_what_an_api_of_a_former_release_asks_for_is_done(cloud: Cloud, monkeypa
     services = cloud.parts.conductor._services
     with monkeypatch.context() as patched:
         patched.setattr(recovery, "abandoned", lambda *_: [])
-        patched.setattr("causeway.api.servers.create.notify_conductor", lambda *_: None)
+        patched.setattr("causeway.api.servers.creating.create.notify_conductor", lambda *_: None)
         patched.setattr("causeway.operations.requests.notify_conductor", lambda *_: None)
         server = cloud.member.compute.create_server(
             name="server", flavor_id="any.small", image_id=cloud.image_id, networks=[{"uuid": cloud.network_id}]

@@ -6,7 +6,9 @@ from causeway import errors
 from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
-from causeway.api.servers import create, hosts, loading, schemas_verbs
+from causeway.api.servers import hosts, loading
+from causeway.api.servers.actions import schemas_verbs
+from causeway.api.servers.creating import create
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
 from causeway.model.block_device import is_volume_backed

@@ -22,16 +22,10 @@ from causeway.api.answers import servers as answers
 from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
-from causeway.api.servers import (
-    access_addresses,
-    create_devices,
-    create_networks,
-    flavors_and_images,
-    holds,
-    metadata,
-    schemas_create,
-)
-from causeway.api.servers.create_devices import Disks
+from causeway.api.servers import flavors_and_images, holds
+from causeway.api.servers.creating import access_addresses, create_devices, create_networks, schemas_create
+from causeway.api.servers.creating.create_devices import Disks
+from causeway.api.servers.subresources import metadata
 from causeway.api.servers.views import ServerView
 from causeway.model import operations
 from causeway.model.flavor import Flavor

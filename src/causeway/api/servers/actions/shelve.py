@@ -9,7 +9,8 @@ from causeway.api import zones
 from causeway.api.answers.parts import EMPTY
 from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import images, loading, schemas, schemas_verbs
+from causeway.api.servers import loading, schemas
+from causeway.api.servers.actions import images, schemas_verbs
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
 from causeway.model.block_device import is_volume_backed

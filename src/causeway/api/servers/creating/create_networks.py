@@ -6,9 +6,9 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.request import ApiRequest
+from causeway.api.servers.subresources.interfaces import EXTERNAL
 from causeway.model.network import RequestedNetwork
 
-EXTERNAL = "network:attach_external_network"
 ATTACH = "os_compute_api:servers:create:attach_network"
 
 

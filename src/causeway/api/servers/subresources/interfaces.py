@@ -9,7 +9,6 @@ from causeway.api.answers import server_parts
 from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, schemas
-from causeway.api.servers.create_networks import EXTERNAL
 from causeway.clients.network_info import order_ports
 from causeway.model import operations, server_actions
 from causeway.model.network import RequestedNetwork, Vif
@@ -17,6 +16,7 @@ from causeway.operations.interfaces import DetachMemory
 from causeway.operations.requests import ask_at_once
 
 RULE = "os_compute_api:os-attach-interfaces:"
+EXTERNAL = "network:attach_external_network"
 _COLUMNS = frozenset({"network_info"})
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.schemas.common import to_bool
-from causeway.api.servers import legacy_devices
-from causeway.api.servers.legacy_devices import new_device
+from causeway.api.servers.creating import legacy_devices
+from causeway.api.servers.creating.legacy_devices import new_device
 from causeway.api.validation import is_uuid
 from causeway.model.block_device import BlockDevice
 from causeway.model.image import ImageMeta

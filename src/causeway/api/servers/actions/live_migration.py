@@ -11,7 +11,8 @@ from causeway import errors
 from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
-from causeway.api.servers import loading, schemas_verbs
+from causeway.api.servers import loading
+from causeway.api.servers.actions import schemas_verbs
 from causeway.api.servers.loading import Home
 from causeway.model import server_actions
 from causeway.model.block_device import has_local_disks

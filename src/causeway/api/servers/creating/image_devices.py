@@ -13,7 +13,7 @@ from typing import Any
 from oslo_utils import strutils
 
 from causeway import errors
-from causeway.api.servers import legacy_devices, requested_devices
+from causeway.api.servers.creating import legacy_devices, requested_devices
 from causeway.model.block_device import BlockDevice
 from causeway.model.image import ImageMeta
 

@@ -10,8 +10,10 @@ from typing import Any
 from causeway import errors
 from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import loading, metadata, schemas_verbs
+from causeway.api.servers import loading
+from causeway.api.servers.actions import schemas_verbs
 from causeway.api.servers.loading import Home
+from causeway.api.servers.subresources import metadata
 from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance

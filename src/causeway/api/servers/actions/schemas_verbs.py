@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from causeway.api.request import JsonSchema, VersionedSchemas
 from causeway.api.schemas import common
-from causeway.api.servers import schemas_create
+from causeway.api.servers.creating import schemas_create
 from causeway.api.servers.schemas import (
     ADDRESSES,
     DISK_CONFIG,

@@ -7,18 +7,11 @@ from typing import Any
 from causeway import errors
 from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import (
-    access_addresses,
-    create,
-    flavors_and_images,
-    holds,
-    image_devices,
-    loading,
-    metadata,
-    schemas_verbs,
-    show,
-)
+from causeway.api.servers import flavors_and_images, holds, loading, show
+from causeway.api.servers.actions import schemas_verbs
+from causeway.api.servers.creating import access_addresses, create, image_devices
 from causeway.api.servers.loading import Home
+from causeway.api.servers.subresources import metadata
 from causeway.api.servers.views import WITH_GROUPS, Extras, ServerView
 from causeway.api.validation import is_uuid
 from causeway.clients.volume import Volume

@@ -10,7 +10,9 @@ from causeway import errors
 from causeway.api.answers import servers as answers
 from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import create, hosts, loading, schemas, schemas_verbs
+from causeway.api.servers import hosts, loading, schemas
+from causeway.api.servers.actions import schemas_verbs
+from causeway.api.servers.creating import create
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions, versions
 from causeway.model import rescue as records

@@ -11,8 +11,9 @@ from causeway.api.answers import server_parts
 from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import IGNORED_QUERY, to_bool
-from causeway.api.servers import hosts, loading, schemas, volume_swap
+from causeway.api.servers import hosts, loading, schemas
 from causeway.api.servers.loading import Home
+from causeway.api.servers.subresources import volume_swap
 from causeway.api.validation import is_uuid
 from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice

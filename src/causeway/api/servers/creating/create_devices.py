@@ -12,9 +12,9 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.request import ApiRequest
-from causeway.api.servers import image_devices, legacy_devices, local_disks, requested_devices
+from causeway.api.servers.creating import image_devices, legacy_devices, local_disks, requested_devices
+from causeway.api.servers.creating.requested_devices import invalid
 from causeway.api.servers.flavors_and_images import check_fits
-from causeway.api.servers.requested_devices import invalid
 from causeway.api.validation import is_uuid
 from causeway.clients.volume import Volume
 from causeway.clients.volume_snapshots import Snapshot

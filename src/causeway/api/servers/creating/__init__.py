@@ -1,0 +1,1 @@
+"""``POST /servers``: what may be asked for, and what becomes of it: devices, networks, disks."""

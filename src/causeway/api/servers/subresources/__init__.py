@@ -1,0 +1,1 @@
+"""What is found below a server: its addresses, interfaces, metadata, tags, volumes, history."""
