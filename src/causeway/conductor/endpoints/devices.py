@@ -56,7 +56,14 @@ class DevicesEndpoint:
             carry_out = partial(
                 self._engine.carry_out, context, move, admit=partial(acceptance.admit_in, operation=move)
             )
-            saga = acceptance.when_others_rest(carry_out, of_device=True)
+            try:
+                saga = acceptance.when_others_rest(carry_out, of_device=True)
+            except errors.TakenOver as lost:
+                raise errors.TakenOver(
+                    "The service was too slow with the attach, which is being undone unless it took effect at the last moment."
+                    " Look at the server. Try again if the device is not there.",
+                    details=lost.message,
+                ) from lost
         if saga.state is SagaState.DONE:
             observer.saga_ended(saga)
             return saga

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -64,3 +65,28 @@ def test_an_unshelved_server_is_on_the_host_that_its_record_names(
     proceed(cloud, other, hold)
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
     assert cloud.hosts_of(server) == {cloud.show(server).compute_host: "guest"}
+
+
+@pytest.mark.parametrize("kind", ["volume", "port"])
+def test_the_answer_to_an_attach_that_was_taken_over_says_what_to_do(
+    cloud: Cloud, at_point: Any, other: ConductorService, kind: str
+) -> None:
+    """The other conductor undoes it, because nobody knew whether its user would learn of its end."""
+    server, volume = cloud.boot(), cloud.volume()
+    path, body = f"/servers/{server.id}/os-interface", {"interfaceAttachment": {"net_id": cloud.network_id}}
+    if kind == "volume":
+        path, body = f"/servers/{server.id}/os-volume_attachments", {"volumeAttachment": {"volumeId": volume.id}}
+    before = cloud.reality(server)
+    hold = Hold(at_point, "rpc.compute.connect_volume.reply" if kind == "volume" else "rpc.compute.plug_port.reply")
+    with ThreadPoolExecutor(1) as users:
+        asked = users.submit(cloud.member.compute.post, path, json=body, microversion="2.94")
+        assert hold.reached.wait(10)
+        take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
+        cloud.settle()
+        proceed(cloud, other, hold)
+        answer = asked.result(30)
+    assert answer.status_code == 409, answer.text
+    assert "Try again" in answer.text and "continues" not in answer.text
+    assert cloud.reality(server) == before
+    assert cloud.member.compute.post(path, json=body, microversion="2.94").status_code == 200
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
