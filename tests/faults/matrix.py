@@ -37,7 +37,6 @@ See `operation_matrix`.
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import shutil
@@ -59,10 +58,11 @@ from causeway.moves.recipes import RECIPES
 
 from . import accidents, look, operation_matrix, paused, real_accidents
 from .batches import finish, run_batch
-from .cases import ROLLED_BACK, Case, as_json, summary, table
+from .cases import ROLLED_BACK, Case, summary, table
 from .flows import FLOWS, Flow
 from .libvirt_site import LibvirtSite
 from .power_site import PowerSite
+from .progress import Progress
 from .roles_site import RolesSite, why_not
 from .site import ChildSite, LocalSite, Site, chunks, until
 from .users import ask, prepare
@@ -285,10 +285,11 @@ def main(
         points[action] = {flow: [point for point in of if wanted_point in point] for flow, of in found.items()}
         if count is not None:
             points[action] = sample(points[action], count, 0)
-    cases: list[Case[Any]] = []
     seconds: dict[str, float] = {}
+    progress = Progress(file, seconds)
 
     def report(case: Case[Any]) -> None:
+        progress.add(case)
         if case.outcome != "recovered" or case.end == ROLLED_BACK:
             console.print(
                 f"{case.outcome}, {case.end}: {case.action} {case.flow.name} {case.point}",
@@ -301,18 +302,16 @@ def main(
 
     for action in actions:
         began = time.monotonic()
+        progress.begin(action, sum(map(len, points[action].values())))
         with temporary_site(action, driver) as site:
-            cases += run(site, action, points[action], report)
+            run(site, action, points[action], report)
         seconds[action] = time.monotonic() - began
     if real:
-        happened, lasted = real_accidents.run_all(wanted_flow, wanted_point, real, report)
-        cases += happened
-        seconds |= lasted
-    console.print(table(cases, seconds))
-    console.print(summary(cases), markup=False, highlight=False, soft_wrap=True)
-    if file is not None:
-        file.write_text(json.dumps(as_json(cases, seconds), indent=1))
-    sys.exit(0 if all(case.outcome == "recovered" for case in cases) else 1)
+        seconds |= real_accidents.run_all(wanted_flow, wanted_point, real, report)
+    progress.write()
+    console.print(table(progress.cases, seconds))
+    console.print(summary(progress.cases), markup=False, highlight=False, soft_wrap=True)
+    sys.exit(0 if all(case.outcome == "recovered" for case in progress.cases) else 1)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ it works on them, because only those are taken over. What can't be evacuated wit
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import time
@@ -31,9 +30,10 @@ from causeway.faults.points import every_point
 
 from . import paused
 from .answers import call
-from .cases import Case, as_json, summary, table
+from .cases import Case, summary, table
 from .operation_batches import AFTERWARDS, OperationCase, is_settled, run_batch, wait_for_end
 from .operations import OPERATIONS, Operation
+from .progress import Progress
 from .roles_site import RolesSite, why_not
 from .site import ChildSite, LocalSite, Site, until
 from .subjects import PATIENCE, Subject, create, wait_for
@@ -207,17 +207,14 @@ def run_and_report(
     """Prints each case that is not well, and the table; 1 if there are such cases. ``count`` points of each operation."""
     operations = [operation for operation in OPERATIONS if wanted_operation in operation.name]
     found = all_points(operations)
-    cases: list[OperationCase] = []
     seconds: dict[str, float] = {}
+    progress = Progress(file, seconds)
 
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def report(case: OperationCase) -> None:
-        cases.append(case)
-        if file is not None:
-            # A run takes long: what is known is there if it is broken off.
-            file.write_text(json.dumps(as_json(cases, seconds), indent=1))
+        progress.add(case)
         if not case.is_well:
             say(f"{case.outcome}: {case.action} {case.name} ({case.end})")
             for complaint in case.complaints:
@@ -232,8 +229,10 @@ def run_and_report(
         if count is not None:
             points = {operation: of_it[:: max(1, len(of_it) // count)][:count] for operation, of_it in points.items()}
         began = time.monotonic()
+        progress.begin(action, sum(map(len, points.values())))
         run(points, action, report)
         seconds[action] = time.monotonic() - began
-    console.print(table(cases, seconds))
-    say(summary(cases))
-    return 0 if all(case.is_well for case in cases) else 1
+    progress.write()
+    console.print(table(progress.cases, seconds))
+    say(summary(progress.cases))
+    return 0 if all(case.is_well for case in progress.cases) else 1
