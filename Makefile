@@ -35,7 +35,7 @@ format: install ## lets ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: install ## every statement proved once, in six to seven minutes on two cores; make test TESTS=tests/unit for all cases of some
+test: install ## every statement proved once, in about six minutes on two cores; make test TESTS=tests/unit for all cases of some
 	@scripts/run-tests.sh -n 5 $(PYTEST_OPTIONS) $(or $(TESTS),--part quick)
 
 test-rest: install ## what make test leaves: further cases of the same tests, real guests, databases, browsers, packages (some 35 minutes)
