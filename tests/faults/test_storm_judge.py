@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainState, How, Scope
 from causeway.moves.dead_hosts import IS_DEAD
+from causeway.store.api import journal
 from causeway.store.cell import copies, instances
 
 from . import look
@@ -16,6 +21,7 @@ from .site import LocalSite, until
 from .storm import asking
 from .storm.asking import Scene
 from .storm.deeds import DEEDS, VALUE
+from .storm.drains import is_half_way
 from .storm.judge import Done, explained, judge
 from .storm.ledger import EXISTS, Account, Asked, Ledger, Seen
 
@@ -39,6 +45,24 @@ def test_the_answers_decide_which_values_are_allowed(answers: list[Answer], allo
     for number, answer in enumerate(answers, start=1):
         ledger.note_value(Asked("tag", answer, "x", str(number)))
     assert ledger.may_be("tag", "x") == allowed
+
+
+@pytest.mark.parametrize(
+    ("host", "left", "expected"),
+    [(None, -1, True), (None, 1, False), ("cell1-host1", -1, False)],
+    ids=["the drain took it off", "its user took it off later", "it is on a host"],
+)
+def test_a_server_that_its_user_shelved_after_a_drain_is_not_half_way(
+    monkeypatch: pytest.MonkeyPatch, host: str | None, left: int, expected: bool
+) -> None:
+    ended = datetime(2026, 11, 26)
+    drain = Drain(id="1", request=DrainRequest("drain 8", Scope()), state=DrainState.ROLLED_BACK, ended_at=ended)
+    row = DrainServer(drain_id="1", instance_uuid="2", how=How.EVACUATE, began_at=ended - timedelta(minutes=5))
+    offload = SimpleNamespace(recipe="shelve_offload", started_at=ended + timedelta(minutes=left))
+    monkeypatch.setattr(look, "record", lambda *_: SimpleNamespace(host=host))
+    monkeypatch.setattr(journal, "of_server", lambda *_: [offload])
+    site: Any = SimpleNamespace(api=None)
+    assert is_half_way(site, drain, row) is expected
 
 
 def _done(action: str, failure: str | None = None) -> Done:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from causeway.model.drains import AT_REST, IN_WORK, Drain, DrainServer, DrainServerState, DrainState, How, drain_of
-from causeway.store.api import cells
+from causeway.model.operations import SHELVE, SHELVE_OFFLOAD
+from causeway.store.api import cells, journal
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts, instances
 
@@ -138,7 +139,7 @@ def judge(site: Site) -> list[Complaint]:
         if drain.closed and drain.state is not DrainState.DONE:
             found.append(Complaint(STUCK, f"{drain.name} is {drain.state}, and says that it closes {drain.closed}"))
         rows = store.servers(site.api, drain.id)
-        found += [_unsettled(drain, row) for row in rows if row.state in IN_WORK or _is_half_way(site, row)]
+        found += [_unsettled(drain, row) for row in rows if row.state in IN_WORK or is_half_way(site, drain, row)]
     for cell in site.cells.mappings(cell0=False):
         for service in hosts.list_services(site.cells.database(cell.uuid), binary="nova-compute"):
             if not service.disabled:
@@ -149,12 +150,17 @@ def judge(site: Site) -> list[Complaint]:
     return found
 
 
-def _is_half_way(site: Site, row: DrainServer) -> bool:
-    """It ran on a host that died, has left that, and is on none."""
+def is_half_way(site: Site, drain: Drain, row: DrainServer) -> bool:
+    """It ran on a host that died, has left that by the drain's doing, and is on none."""
     if row.state is not DrainServerState.PENDING or row.how is not How.EVACUATE or row.began_at is None:
         return False
     record = look.record(site, row.instance_uuid)
-    return record is not None and record.host is None
+    if record is None or record.host is not None:
+        return False
+    left = [each for each in journal.of_server(site.api, row.instance_uuid) if each.recipe in (SHELVE, SHELVE_OFFLOAD)]
+    began = left[-1].started_at if left else None
+    # What began after the drain's end its user asked for.
+    return drain.ended_at is None or began is None or began < drain.ended_at
 
 
 def _unsettled(drain: Drain, row: DrainServer) -> Complaint:
