@@ -192,7 +192,7 @@ def test_whoever_sees_the_end_of_a_move_finds_nothing_left_of_it(cloud: KnownBug
 def test_disks_are_never_worked_on_without_naming_their_format() -> None:
     """2137507: a guest could write a header of another format into its raw disk, and have other files of the host read."""
     commands = []
-    for path in Path(causeway.virt.libvirt.__file__).parent.glob("*.py"):
+    for path in Path(causeway.virt.libvirt.__file__).parent.rglob("*.py"):
         commands += re.findall(
             r"[(\[]\s*\"qemu-img\",\s*\"(resize|convert|rebase|create|commit)\"(.*)", path.read_text()
         )
