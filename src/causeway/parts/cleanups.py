@@ -76,7 +76,7 @@ def _due(services: ConductorServices, servers: Whereabouts, cleanup: Cleanup, *,
     if missed is None:
         return None if living is None or living.host == host else _stop(services, host, living, None)
     if cleanup.instance_uuid in servers.unclear and missed.what is not Missed.RELEASE_CLAIM:
-        _require_elsewhere(cleanup, servers)
+        servers.require_elsewhere(cleanup.instance_uuid, host, cleanup.cell_uuid)
         return _stop(services, host, missed.instance, missed.token)
     if missed.what is Missed.DISCARD_COPIES:
         verdict: bool | None = _discards_copies(services, servers, host, missed, may_ask=may_ask)
@@ -94,15 +94,6 @@ def _due(services: ConductorServices, servers: Whereabouts, cleanup: Cleanup, *,
         return None
     what = Missed.DESTROY if missed.what is Missed.REMOVE else missed.what
     return dataclasses.replace(missed, what=what, token=_present(services, missed.token))
-
-
-def _require_elsewhere(cleanup: Cleanup, servers: Whereabouts) -> None:
-    """Raises DatabaseFailed for a server of the host's own cell, which does not answer: the server may have to run there."""
-    if servers.cells.get(cleanup.instance_uuid) == cleanup.cell_uuid:
-        raise errors.DatabaseFailed(
-            "What the host missed is unknown: its cell does not answer.",
-            details=f"host {cleanup.host}, server {cleanup.instance_uuid}",
-        )
 
 
 def _stop(services: ConductorServices, host: str, instance: Instance, token: MoveToken | None) -> MissedOrder | None:

@@ -42,6 +42,13 @@ class Whereabouts:
     living: dict[str, Instance]
     unclear: set[str]
 
+    def require_elsewhere(self, uuid: str, host: str, cell_uuid: str | None) -> None:
+        """Raises DatabaseFailed for a server of the host's own cell, which does not answer: the server may have to run there."""
+        if uuid in self.unclear and self.cells.get(uuid) == cell_uuid:
+            raise errors.DatabaseFailed(
+                "What the host missed is unknown: its cell does not answer.", details=f"host {host}, server {uuid}"
+            )
+
 
 def look_for(services: ConductorServices, uuids: set[str]) -> Whereabouts:
     """Looks for servers, asking each cell once. Raises DatabaseFailed if the mappings can't be read."""

@@ -18,7 +18,6 @@ from causeway.model.missed import Missed, MissedOrder
 from causeway.model.states import MigrationStatus
 from causeway.parts import cleanups, whereabouts
 from causeway.parts.services import ConductorServices
-from causeway.parts.whereabouts import Whereabouts
 from causeway.store.api import journal, migrations
 
 LOG = logging.getLogger(__name__)
@@ -58,7 +57,8 @@ class EvacuatedEndpoint:
         servers = whereabouts.look_for(self._services, {uuid})
         living = servers.living.get(uuid)
         if living is None or living.host != host:
-            self._require_elsewhere(host, migration, servers)
+            servers.require_elsewhere(uuid, host, migration.source_cell)
+            self._refuse_if_coming_back(host, migration, living)
             record = living or _stand_in(migration)
             self._order(context, host, migration, MissedOrder.stop(record))
             if uuid in servers.unclear:
@@ -73,12 +73,9 @@ class EvacuatedEndpoint:
         self._services.placement.delete_allocations(migration.uuid)
         migrations.update(self._services.api, migration.uuid, status=MigrationStatus.COMPLETED)
 
-    def _require_elsewhere(self, host: str, migration: Migration, servers: Whereabouts) -> None:
-        """Raises InvalidState if the server may be coming back to the host, DatabaseFailed if it may be there already."""
-        uuid, living = migration.instance_uuid, servers.living.get(migration.instance_uuid)
-        if uuid in servers.unclear and servers.cells.get(uuid) == migration.source_cell:
-            raise errors.DatabaseFailed("Where the server is now is unknown: the host's cell does not answer.")
-        if whereabouts.migrates(self._services, uuid, host) or (
+    def _refuse_if_coming_back(self, host: str, migration: Migration, living: Instance | None) -> None:
+        """Raises InvalidState if the server may be coming back to the host."""
+        if whereabouts.migrates(self._services, migration.instance_uuid, host) or (
             living is not None and self._may_build(migration, living)
         ):
             raise errors.InvalidState("The server may be coming back to the host.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -51,8 +52,17 @@ def cleaned(cloud: AuditedCloud, server: Any) -> None:
     assert cloud.allocations(evacuation(cloud, server).uuid) == {}
 
 
-def fails(*_: object, **__: object) -> None:
-    raise errors.DatabaseFailed("The API's database is unreachable.")
+@contextmanager
+def back_uncleaned(cloud: AuditedCloud, host: str) -> Iterator[pytest.MonkeyPatch]:
+    """A host that is back and could not be cleaned; the patch that is undone lets it be cleaned."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise errors.DatabaseFailed("The API's database is unreachable.")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(EvacuatedEndpoint, "clean_evacuated", fails)
+        come_back(cloud, host)
+        yield patched
 
 
 def look(cloud: AuditedCloud, host: str) -> None:
@@ -164,12 +174,10 @@ def test_disks_that_a_move_stashed_on_the_dead_host_go_too(cloud: AuditedCloud, 
 
 
 def test_an_evacuation_back_to_a_host_deletes_the_disks_that_were_stashed_there(
-    cloud: AuditedCloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    cloud: AuditedCloud, dead: Callable[..., None]
 ) -> None:
     server, source = evacuated(cloud, dead)
-    with monkeypatch.context() as patched:
-        patched.setattr(EvacuatedEndpoint, "clean_evacuated", fails)
-        come_back(cloud, source)
+    with back_uncleaned(cloud, source):
         disks_of(cloud.parts.state.host(source), server.id, stashed=True).mkdir()
         dead(cloud.show(server).compute_host)
         evacuate(cloud, server)
@@ -199,14 +207,10 @@ def test_nothing_is_deleted_while_the_other_cell_does_not_answer(
     assert evacuation(cloud, server).status == "done"
 
 
-def test_a_server_that_is_back_on_its_former_host_is_left_alone(
-    cloud: AuditedCloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_back_on_its_former_host_is_left_alone(cloud: AuditedCloud, dead: Callable[..., None]) -> None:
     """The host could not be cleaned when it returned; then the server was evacuated to it."""
     server, source = evacuated(cloud, dead)
-    with monkeypatch.context() as patched:
-        patched.setattr(EvacuatedEndpoint, "clean_evacuated", fails)
-        come_back(cloud, source)
+    with back_uncleaned(cloud, source):
         between = cloud.show(server).compute_host
         dead(between)
         evacuate(cloud, server)
@@ -221,7 +225,6 @@ def test_nothing_is_deleted_while_the_server_comes_back_to_its_former_host(
     cloud: AuditedCloud,
     dead: Callable[..., None],
     at_point: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
     point: str,
 ) -> None:
     server, source = evacuated(cloud, dead)
@@ -232,9 +235,7 @@ def test_nothing_is_deleted_while_the_server_comes_back_to_its_former_host(
         look(cloud, source)
         seen.append(cloud.driver(source).running_anywhere(server.id))
 
-    with monkeypatch.context() as patched:
-        patched.setattr(EvacuatedEndpoint, "clean_evacuated", fails)
-        come_back(cloud, source)
+    with back_uncleaned(cloud, source) as patched:
         at_point(point, look_meanwhile)
         if point.startswith("evacuate"):
             dead(cloud.show(server).compute_host)
