@@ -8,16 +8,14 @@ import re
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
 import jsonschema
-import msgspec
 from dateutil import parser as date_parser
 
 from causeway import errors
-from causeway.api.request import Handler, JsonSchema, Response, schema_for
+from causeway.api.request import JsonSchema
 from causeway.store.patterns import InvalidPattern, compile_pattern
 
 FORMATS = jsonschema.FormatChecker(formats=())
@@ -159,7 +157,8 @@ _Validator = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
 _validators: dict[tuple[int, bool], tuple[JsonSchema, jsonschema.protocols.Validator]] = {}
 
 
-def _validator(schema: JsonSchema, legacy: bool) -> jsonschema.protocols.Validator:
+def validator_of(schema: JsonSchema, *, legacy: bool = False) -> jsonschema.protocols.Validator:
+    """What checks values against a schema, which the caller keeps as it is: it is made once for each."""
     # The schema is kept beside its validator, so that its id can't be taken by another one.
     found = _validators.get((id(schema), legacy))
     if found is None:
@@ -219,48 +218,13 @@ def without_outer_spaces(value: Any, schema: JsonSchema) -> Any:
 
 def check_body(body: Any, schema: JsonSchema, *, legacy: bool = False) -> None:
     """Raises ValidationFailed."""
-    for error in _validator(schema, legacy).iter_errors(body):
+    for error in validator_of(schema, legacy=legacy).iter_errors(body):
         raise errors.ValidationFailed(_message(error, "field/attribute", -1))
-
-
-_MOST_SAID = 5
-
-
-def differences_of(answer: Response, handler: Handler, minor: int) -> list[str]:
-    """How an answer differs from its handler's schema; empty if it doesn't. Without values, which may be secret."""
-    found = []
-    if answer.status not in (statuses := handler.statuses_at(minor)):
-        found.append(f"its status is {answer.status}, not {' or '.join(map(str, statuses))}")
-    schema = schema_for(handler.answer, minor)
-    if schema is None:
-        return [*found, "there is no schema of this version"]
-    # Decoded as a client does it: some parts of the body are stored JSON.
-    body = msgspec.json.decode(msgspec.json.encode(answer.body))
-    different = islice(_validator(schema, legacy=False).iter_errors(body), _MOST_SAID)
-    return found + [_difference(error) for error in different]
-
-
-def _difference(error: jsonschema.ValidationError) -> str:
-    if error.context:
-        # None of several forms fits: report the one that comes closest.
-        return _difference(jsonschema.exceptions.best_match(error.context))
-    where = ".".join(map(str, error.absolute_path)) or "the whole"
-    rule: Any = error.validator_value
-    found: Any = error.instance
-    schema: Any = error.schema
-    match error.validator:
-        case "required":
-            return f"{where} lacks {', '.join(name for name in rule if name not in found)}"
-        case "additionalProperties":
-            return f"{where} also has {', '.join(sorted(set(found) - set(schema.get('properties', {}))))}"
-        case "type":
-            return f"{where} is of type {type(found).__name__}, not {rule}"
-    return f"{where} does not fit {error.validator}: {rule}"
 
 
 def check_query(query: dict[str, list[str]], schema: JsonSchema, *, legacy: bool = False) -> None:
     """Raises ValidationFailed."""
     if not query and "required" not in schema:
         return
-    for error in _validator(schema, legacy).iter_errors(query):
+    for error in validator_of(schema, legacy=legacy).iter_errors(query):
         raise errors.ValidationFailed(_message(error, "query parameters", 0))

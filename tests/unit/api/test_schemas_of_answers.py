@@ -7,8 +7,9 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from causeway.api import validation
 from causeway.api.answers.parts import (
     EMPTY,
     NEVER,
@@ -24,10 +25,12 @@ from causeway.api.answers.parts import (
     until,
     versions,
 )
+from causeway.api.differences import differences_of, fits
 from causeway.api.gone import gone
 from causeway.api.request import ApiRequest, Handler, Response, handler, schema_for
 from causeway.api.routes import ROUTES
 from causeway.api.unavailable import Unavailable
+from causeway.api.validation import validator_of
 from causeway.api.versions import MAX
 from causeway.model.drains import Window
 
@@ -123,7 +126,7 @@ THING = answers(shown_as("thing", record({"id": TEXT, "size": null({"type": "int
 
 
 def differences(body: Any, of: Handler = THING, status: int = 200) -> list[str]:
-    return validation.differences_of(Response(status, body), of, 104)
+    return differences_of(Response(status, body), of, 104)
 
 
 def test_what_differs_is_named_without_its_value() -> None:
@@ -146,3 +149,57 @@ def test_a_status_that_is_not_named_and_a_body_where_none_is() -> None:
     assert differences({"thing": {"id": "1", "size": 1}}, status=202) == ["its status is 202, not 200"]
     assert differences({}, answers(EMPTY, 202), 202) == ["the whole is of type dict, not null"]
     assert differences({}, answers(NEVER)) == ["there is no schema of this version"]
+
+
+SCHEMAS = [schema for route in ROUTES for _first, _last, schema in route.handler.answer]
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.just(1.0) | st.just("") | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=3,
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn, schema: Any) -> Any:
+    """Bodies that fit a schema, or nearly: each part is something else with a small probability."""
+    if draw(st.integers(0, 29)) == 13:
+        return draw(JSON)
+    if "anyOf" in schema:
+        return draw(bodies(draw(st.sampled_from(schema["anyOf"]))))
+    if "enum" in schema:
+        return draw(st.sampled_from(schema["enum"]))
+    if "pattern" in schema:
+        return draw(st.from_regex(schema["pattern"]))
+    match draw(st.sampled_from([schema.get("type")])):
+        case "object":
+            known = schema.get("properties", {})
+            body = {name: draw(bodies(part)) for name, part in known.items() if draw(st.integers(0, 19)) != 13}
+            return body | (draw(st.dictionaries(st.text(max_size=3), JSON, max_size=1)) if not known else {})
+        case "array":
+            return (
+                [draw(bodies(schema["items"])) for _number in range(draw(st.integers(0, 2)))]
+                if "items" in schema
+                else []
+            )
+        case "string":
+            formats = {
+                "uuid": st.uuids().map(str),
+                "ipv4": st.ip_addresses(v=4).map(str),
+                "ipv6": st.ip_addresses(v=6).map(str),
+            }
+            return draw(formats.get(schema.get("format"), st.text(max_size=3)))
+        case "integer":
+            return draw(st.integers(-2, 2**40))
+        case "boolean":
+            return draw(st.booleans())
+        case "number":
+            return draw(st.floats(allow_nan=False))
+    return draw(JSON)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_both_validators_agree_on_which_answers_fit(data: st.DataObject) -> None:
+    schema = data.draw(st.sampled_from(SCHEMAS))
+    body = msgspec.json.decode(msgspec.json.encode(data.draw(bodies(schema))))
+    assert fits(body, schema) == validator_of(schema).is_valid(body)
