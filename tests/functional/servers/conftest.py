@@ -12,7 +12,7 @@ from causeway.faults import injector
 from causeway.faults.injector import Scope
 from tests.functional.servers.broken_hosts import force_down, stop
 from tests.functional.servers.by_url import deployed, sweep
-from tests.functional.servers.dead_hosts import come_back
+from tests.functional.servers.dead_hosts import caught_up, come_back
 from tests.functional.servers.declared import Watch
 from tests.functional.servers.moves_cloud import Cloud
 
@@ -113,6 +113,7 @@ def dead(cloud: Cloud) -> Iterator[Callable[..., None]]:
     for host in list(cloud.parts.computes):
         if cloud.embedded.computes[host].host.stopping.is_set():
             come_back(cloud, host)
+    caught_up(cloud, stopped)
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import pytest
 
 from causeway import errors
 from causeway.conductor.upkeep import cleaning
-from causeway.model.states import PowerState
+from causeway.model.migration import EVACUATION
+from causeway.model.states import MigrationStatus, PowerState
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import cleanups
 from causeway.store.database import Database
@@ -91,6 +92,21 @@ def cleaned(cloud: Cloud, host: str) -> None:
         return left_on(cloud, host)
 
     until(look, lambda left: not left, f"{host} to be clean")
+
+
+def caught_up(cloud: Cloud, names: set[str]) -> None:
+    """The servers of a test are gone, and hosts that are back keep nothing of them: the next test begins with clean hosts."""
+    cloud.heal()
+    cloud.settle()
+    cloud.clean()
+    services = cloud.embedded.conductor._services
+
+    def left() -> set[str]:
+        cleaning.look(services)
+        waiting = cleanups.hosts(services.api, evacuation=EVACUATION, evacuated=MigrationStatus.DONE)
+        return names & {host for host, _cell_uuid in waiting}
+
+    until(left, lambda found: not found, "the hosts that were dead to be clean")
 
 
 def fault_of(cloud: Cloud, server: Any, ask: Callable[[str], None]) -> Any:
