@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from causeway.virt.simulated.live import BUSY
@@ -34,6 +35,7 @@ class LiveCloud(AuditedCloud):
             lambda: self.json_of(server),
             lambda found: found["OS-EXT-STS:task_state"] is None,
             f"the live migration of {server.id}, now {self.migration(server).status}, to end",
+            partial(self.trace_of, server),
         )
         self.settle()
         return self.show(server)

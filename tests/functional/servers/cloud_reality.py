@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import sqlalchemy as sa
 from openstack import exceptions
 from openstack.compute.v2.server import Server
 
+from causeway import errors
 from causeway.compute.host.claims import Claims
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.instance import Instance
@@ -14,6 +16,12 @@ from causeway.store.cell import copies, instances
 from causeway.virt.simulated import SimulatedDriver
 from tests.functional.servers.deployed_cloud import DeployedCloud
 from tests.functional.servers.patience import until
+
+_SERVERS = instances.TABLE.c
+STATES = sa.select(_SERVERS.vm_state, _SERVERS.host, _SERVERS.hidden, _SERVERS.deleted).where(
+    _SERVERS.uuid == sa.bindparam("of_uuid"), _SERVERS.task_state.is_(None)
+)
+LIVING = sa.select(_SERVERS.uuid).where(_SERVERS.deleted.is_(False))
 
 
 class Reality:
@@ -35,6 +43,24 @@ class Reality:
         answer = self.admin.compute.get(f"/servers/{server.id}")
         exceptions.raise_from_response(answer)
         found: dict[str, Any] = answer.json()["server"]
+        return found
+
+    def trace_of(self, server: Any) -> Any:
+        """What changes in the cells when an operation of a server begins or ends; None if it can't be read."""
+        return self._in_all_cells(STATES, of_uuid=server.id)
+
+    def trace(self) -> Any:
+        """What changes in the cells when a server goes; None if it can't be read."""
+        return self._in_all_cells(LIVING)
+
+    def _in_all_cells(self, query: sa.Select[Any], **parameters: str) -> Any:
+        cells, found = self.parts.cells, []
+        try:
+            for cell in cells.mappings():
+                with cells.database(cell.uuid).read() as connection:
+                    found.append(connection.execute(query, parameters).all())
+        except errors.CausewayError:
+            return None
         return found
 
     def resource_of(self, server: dict[str, Any]) -> Any:

@@ -111,6 +111,7 @@ class Cloud(Faults):
             lambda: self.json_of(server),
             lambda found: found["status"] in (status, "ERROR") and found["OS-EXT-STS:task_state"] is None,
             f"server {server.id} to become {status}",
+            partial(self.trace_of, server),
         )
         found = self.resource_of(seen)
         assert found.status == status, f"{found.status}: {found.fault}"
@@ -135,6 +136,7 @@ class Cloud(Faults):
             lambda: self.json_of(server),
             lambda found: found["status"] in ("ACTIVE", "SHUTOFF", "ERROR"),
             f"the resize of {server.id} to be confirmed",
+            partial(self.trace_of, server),
         )
         self.settle()
         return self.resource_of(seen)
@@ -145,6 +147,7 @@ class Cloud(Faults):
             lambda: self.json_of(server),
             lambda found: found["status"] in ("ACTIVE", "SHUTOFF", "ERROR"),
             f"the resize of {server.id} to be reverted",
+            partial(self.trace_of, server),
         )
         self.settle()
         return self.resource_of(seen)
@@ -251,9 +254,11 @@ class Cloud(Faults):
 
     def clean(self) -> None:
         """Deletes every server."""
-        for server_id in self._server_ids():
+        if not (found := self._server_ids()):
+            return
+        for server_id in found:
             self.admin.compute.delete_server(server_id)
-        until(self._server_ids, lambda left: not left, "all servers to go")
+        until(self._server_ids, lambda left: not left, "all servers to go", self.trace)
 
     def _server_ids(self) -> list[str]:
         """Of every project; without the SDK, which needs longer to make its resources than the cloud to answer."""
