@@ -46,8 +46,9 @@ class MissedOrdersEndpoint:
         """Returns the ids of the orders that succeeded. An order that fails does not stop the others."""
         done = []
         for order in orders:
-            what = "the end of the guest" if order.stop_only else order.what
-            LOG.warning("Host %s missed %s of server %s: it is done now", self._host.name, what, order.instance.uuid)
+            if not order.stop_only:
+                uuid = order.instance.uuid
+                LOG.warning("Host %s missed %s of server %s: it is done now", self._host.name, order.what, uuid)
             try:
                 self._carry_out(context, order)
             except errors.CausewayError as failure:
@@ -113,6 +114,8 @@ class MissedOrdersEndpoint:
         driver = self._host.driver
         with self._host.lock(uuid):
             if driver.inspect(uuid).power_state in (PowerState.RUNNING, PowerState.PAUSED):
+                # The order comes with every look, until the rest could be done as well.
+                LOG.warning("Host %s stops the guest of server %s, which may run elsewhere", self._host.name, uuid)
                 driver.power_off(uuid, 0)
 
     def _restore_disks(self, uuid: str) -> None:
