@@ -113,7 +113,8 @@ def dead(cloud: Cloud) -> Iterator[Callable[..., None]]:
     for host in list(cloud.parts.computes):
         if cloud.embedded.computes[host].host.stopping.is_set():
             come_back(cloud, host)
-    caught_up(cloud, stopped)
+    if stopped:
+        caught_up(cloud, stopped)
 
 
 @pytest.fixture
