@@ -59,7 +59,7 @@ def test_a_host_whose_mapping_was_lost_on_the_way_is_mapped_with_a_later_report(
 
 
 def test_hosts_that_came_while_no_super_conductor_listened_are_mapped_when_one_does(cloud: Cloud) -> None:
-    embedded = cloud.parts
+    embedded = cloud.embedded
     (cell,) = (each for each in embedded.cells.mappings() if each.name == "cell1")
     cells.unmap_host(embedded.api_database, "cell1-host1")
     cloud_records.map_hosts(embedded.conductor._services, cell.uuid)
