@@ -14,12 +14,11 @@ import jsonschema_rs
 import msgspec
 
 from causeway.api.request import Handler, JsonSchema, Response, schema_for
-from causeway.api.validation import is_ipv4, is_ipv6, is_uuid, validator_of
+from causeway.api.validation import is_ipv4, is_ipv6, is_uuid, once_for_each_schema, validator_of
 
 _MOST_SAID = 5
 # What schemas of answers name. Another one is an error: jsonschema-rs would pass its values unseen.
 _FORMATS = {"uuid": is_uuid, "ipv4": is_ipv4, "ipv6": is_ipv6}
-_made: dict[int, tuple[JsonSchema, jsonschema_rs.Draft4Validator]] = {}
 
 
 def differences_of(answer: Response, handler: Handler, minor: int) -> list[str]:
@@ -39,13 +38,13 @@ def differences_of(answer: Response, handler: Handler, minor: int) -> list[str]:
 
 
 def fits(body: Any, schema: JsonSchema) -> bool:
-    """Whether a decoded body fits, by jsonschema-rs. The caller keeps the schema as it is."""
-    # The schema is kept beside its validator, so that its id can't be taken by another one.
-    made = _made.get(id(schema))
-    if made is None:
-        made = schema, jsonschema_rs.Draft4Validator(schema, formats=_FORMATS, ignore_unknown_formats=False)
-        _made[id(schema)] = made
-    return made[1].is_valid(body)
+    """Whether a decoded body fits, by jsonschema-rs."""
+    return _quick_validator_of(schema).is_valid(body)
+
+
+@once_for_each_schema
+def _quick_validator_of(schema: JsonSchema) -> jsonschema_rs.Draft4Validator:
+    return jsonschema_rs.Draft4Validator(schema, formats=_FORMATS, ignore_unknown_formats=False)
 
 
 def _difference(error: jsonschema.ValidationError) -> str:

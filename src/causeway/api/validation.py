@@ -6,9 +6,10 @@ import base64
 import ipaddress
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import jsonschema
@@ -17,6 +18,8 @@ from dateutil import parser as date_parser
 from causeway import errors
 from causeway.api.request import JsonSchema
 from causeway.store.patterns import InvalidPattern, compile_pattern
+
+Made = TypeVar("Made")
 
 FORMATS = jsonschema.FormatChecker(formats=())
 
@@ -154,19 +157,40 @@ _Validator = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
     jsonschema.Draft4Validator,
     {name: _bound(jsonschema.Draft4Validator.VALIDATORS[name]) for name in ("minimum", "maximum")},
 )
-_validators: dict[tuple[int, bool], tuple[JsonSchema, jsonschema.protocols.Validator]] = {}
 
 
-def validator_of(schema: JsonSchema, *, legacy: bool = False) -> jsonschema.protocols.Validator:
-    """What checks values against a schema, which the caller keeps as it is: it is made once for each."""
-    # The schema is kept beside its validator, so that its id can't be taken by another one.
-    found = _validators.get((id(schema), legacy))
-    if found is None:
-        used = _to_the_end(_relaxed(schema) if legacy else schema)
-        _Validator.check_schema(used)
-        found = schema, _Validator(used, format_checker=FORMATS)
-        _validators[(id(schema), legacy)] = found
-    return found[1]
+def once_for_each_schema(make: Callable[[JsonSchema], Made]) -> Callable[[JsonSchema], Made]:
+    """Remembers what is made of a schema, by its identity: callers keep their schemas, and never change them."""
+    known: dict[int, tuple[JsonSchema, Made]] = {}
+
+    @wraps(make)
+    def remembered(schema: JsonSchema) -> Made:
+        found = known.get(id(schema))
+        if found is None:
+            # The schema is kept beside what was made of it, so that its id can't be taken by another one.
+            found = known[id(schema)] = schema, make(schema)
+        return found[1]
+
+    return remembered
+
+
+@once_for_each_schema
+def validator_of(schema: JsonSchema) -> jsonschema.protocols.Validator:
+    """What checks values against a schema, and says what differs."""
+    used = _to_the_end(schema)
+    _Validator.check_schema(used)
+    made: jsonschema.protocols.Validator = _Validator(used, format_checker=FORMATS)
+    return made
+
+
+@once_for_each_schema
+def _legacy_validator_of(schema: JsonSchema) -> jsonschema.protocols.Validator:
+    return validator_of(_relaxed(schema))
+
+
+def _errors(value: Any, schema: JsonSchema, legacy: bool) -> Iterator[jsonschema.ValidationError]:
+    validator = _legacy_validator_of(schema) if legacy else validator_of(schema)
+    return validator.iter_errors(value)
 
 
 def _relaxed(schema: Any) -> Any:
@@ -218,7 +242,7 @@ def without_outer_spaces(value: Any, schema: JsonSchema) -> Any:
 
 def check_body(body: Any, schema: JsonSchema, *, legacy: bool = False) -> None:
     """Raises ValidationFailed."""
-    for error in validator_of(schema, legacy=legacy).iter_errors(body):
+    for error in _errors(body, schema, legacy):
         raise errors.ValidationFailed(_message(error, "field/attribute", -1))
 
 
@@ -226,5 +250,5 @@ def check_query(query: dict[str, list[str]], schema: JsonSchema, *, legacy: bool
     """Raises ValidationFailed."""
     if not query and "required" not in schema:
         return
-    for error in validator_of(schema, legacy=legacy).iter_errors(query):
+    for error in _errors(query, schema, legacy):
         raise errors.ValidationFailed(_message(error, "query parameters", 0))

@@ -170,7 +170,8 @@ def bodies(draw: st.DrawFn, schema: Any) -> Any:
         return draw(st.sampled_from(schema["enum"]))
     if "pattern" in schema:
         return draw(st.from_regex(schema["pattern"]))
-    match draw(st.sampled_from([schema.get("type")])):
+    kinds = schema.get("type")
+    match draw(st.sampled_from(kinds)) if isinstance(kinds, list) else kinds:
         case "object":
             known = schema.get("properties", {})
             body = {name: draw(bodies(part)) for name, part in known.items() if draw(st.integers(0, 19)) != 13}
@@ -192,6 +193,8 @@ def bodies(draw: st.DrawFn, schema: Any) -> Any:
             return draw(st.integers(-2, 2**40))
         case "boolean":
             return draw(st.booleans())
+        case "null":
+            return None
         case "number":
             return draw(st.floats(allow_nan=False))
     return draw(JSON)
