@@ -14,7 +14,7 @@ packages="
     make ca-certificates
     python3 python3-venv python3-dev gcc libc6-dev pkg-config libvirt-dev
     qemu-system-x86 qemu-utils libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients libxml2-utils
-    ovmf swtpm swtpm-tools
+    ovmf swtpm swtpm-tools systemd-boot-efi binutils mtools
     busybox-static zstd extlinux genisoimage
     novnc
     dnsmasq-base iproute2 iputils-ping mount util-linux e2fsprogs
