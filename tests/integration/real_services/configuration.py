@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,7 +142,7 @@ def ml2() -> Options:
     }
 
 
-def cinder(directory: Path, venv: Path, addresses: Addresses) -> Options:
+def cinder(directory: Path, venv: Path, addresses: Addresses, storage: Sequence[str]) -> Options:
     state = directory / "state"
     return {
         "DEFAULT": {
@@ -151,7 +151,7 @@ def cinder(directory: Path, venv: Path, addresses: Addresses) -> Options:
             "auth_strategy": "keystone",
             "api_paste_config": venv / "etc/cinder/api-paste.ini",
             "glance_api_servers": addresses.url("glance"),
-            "enabled_backends": "nfs",
+            "enabled_backends": ",".join(storage),
             "default_volume_type": "__DEFAULT__",
             "my_ip": "127.0.0.1",
             "host": "cinder-host",
@@ -161,22 +161,26 @@ def cinder(directory: Path, venv: Path, addresses: Addresses) -> Options:
             # Without it members' filters by name are ignored.
             "resource_query_filters_file": venv / "etc/cinder/resource_filters.json",
         },
-        "nfs": {
-            "volume_driver": "cinder.volume.drivers.nfs.NfsDriver",
-            "volume_backend_name": "nfs",
-            "nfs_shares_config": directory / "etc/cinder/nfs_shares",
-            "nfs_mount_point_base": state / "nfs-mnt",
-            "nas_secure_file_permissions": "false",
-            "nas_secure_file_operations": "false",
-            "nfs_sparsed_volumes": "true",
-            "nfs_snapshot_support": "true",
-        },
+        **{name: _nfs(directory, name) for name in storage},
         "database": {"connection": addresses.databases["cinder"]},
         "oslo_concurrency": {"lock_path": state / "lock"},
         "coordination": {"backend_url": f"file://{state}/cinder"},
         "keystone_authtoken": _token_check(addresses, "cinder"),
         # Who asks for assisted snapshots, which no user of a volume may.
         "nova": {**credentials(addresses, "cinder"), "region_name": REGION},
+    }
+
+
+def _nfs(directory: Path, name: str) -> Mapping[str, object]:
+    return {
+        "volume_driver": "cinder.volume.drivers.nfs.NfsDriver",
+        "volume_backend_name": name,
+        "nfs_shares_config": directory / f"etc/cinder/{name}_shares",
+        "nfs_mount_point_base": directory / "state/nfs-mnt",
+        "nas_secure_file_permissions": "false",
+        "nas_secure_file_operations": "false",
+        "nfs_sparsed_volumes": "true",
+        "nfs_snapshot_support": "true",
     }
 
 

@@ -132,12 +132,21 @@ class GuestCloud(Deployment):
 
     def running_on(self, server: Any) -> list[str]:
         """The hosts whose hypervisors have a running guest of the server."""
-        found = []
+        return list(self._definitions(server))
+
+    def definition(self, server: Any) -> str:
+        """What the hypervisor of the running guest says that it has, in libvirt's XML."""
+        (found,) = self._definitions(server).values()
+        return found
+
+    def _definitions(self, server: Any) -> dict[str, str]:
+        found = {}
         for host, endpoint in self.machines.endpoints.items():
             connection = libvirt.open(endpoint.uri)
             try:
-                if any(guest.UUIDString() == server.id and guest.isActive() for guest in connection.listAllDomains()):
-                    found.append(host)
+                for guest in connection.listAllDomains():
+                    if guest.UUIDString() == server.id and guest.isActive():
+                        found[host] = guest.XMLDesc()
             finally:
                 connection.close()
         return found
@@ -152,8 +161,9 @@ def guest_cloud(
     libvirt_options: Mapping[str, object] | None = None,
     options: Mapping[str, Mapping[str, Any]] = OPTIONS,
     kind: type[GuestCloud] = GuestCloud,
+    storage: Sequence[str] = ("nfs",),
 ) -> Iterator[GuestCloud]:
-    """Everything, started and at the end stopped. ``libvirt_options``: more of all hosts."""
+    """Everything, started and at the end stopped. ``libvirt_options``: more of all hosts. ``storage``: Cinder's backends."""
     with ExitStack() as undo:
         machines = Machines(directory, [host for hosts in cells.values() for host in hosts])
         undo.callback(machines.stop)
@@ -178,6 +188,7 @@ def guest_cloud(
             queue=f"{queue}/services",
             new_database=new_database,
             compute_url=f"{cloud.api_url}/v2.1",
+            storage=storage,
         )
         undo.callback(services.stop)
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import openstack
@@ -29,7 +29,10 @@ GROUPS = ("placement", "glance", "neutron", "cinder", "service_user")
 
 
 class RealServices:
-    """``new_database`` makes an empty database of a name and gives its URL, ``queue`` is a URL of RabbitMQ."""
+    """``new_database`` makes an empty database of a name and gives its URL, ``queue`` is a URL of RabbitMQ.
+
+    ``storage``: the names of Cinder's backends, each with an NFS share of its own.
+    """
 
     #: the process that reports for the hosts (one of them)
     agents = "agents"
@@ -44,12 +47,14 @@ class RealServices:
         hosts: Iterable[str],
         token_seconds: int = 3600,
         address: str = "127.0.0.1",
+        storage: Sequence[str] = ("nfs",),
     ) -> None:
         self.directory = directory
         self.machine = Machine(directory)
         self._hosts = tuple(hosts)
         self._compute_url = compute_url
         self._token_seconds = token_seconds
+        self.storage = tuple(storage)
         self.addresses = Addresses(
             ports={name: free_port() for name in NAMES},
             databases={name: new_database(name) for name in NAMES},
@@ -133,6 +138,10 @@ class RealServices:
         for mount in (self.directory / "state/nfs-mnt").glob("*"):
             self.machine.run(["umount", mount])
 
+    def export(self, storage: str) -> Path:
+        """The directory in which a storage of Cinder's keeps its volumes."""
+        return self.directory / f"{storage}-export"
+
     def connection(self, user: str = "admin", project: str | None = None) -> openstack.connection.Connection:
         return openstack.connect(
             auth_url=self.addresses.auth_url,
@@ -189,15 +198,16 @@ class RealServices:
         directory, addresses, write = self.directory, self.addresses, self.machine.write
         for folder in ("images", "glance-staging", "glance-tasks", "neutron", "cinder", "nfs-mnt", "lock"):
             (directory / "state" / folder).mkdir(parents=True, exist_ok=True)
-        (directory / "nfs-export").mkdir(exist_ok=True)
         self._write_keystone()
         write("etc/placement/placement.conf", render(configuration.placement(addresses)))
         write("etc/glance/glance-api.conf", render(configuration.glance(directory, VENV, addresses)))
         write("etc/neutron/neutron.conf", render(configuration.neutron(directory, VENV, addresses)))
         write("etc/neutron/ml2.ini", render(configuration.ml2()))
-        write("etc/cinder/cinder.conf", render(configuration.cinder(directory, VENV, addresses)))
+        write("etc/cinder/cinder.conf", render(configuration.cinder(directory, VENV, addresses, self.storage)))
         write("etc/cinder/rootwrap.conf", configuration.rootwrap(directory, VENV))
-        write("etc/cinder/nfs_shares", f"127.0.0.1:{directory}/nfs-export\n")
+        for name in self.storage:
+            self.export(name).mkdir(exist_ok=True)
+            write(f"etc/cinder/{name}_shares", f"127.0.0.1:{self.export(name)}\n")
         for name, script in configuration.COMMANDS.items():
             write(f"bin/{name}", script, executable=True)
 
@@ -265,11 +275,12 @@ class RealServices:
 
             def volumes() -> bool:
                 states = [service.state for service in cloud.block_storage.services()]
-                return len(states) >= 2 and set(states) == {"up"}
+                # Beside the storage there is the scheduler.
+                return len(states) > len(self.storage) and set(states) == {"up"}
 
             def pools() -> bool:
                 try:
-                    return bool(list(cloud.block_storage.backend_pools()))
+                    return len(list(cloud.block_storage.backend_pools())) >= len(self.storage)
                 except openstack.exceptions.HttpException:
                     # Cinder's API asks the scheduler, which may not be there yet.
                     return False
