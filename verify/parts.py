@@ -114,8 +114,8 @@ PARTS: tuple[Part, ...] = (
         lane="a",
     ),
     _real(
-        *("guests", "real guests beside the real services: moves, security groups", 22),
-        *("test_real_guests.py", "test_guests_kept_running.py", "test_security_groups.py"),
+        *("guests", "real guests beside the real services: moves, volumes, security groups", 34),
+        *("test_real_guests.py", "test_real_volumes.py", "test_guests_kept_running.py", "test_security_groups.py"),
         lane="b",
     ),
     _real("upgrade", "an upgrade while servers move", 5, "test_online_upgrade.py", lane="b"),

@@ -262,9 +262,10 @@ class Deployment:
             self.processes.popitem()[1].kill()
         self.api_database.close()
 
-    def manage(self, *arguments: str, exit_statuses: Sequence[int] = (0,)) -> str:
+    def manage(self, *arguments: str, exit_statuses: Sequence[int] = (0,), on: str = "") -> str:
+        """What `causeway manage` writes. ``on``: the process beside which it runs, if that matters."""
         done = subprocess.run(
-            [*self._version(), CAUSEWAY, "manage", *arguments],
+            [*self.prefix(on), *self._version(), CAUSEWAY, "manage", *arguments],
             capture_output=True,
             text=True,
             timeout=PATIENCE,

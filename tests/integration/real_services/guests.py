@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import libvirt
+import pytest
 from platformdirs import user_cache_path
 
 from causeway.embedded.settings import POLICY
@@ -200,3 +202,15 @@ def guest_cloud(
                 with suppress(ProcessLookupError):
                     process.kill()
             raise
+
+
+@contextmanager
+def guest_cloud_here(**options: Any) -> Iterator[GuestCloud]:
+    """A `guest_cloud` with these options, in a folder of its own. Skips the test if this machine can't run it."""
+    if reason := missing():
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="causeway-guests-", ignore_cleanup_errors=True) as folder,
+        guest_cloud(Path(folder), **options) as cloud,
+    ):
+        yield cloud

@@ -5,7 +5,6 @@ A guest has an open TCP session with somebody outside: it shows whether it conti
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from base64 import b64encode
@@ -13,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +20,7 @@ from causeway.model.sagas import StepRecord
 from causeway.store.api import journal
 from tests.functional.processes.deployment import until
 from tests.integration.real_services import sessions
-from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
+from tests.integration.real_services.guests import GuestCloud, guest_cloud_here
 from tests.integration.real_services.sessions import Sessions, Word
 from tests.integration.real_services.test_main_job import volume_is
 from tests.integration.real_services.test_real_guests import PATIENCE, answers, ended, is_whole, report
@@ -40,12 +38,7 @@ LONGEST_LIVE, LONGEST_NEAR_LIVE = 20.0, 60.0
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[GuestCloud]:
-    if reason := missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="causeway-guests-", ignore_cleanup_errors=True) as folder,
-        guest_cloud(Path(folder), cells=CELLS, libvirt_options=LIBVIRT) as cloud,
-    ):
+    with guest_cloud_here(cells=CELLS, libvirt_options=LIBVIRT) as cloud:
         yield cloud
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import io
-import re
-import tempfile
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +16,7 @@ from causeway.cli.demo.watch import guest_report
 from tests.functional.processes.deployment import until
 from tests.integration.real_services.audits import audit
 from tests.integration.real_services.demo import run_story
-from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
+from tests.integration.real_services.guests import GuestCloud, guest_cloud_here
 from tests.integration.real_services.test_main_job import bindings, volume_is
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
@@ -29,26 +25,11 @@ CELLS = {"cell1": ["cell1-host1"], "cell2": ["cell2-host1"]}
 CUT_SECONDS = 60
 # Guests are emulated, and a cut is noticed late.
 PATIENCE = 400
-STORAGE = ("nfs", "other")
-# A program of the guest that numbers sectors of its volume, one after the other, and says so when each is written.
-FIRST_SECTOR, SECTOR = 2048, 512
-NUMBERS_SECTORS = f"""#!/bin/sh
-until [ -b /dev/vdb ]; do sleep 0.2; done
-(n=0; while sleep 0.3; do
-    echo "sector $n" | dd of=/dev/vdb bs={SECTOR} seek=$(({FIRST_SECTOR}+n)) conv=sync,fsync 2>/dev/null && echo WROTE n=$n
-    n=$((n+1))
-done) > /dev/console &
-"""
 
 
 @pytest.fixture(scope="module", params=["mariadb"])
 def running(request: pytest.FixtureRequest) -> Iterator[GuestCloud]:
-    if reason := missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="causeway-guests-", ignore_cleanup_errors=True) as folder,
-        guest_cloud(Path(folder), cells=CELLS, database=request.param, storage=STORAGE) as cloud,
-    ):
+    with guest_cloud_here(cells=CELLS, database=request.param) as cloud:
         yield cloud
 
 
@@ -182,81 +163,6 @@ def test_a_host_that_is_cut_off_for_a_minute_in_the_middle_of_a_move_loses_no_se
         cloud.member.compute.revert_server_resize(server.id)
         found = ended(cloud, server, "ACTIVE")
     assert found.compute_host == source
-    is_whole(cloud, server, volume)
-
-
-@pytest.fixture
-def volume_types(cloud: GuestCloud) -> Iterator[tuple[str, str]]:
-    """A type of volumes for each storage."""
-    storage = cloud.admin.block_storage
-    types = [storage.create_type(name=name, extra_specs={"volume_backend_name": name}) for name in STORAGE]
-    here, there = (made.name for made in types)
-    yield here, there
-    cloud.delete_all()
-    until(lambda: list(cloud.member.block_storage.volumes()), lambda left: not left, "all volumes to be deleted")
-    for made in types:
-        storage.delete_type(made)
-
-
-def sectors_written(cloud: GuestCloud, server: Any) -> int:
-    """How many the guest says that it has written, at its latest boot."""
-    said = cloud.member.compute.get_server_console_output(server.id)["output"]
-    return int(re.findall(r"WROTE n=(\d+)", said)[-1]) + 1
-
-
-def file_of(cloud: GuestCloud, server: Any) -> Path:
-    """The file of the volume in the running guest, in the directory that its storage exports."""
-    xml = cloud.definition(server)
-    name = Path(re.findall(r"<source file='([^']+)'[^>]*/>(?:(?!</disk>).)*?<target dev='vdb'", xml, re.S)[-1]).name
-    (found,) = [path for storage in STORAGE for path in cloud.services.export(storage).glob(name)]
-    return found
-
-
-def test_a_volume_goes_to_other_storage_while_its_guest_writes_and_then_to_another_cell(
-    cloud: GuestCloud, volume_types: tuple[str, str]
-) -> None:
-    here, there = volume_types
-    volume = cloud.member.block_storage.create_volume(size=1, name="data", volume_type=here)
-    cloud.member.block_storage.wait_for_status(volume, "available", wait=60)
-    server = cloud.boot(config_drive=True, user_data=base64.b64encode(NUMBERS_SECTORS.encode()).decode())
-    cloud.member.compute.create_volume_attachment(server, volumeId=volume.id)
-    volume_is(cloud, volume, "in-use")
-    until(lambda: report(cloud, server).lines("vdb"), lambda lines: lines == 1, "the guest to mark the volume")
-    before, file_before = report(cloud, server), file_of(cloud, server)
-    assert file_before.parent == cloud.services.export(here)
-
-    cloud.member.block_storage.retype_volume(volume, there, migration_policy="on-demand")
-    ended_at = until(
-        lambda: cloud.admin.block_storage.get_volume(volume.id),
-        lambda found: found.status == "in-use" and found.migration_status in (None, "success", "error"),
-        "the volume to be where its type says",
-        PATIENCE,
-    )
-    assert (ended_at.volume_type, ended_at.host.partition("@")[2].partition("#")[0]) == (there, there)
-    ended(cloud, server, "ACTIVE")
-    cloud.settle()
-    file = file_of(cloud, server)
-    assert (file.parent, file_before.exists()) == (cloud.services.export(there), False)
-    written = sectors_written(cloud, server)
-    until(lambda: sectors_written(cloud, server), lambda now: now > written, "the guest to write on")
-    is_whole(cloud, server, volume)
-
-    cloud.member.compute.stop_server(server.id)
-    cloud.wait(server, "SHUTOFF")
-    content = file.read_bytes()
-    for number in range(sectors_written(cloud, server)):
-        at = (FIRST_SECTOR + number) * SECTOR
-        assert content[at : at + SECTOR].rstrip(b"\0") == f"sector {number}\n".encode()
-
-    cloud.member.compute.start_server(server.id)
-    cloud.wait(server, "ACTIVE")
-    report(cloud, server, after_boot=before.boot)
-    cloud.member.compute.resize_server(server, "large")
-    ended(cloud, server, "VERIFY_RESIZE")
-    now = report(cloud, server, after_boot=before.boot + 1)
-    assert (now.first("vdb"), now.lines("vdb")) == (before.first("vdb"), before.lines("vdb") + 2)
-    cloud.member.compute.confirm_server_resize(server.id)
-    ended(cloud, server, "ACTIVE")
     is_whole(cloud, server, volume)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from base64 import b64encode
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.functional.processes.deployment import until
-from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
+from tests.integration.real_services.guests import GuestCloud, guest_cloud_here
 from tests.integration.real_services.test_guests_kept_running import migrate_live
 from tests.integration.real_services.test_real_guests import answers, ended
 
@@ -30,12 +28,7 @@ done
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[GuestCloud]:
-    if reason := missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="causeway-guests-", ignore_cleanup_errors=True) as folder,
-        guest_cloud(Path(folder), cells=CELLS) as running,
-    ):
+    with guest_cloud_here(cells=CELLS) as running:
         yield running
 
 
