@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,8 @@ from tests.integration.libvirt.lab_journeys import (
 )
 
 if missing() is None:
+    import libvirt_qemu
+
     from causeway.virt.libvirt import power
 
 pytestmark = pytest.mark.timeout(240)
@@ -247,6 +251,30 @@ def test_a_migration_that_two_ask_for_at_once_happens_once(cloud: Cloud) -> None
         for call in calls:
             call.result(100)
     assert guest.driver.presence(guest.uuid) is Presence.ABSENT
+    assert cloud.drivers[1].presence(guest.uuid) is Presence.RUNNING
+
+
+def test_its_limit_changes_while_its_memory_travels(cloud: Cloud) -> None:
+    """As a drain limits it. QEMU itself says which limit it keeps."""
+    guest = cloud.guest()
+
+    def limit() -> int:
+        def ask(hypervisor: Any) -> str:
+            command = json.dumps({"execute": "query-migrate-parameters"})
+            return str(libvirt_qemu.qemuMonitorCommand(power.find(hypervisor, guest.uuid), command, 0))
+
+        return int(json.loads(guest.driver._connection.call("ask QEMU", ask))["return"]["max-bandwidth"])
+
+    with under_way(guest, cloud.drivers[1]) as call:
+        assert limit() == SLOW.bandwidth * 2**20
+        guest.driver.limit_live_migration(guest.uuid, 3.0 * 2**20)
+        assert limit() == 3 * 2**20
+        # Never none, however small its share is.
+        guest.driver.limit_live_migration(guest.uuid, 1000.0)
+        assert limit() == 2**20
+        guest.driver.limit_live_migration(guest.uuid, 0.0)
+        assert limit() > 10**11
+        call.result(60)
     assert cloud.drivers[1].presence(guest.uuid) is Presence.RUNNING
 
 
