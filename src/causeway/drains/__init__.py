@@ -19,13 +19,14 @@ Users have priority. The drain passes over a server that its user has deleted or
 
 The modules::
 
-    scope     the servers that a drain moves               runner    one look at a drain
-    targets   the hosts to which they may go               asking    requests the move of one server, its confirm, its revert
-    packing   finds hosts for all servers together         following reads the state of requested moves
-    paths     how each server goes, and the cost           closing   closes source hosts, and opens them again
-    schedule  estimates the end, and what delays it        pace      the moves that can begin now: limits and order
-    plan      all of these, as one answer                  windows   when moves may begin: hours of the week, in their zone
-    holds     owners who ask to wait                       climbing  finds limits by measuring
-    notices   notifications, and notes for owners          measuring reads from the journal how many bytes were sent
-    newcomers servers that come to the scope later         replanning plans servers again that could not go
+    scope     the servers that a drain moves               runner     one look at a drain
+    targets   the hosts to which they may go               movable    whether a server can be moved now
+    packing   finds hosts for all servers together         asking     requests the move of one server
+    paths     how each server goes, and the cost           following  reads the state of requested moves
+    schedule  estimates the end, and what delays it        concluding requests confirms and reverts, cancels operations
+    plan      all of these, as one answer                  closing    closes source hosts, and opens them again
+    holds     owners who ask to wait                       pace       the moves that can begin now: limits and order
+    notices   notifications, and notes for owners          windows    when moves may begin: hours of the week, in their zone
+    newcomers servers that come to the scope later         climbing   finds limits by measuring
+    replanning plans servers again that could not go       measuring  reads from the journal how many bytes were sent
 """

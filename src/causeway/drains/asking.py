@@ -1,4 +1,4 @@
-"""Requests the move of one server of a drain, its confirm or revert, or the cancelling of its running operations.
+"""Requests the move of one server of a drain.
 
 This module chooses the id of each request, and first writes it into the server's row, so the next look can find the request in
 the journal. A request is accepted only while the drain has the same owner and state, so a slow conductor can't repeat one.
@@ -6,42 +6,34 @@ the journal. A request is accepted only while the drain has the same owner and s
 
 from __future__ import annotations
 
-import dataclasses
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.drains.holds import reason_of
 from causeway.drains.look import Look
+from causeway.drains.movable import Found, find_movable, has_left, is_held
 from causeway.drains.notices import note_in_history
 from causeway.drains.pace import is_due
-from causeway.drains.paths import STANDING_STILL, lost_with_host, memory_lost_with_host
+from causeway.drains.paths import STANDING_STILL
 from causeway.faults import injector
 from causeway.model import operations, server_actions, versions
 from causeway.model.block_device import has_local_disks
 from causeway.model.drains import DrainServer, DrainServerState, DrainState, How
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
-from causeway.model.migration import Migration
-from causeway.model.operations import OperationBrief
-from causeway.model.sagas import ENDED
 from causeway.model.states import VmState
-from causeway.moves.confirmable import obstacle
-from causeway.moves.requests import request_confirm, request_resize, request_revert
+from causeway.moves.requests import request_resize
 from causeway.operations import requests
 from causeway.operations.live_requests import check_movable, request_live_migration
 from causeway.operations.move_records import request_move_of_records
 from causeway.operations.shelve import ShelveMemory
-from causeway.operations.soft_delete import SINCE
 from causeway.operations.unshelve import WAS_OFF
 from causeway.operations.unshelve_memory import UnshelveMemory
-from causeway.parts import liveness
-from causeway.parts.holds import held_until
 from causeway.parts.liveness import HostLife
 from causeway.store.api import cells, flavors, journal
 from causeway.store.cell import block_devices, instances
-from causeway.store.database import Database, utcnow
+from causeway.store.database import utcnow
 
 _LIVE = (How.LIVE, How.NEAR_LIVE)
 # The length of the journal's column, in characters.
@@ -50,23 +42,13 @@ _GO_COLD = (VmState.STOPPED, VmState.ERROR)
 _GO_OFF = (VmState.ACTIVE, *_GO_COLD)
 
 
-@dataclasses.dataclass
-class Found:
-    """A server as it is now. ``life``: the life of its host; None if the server is on no host."""
-
-    instance: Instance
-    cell_uuid: str
-    database: Database
-    life: HostLife | None
-
-
 def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None = None) -> bool:
     """Requests the move of a server. Returns False if that is impossible now: the server's row says why, or it is busy.
 
     ``held_until``: until then only the disks are copied. If they can't be copied ahead, the move is not requested before then.
     """
     found = find_movable(look, server)
-    if found is None or (not has_left(server, found.instance) and _is_held(look, server, found.instance)):
+    if found is None or (not has_left(server, found.instance) and is_held(look, server, found.instance)):
         return False
     try:
         _request_move(look, server, found, held_until)
@@ -84,11 +66,6 @@ def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None
     return server.state is DrainServerState.ASKED
 
 
-def has_left(server: DrainServer, instance: Instance) -> bool:
-    """Whether a server has left its dead host and is on no host yet. Then it must be started, even if the drain is cancelled."""
-    return server.how is How.EVACUATE and instance.host is None and instance.vm_state is VmState.SHELVED_OFFLOADED
-
-
 def start_on_target(look: Look, server: DrainServer) -> bool:
     """Starts a server that `has_left` its host. Returns False if it has not left its host, or was deleted."""
     cell, database = look.services.cells.of_server(server.instance_uuid)
@@ -103,97 +80,8 @@ def start_on_target(look: Look, server: DrainServer) -> bool:
     return True
 
 
-def _is_held(look: Look, server: DrainServer, instance: Instance) -> bool:
-    """Whether the owner asks the drain to wait, perhaps only since the plan was made."""
-    try:
-        held = held_until(instance.metadata)
-    except errors.BadRequest as unreadable:
-        look.block(server, unreadable.message)
-        return True
-    if held is None or held <= utcnow():
-        return False
-    look.change(server, not_before=held, why=reason_of(held))
-    return True
-
-
 def _is_known(look: Look, server: DrainServer) -> bool:
     return bool(journal.of_requests(look.services.api, {server.instance_uuid: server.request_id or ""}))
-
-
-def find_movable(look: Look, server: DrainServer) -> Found | None:
-    """Returns the server if it can be moved now.
-
-    Passes it over if its user deleted or moved it, and blocks it if it can't go.
-    """
-    if look.is_gone(server):
-        look.pass_over(server, "It was deleted.")
-        return None
-    cell, database = look.services.cells.of_server(server.instance_uuid)
-    instance = instances.find(database, server.instance_uuid, with_tags=False)
-    if instance is None or instance.task_state is not None or instance.vm_state is VmState.BUILDING:
-        # An operation moves or changes the server now.
-        return None
-    if instance.host is not None and not _is_in_scope(look, server, instance):
-        look.pass_over(server, f"It is on {instance.host} by now: it was moved away meanwhile.")
-        return None
-    refusal = _obstacle_of(look, instance)
-    if refusal is not None:
-        look.block(server, *refusal)
-        return None
-    if instance.host is None:
-        if cell.name != server.source_cell and server.how is not How.EVACUATE:
-            look.pass_over(server, f"It is in {cell.name} by now: it was moved away meanwhile.")
-            return None
-        return Found(instance, cell.uuid, database, None)
-    life = liveness.of_host(look.services, database, instance.host)
-    if life.is_down:
-        look.block(server, f"It can't leave its host: {life.explained()}.", "Start the host, or say that it is dead.")
-        return None
-    if life.is_fenced and instance.vm_state is not VmState.SHELVED:
-        lost = memory_lost_with_host(instance.host, instance.vm_state) or lost_with_host(
-            instance.host, block_devices.of_instance(database, instance.uuid)
-        )
-        if lost is not None:
-            look.block(server, lost.why, lost.help)
-            return None
-    return Found(instance, cell.uuid, database, life)
-
-
-def _is_in_scope(look: Look, server: DrainServer, instance: Instance) -> bool:
-    if instance.host in look.places:
-        return True
-    scope = look.request.scope
-    is_named = server.instance_uuid in scope.servers or instance.project_id in scope.projects
-    return is_named and instance.host == server.source_host
-
-
-def _obstacle_of(look: Look, instance: Instance) -> tuple[str, str] | None:
-    """Returns why the server's state prevents a move, and what would help; None if it does not."""
-    match instance.vm_state:
-        case VmState.ACTIVE | VmState.STOPPED | VmState.PAUSED | VmState.SUSPENDED | VmState.ERROR | VmState.SHELVED:
-            return None
-        case VmState.SHELVED_OFFLOADED if instance.host is None:
-            return None
-        case VmState.RESIZED:
-            return "It waits for its owner to confirm or revert its resize.", "Confirm or revert it."
-        case VmState.RESCUED:
-            return "It is rescued.", "End the rescue (unrescue)."
-        case VmState.SOFT_DELETED:
-            kept = _kept_until(look, instance)
-            return (
-                f"It was deleted, and is kept{kept}.",
-                "Wait for that, restore it, or delete it for good (forceDelete).",
-            )
-        case state:
-            return f"A server that is {state.value} can't be moved.", "Bring it to ACTIVE or SHUTOFF."
-
-
-def _kept_until(look: Look, instance: Instance) -> str:
-    """Returns until when a soft-deleted server is kept, as a part of a sentence; empty if that is unknown."""
-    since, seconds = instance.system_metadata.get(SINCE), look.services.conf.reclaim_instance_interval
-    if since is None or not seconds:
-        return ""
-    return f" until {datetime.fromisoformat(since) + timedelta(seconds=seconds):%Y-%m-%d %H:%M} UTC"
 
 
 def _request_move(look: Look, server: DrainServer, found: Found, held_until: datetime | None) -> None:
@@ -220,13 +108,21 @@ def _request_move(look: Look, server: DrainServer, found: Found, held_until: dat
         return
     if held_until is not None and (how is not How.WARM or instance.vm_state is not VmState.ACTIVE):
         return
+    _ask_for_transfer(look, server, found, how, flavor, held_until)
+
+
+def _ask_for_transfer(
+    look: Look, server: DrainServer, found: Found, how: How, flavor: Flavor | None, held_until: datetime | None
+) -> None:
+    """Requests a live migration, a cold migration or a resize, to the planned host."""
+    instance = found.instance
     target = None if server.target_host == instance.host else server.target_host
     target_cell = None if target is None else cells.cell_of_host(look.services.api, target)
     is_suspended = instance.vm_state is VmState.SUSPENDED
     if is_suspended and target_cell == found.cell_uuid:
         look.block(server, "It is suspended, and its memory goes to other cells only.", "Resume it.")
         return
-    may_leave_cell = _may_leave_cell(look, found.life)
+    may_leave_cell = found.life is not None and _may_leave_cell(look, found.life)
     if target_cell not in (None, found.cell_uuid) and not may_leave_cell:
         raise errors.Conflict(f"Host {instance.host} is too old for moves between cells: upgrade it first.")
     context = _note(
@@ -438,46 +334,3 @@ def _flavor_of(look: Look, instance: Instance) -> Flavor | None:
 def _may_leave_cell(look: Look, life: HostLife) -> bool:
     level = look.services.conf.upgrade_levels.compute
     return versions.allows(level, versions.CROSS_CELL) and life.version >= versions.CROSS_CELL.service
-
-
-def ask_for_confirm(look: Look, server: DrainServer, migration: Migration) -> None:
-    """Requests the confirm of a move. If a host of the move is not up, the confirm waits and the row says for what."""
-    why = obstacle(look.services, migration)
-    if why is not None:
-        look.change(server, why=f"Its confirm waits: {why}", not_before=utcnow() + look.pause_after(1))
-        return
-    found = _find_resized(look, server)
-    if found is None:
-        return
-    instance, cell_uuid = found
-    injector.reach("drain.confirm.before")
-    request_confirm(look.requests, look.context(), instance, cell_uuid=cell_uuid, also=look.still_wanted())
-    injector.reach("drain.confirm.after")
-    look.change(server, state=DrainServerState.CONFIRMING, why=None, not_before=None)
-
-
-def ask_for_revert(look: Look, server: DrainServer) -> None:
-    found = _find_resized(look, server)
-    if found is None:
-        return
-    instance, cell_uuid = found
-    injector.reach("drain.revert.before")
-    request_revert(look.requests, look.context(), instance, cell_uuid=cell_uuid, also=look.still_wanted())
-    injector.reach("drain.revert.after")
-    look.change(server, state=DrainServerState.REVERTING, why=None, not_before=None)
-
-
-def _find_resized(look: Look, server: DrainServer) -> tuple[Instance, str] | None:
-    """Returns the resized server with its cell's uuid; None while another operation is running on it."""
-    cell, database = look.services.cells.of_server(server.instance_uuid)
-    instance = instances.find(database, server.instance_uuid, with_tags=False)
-    if instance is None or instance.vm_state is not VmState.RESIZED or instance.task_state is not None:
-        return None
-    return instance, cell.uuid
-
-
-def cancel_running(look: Look, under_way: list[OperationBrief]) -> None:
-    """Cancels those of the running operations that can still be cancelled."""
-    for operation in under_way:
-        if operation.state not in ENDED and not operation.pivoted and not operation.cancel_requested:
-            requests.cancel(look.requests, operation.instance_uuid, operation.migration_uuid)

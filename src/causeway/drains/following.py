@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from causeway import errors
-from causeway.drains import asking
+from causeway.drains import concluding
 from causeway.drains.look import Look
 from causeway.drains.pace import Load, is_due, load_of
 from causeway.model.drains import Afterwards, DrainServer, DrainServerState, DrainState, How
@@ -60,7 +60,7 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
         # A server that has left a dead host can't return to it, so the operation that starts it is not cancelled.
         comes_up = server.how is How.EVACUATE and operations[-1].recipe != SHELVE_OFFLOAD
         if look.drain.undo and look.drain.state in _ENDING and not comes_up:
-            asking.cancel_running(look, operations)
+            concluding.cancel_running(look, operations)
     elif all(operation.state is SagaState.FAILED for operation in operations):
         _handle_failure(look, server, operations[-1])
     elif operations[-1].recipe in _FIRST_PARTS.get(server.how or How.GENTLEST, ()):
@@ -179,10 +179,10 @@ def _confirm_or_revert(
         return
     if look.drain.state is DrainState.ROLLING_BACK:
         if load.has_room(look.room, server):
-            asking.ask_for_revert(look, server)
+            concluding.ask_for_revert(look, server)
             load.add(server)
     elif _is_to_be_confirmed(look, operations[-1]):
-        asking.ask_for_confirm(look, server, migration)
+        concluding.ask_for_confirm(look, server, migration)
 
 
 def _is_to_be_confirmed(look: Look, operation: OperationBrief) -> bool:

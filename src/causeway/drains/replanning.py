@@ -11,8 +11,8 @@ import logging
 from datetime import timedelta
 
 from causeway import errors
-from causeway.drains import asking
 from causeway.drains.look import Look
+from causeway.drains.movable import find_movable
 from causeway.drains.pace import is_due
 from causeway.drains.plan import plan_of
 from causeway.model.drains import DrainServer, DrainServerState, How, Scope
@@ -43,7 +43,7 @@ def reconsider(look: Look) -> None:
             continue
         if server.state is DrainServerState.BLOCKED:
             with look.apart(server):
-                if asking.find_movable(look, server) is None:
+                if find_movable(look, server) is None:
                     continue
                 if server.how is None:
                     to_plan.append(server)
@@ -51,7 +51,7 @@ def reconsider(look: Look) -> None:
                     look.change(server, state=DrainServerState.PENDING, why=None, help=None, not_before=None)
         elif server.state is DrainServerState.PENDING and needs_plan(look, server):
             with look.apart(server):
-                if asking.find_movable(look, server) is not None:
+                if find_movable(look, server) is not None:
                     to_plan.append(server)
     if to_plan:
         _plan_again(look, to_plan)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.drains import asking
+from causeway.drains import asking, movable
 from causeway.model.drains import Afterwards, How, Limits, Scope, Targets
 from causeway.moves import requests
 from causeway.parts import acceptance
@@ -188,7 +188,7 @@ def test_many_servers_of_an_unreachable_cell_cost_one_look_at_it(cloud: DrainsCl
     servers = [cloud.on(ONE) for _ in range(3)]
     drain = cloud.drain({server.id: (THERE, How.WARM) for server in servers})
     asked: list[str] = []
-    works = asking.find_movable
+    works = movable.find_movable
 
     def find_movable(look: Any, server: Any) -> Any:
         asked.append(server.instance_uuid)
