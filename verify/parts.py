@@ -67,9 +67,14 @@ def _suite(name: str, about: str, minutes: float, only: str) -> Part:
     return Part("suite", name, about, command, minutes, reading.junit, ("servers", "services"))
 
 
-def _faults(name: str, about: str, minutes: float, *options: str) -> Part:
+def _faults(name: str, about: str, minutes: float, *actions: str, lane: str) -> Part:
+    """A part of the matrix of moves. ``actions``: of `tests.faults.matrix`."""
+    return _matrix(name, about, minutes, *(f"--action={action}" for action in actions), lane=lane)
+
+
+def _matrix(name: str, about: str, minutes: float, *options: str, lane: str) -> Part:
     command = (PYTHON, "-W", "ignore", "-m", "tests.faults.matrix", *options, "--json", RESULT)
-    return Part("faults", name, about, command, minutes, reading.matrix, ("servers",))
+    return Part("faults", name, about, command, minutes, reading.matrix, ("servers",), lane)
 
 
 def _bench(name: str, about: str, minutes: float, reader: Reader, module: str, *options: str) -> Part:
@@ -129,8 +134,21 @@ PARTS: tuple[Part, ...] = (
     _suite("api", "the tests of the API on MariaDB and on PostgreSQL", 10, "of_the_api"),
     _suite("mariadb", "the functional suite by URL beside the real services, on MariaDB", 40, "by_url and mariadb"),
     _suite("postgresql", "the same on PostgreSQL", 40, "by_url and postgresql"),
-    _faults("moves", "the matrix of moves: every point fails, crashes, hangs, loses power or has an accident", 60),
-    _faults("operations", "the matrix of all other operations", 40, "--of", "operations"),
+    # Lanes, because most of the time they wait: for leases, and for a cloud that starts again.
+    _faults("errors", "moves: every point fails once", 11, "error", lane="a"),
+    _faults("crashes", "moves: everything crashes at every point, and starts again", 60, "crash", lane="a"),
+    _faults("cancels", "moves: cancelled after a crash at every point", 20, "cancel", lane="a"),
+    _faults("power-cuts", "moves: a power cut at every point", 60, "power-cut", lane="b"),
+    _faults("hangs", "moves: a conductor hangs at every point, another takes over", 45, "hang", lane="b"),
+    _faults(
+        "pauses", "moves: one of two conductors stops at every point, and wakes", 60, "pause", "long-pause", lane="c"
+    ),
+    _faults(
+        *("accidents", "moves: dead hosts, lost disks", 30),
+        *("dead-source", "dead-target", "target-lost", "source-lost"),
+        lane="c",
+    ),
+    _matrix("operations", "all other operations: every fault at every point", 40, "--of", "operations", lane="c"),
     Part(
         *("storm", "storm", "everything that users do, many at once, a crash every few seconds"),
         (PYTHON, "-W", "ignore", "-m", "tests.faults.storm", "--seconds", "600", "--json", RESULT),
