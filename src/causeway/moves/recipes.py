@@ -20,6 +20,7 @@ from causeway.moves.run import Run
 from causeway.moves.steps.check import CheckSource, CheckTarget
 from causeway.moves.steps.confirm import ConfirmResizeAtSource, DeleteSourceRecords, FinishConfirm
 from causeway.moves.steps.finish import FinishResizeAtDest
+from causeway.moves.steps.hand_over import PrepResizeAtSource
 from causeway.moves.steps.live_across_cells import (
     ArriveAtTarget,
     EndLiveMigration,
@@ -40,7 +41,7 @@ from causeway.moves.steps.near_live import (
     ShowAtTarget,
     WakeGuest,
 )
-from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource
+from causeway.moves.steps.prepare import PrepResizeAtDest
 from causeway.moves.steps.records import MoveRecord, ShowTarget, SwitchInstanceMapping, TargetDBSetup
 from causeway.moves.steps.revert import (
     BeginRevert,

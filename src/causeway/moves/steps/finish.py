@@ -18,8 +18,9 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.check import require_way_back
 from causeway.moves.steps.direct import send_offered
-from causeway.moves.steps.prepare import place_after_handing_over, volumes
+from causeway.moves.steps.hand_over import place_after_handing_over
 from causeway.moves.steps.records import target_devices
+from causeway.moves.steps.reservations import volumes
 
 
 class FinishResizeAtDest(Step):

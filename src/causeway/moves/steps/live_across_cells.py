@@ -30,8 +30,8 @@ from causeway.moves.run import Run
 from causeway.moves.steps.check import require_whole_target_again
 from causeway.moves.steps.confirm import ConfirmResizeAtSource
 from causeway.moves.steps.near_live import EndNearLiveMigration, PrepareOtherHost
-from causeway.moves.steps.prepare import volumes
 from causeway.moves.steps.records import SwitchInstanceMapping
+from causeway.moves.steps.reservations import volumes
 from causeway.parts import devices as device_records
 from causeway.parts.followers import follower_of
 from causeway.parts.live_queue import run_queued

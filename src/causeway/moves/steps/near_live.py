@@ -29,8 +29,9 @@ from causeway.moves.run import Run
 from causeway.moves.steps.confirm import NOT_MOVED, ConfirmResizeAtSource
 from causeway.moves.steps.direct import is_direct
 from causeway.moves.steps.finish import FinishResizeAtDest
+from causeway.moves.steps.hand_over import PrepResizeAtSource
 from causeway.moves.steps.images import delete_images
-from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource
+from causeway.moves.steps.prepare import PrepResizeAtDest
 from causeway.moves.steps.records import ShowTarget, target_devices
 from causeway.moves.steps.select import SelectDestination
 from causeway.store.api import migrations

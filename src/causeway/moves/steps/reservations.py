@@ -1,4 +1,4 @@
-"""Finds reservations of volumes that the move has made but not recorded.
+"""Reservations of volumes, and those that the move has made but not recorded.
 
 The volume service chooses the id of an attachment. If the conductor dies or the answer is lost before the id is in the journal,
 the move does not know the attachment. To find it, the move asks the service which attachments exist.
@@ -10,6 +10,11 @@ from causeway.clients.volume import Attachment
 from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.moves.run import Run
+
+
+def volumes(devices: list[BlockDevice]) -> list[tuple[BlockDevice, str]]:
+    """Returns those of the block devices that are volumes, each with the volume's id."""
+    return [(device, device.volume_id) for device in devices if device.is_volume and device.volume_id is not None]
 
 
 def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:

@@ -27,9 +27,8 @@ from causeway.moves.steps.check import require_whole_source_again
 from causeway.moves.steps.confirm import NOT_MOVED
 from causeway.moves.steps.dead_source import add_fault_in, restore_records_only
 from causeway.moves.steps.local_disks import for_old_flavor
-from causeway.moves.steps.prepare import volumes
 from causeway.moves.steps.records import change_in_place, last_read, require_authority, task_after
-from causeway.moves.steps.reservations import delete_orphaned_attachments, reserve
+from causeway.moves.steps.reservations import delete_orphaned_attachments, reserve, volumes
 from causeway.sagas.journal import Write
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import journal, mappings

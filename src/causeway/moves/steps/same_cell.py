@@ -9,7 +9,8 @@ from causeway.model.outcomes import DiskOffer, GuestOutcome, SourceOutcome
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import ConfirmResizeAtSource
 from causeway.moves.steps.finish import FinishResizeAtDest
-from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource, with_new_flavor
+from causeway.moves.steps.hand_over import PrepResizeAtSource
+from causeway.moves.steps.prepare import PrepResizeAtDest, with_new_flavor
 from causeway.moves.steps.records import target_devices
 from causeway.moves.steps.revert import FinishRevertResizeAtSource, RevertResizeAtDest
 

@@ -12,7 +12,7 @@ from openstack.exceptions import ConflictException
 from causeway.conductor.upkeep.auto_confirm import AutoConfirm
 from causeway.model.sagas import SagaState
 from causeway.moves.dead_hosts import IS_DEAD
-from causeway.moves.steps import images, prepare
+from causeway.moves.steps import hand_over, images
 from causeway.rpc.transport import Outgoing, Verdict
 from tests.functional.servers.dead_hosts import (
     CLOUD,
@@ -176,7 +176,7 @@ def test_a_copy_of_a_dead_hosts_disk_stays_until_its_server_is_deleted(
         make_images(run)
         run.services.images.upload(run.context, run.memory.image_id, disk, disk.stat().st_size)
 
-    monkeypatch.setattr(prepare, "make_images", make_complete_images)
+    monkeypatch.setattr(hand_over, "make_images", make_complete_images)
     dies_when(cloud, dead, HAND_OVER, Verdict.LOSE_REQUEST, fenced=True)
     cloud.member.compute.resize_server(server.id, FLAVORS["cross"][1])
     until(lambda: cloud.show(server).status, lambda status: status == "ERROR", "the server to be in ERROR")
