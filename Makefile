@@ -85,7 +85,7 @@ bench-scale: install ## 10 cells x 1,000 hosts, 100,000 servers, most of them re
 bench-drain: install ## drains: 100,000 servers planned, 2,000 drained in simulated time, 200 really (BENCH_DRAIN="--only moves" and others)
 	$(BIN)/python -W ignore -m benchmarks.drains $(BENCH_DRAIN)
 
-faults: install ## the whole matrix of faults: every point x error, crash, power cut, hang, and accidents; prints a table (FAULTS="--action crash --json FILE" and others)
+faults: install ## the whole matrix of faults: every point x error, crash, power cut, hang, and accidents, one after another for hours; prints a table (FAULTS="--action crash --json FILE" and others; make verify VERIFY=faults runs them side by side and continues where it stopped)
 	$(BIN)/python -W ignore -m tests.faults.matrix $(FAULTS)
 
 storm: install ## everything that users do, many at once, a crash every few seconds, hosts that die; answers against what is there (STORM="--seconds 600")
