@@ -120,10 +120,10 @@ PARTS: tuple[Part, ...] = (
     ),
     _real(
         *("guests", "real guests beside the real services: moves, volumes, security groups", 34),
-        *("test_real_guests.py", "test_real_volumes.py", "test_guests_kept_running.py", "test_security_groups.py"),
+        *("test_real_guests.py", "test_guests_kept_running.py", "test_security_groups.py"),
         lane="b",
     ),
-    _real("upgrade", "an upgrade while servers move", 5, "test_online_upgrade.py", lane="b"),
+    _real("upgrade", "an upgrade while servers move", 3, "test_online_upgrade.py", lane="a"),
     _real("faults", "each part around fails in the middle of a move", 17, "test_faults_of_parts.py", lane="a"),
     _real("suite-sample", "a sample of the suite by URL beside the real services", 2, "test_suite_sample.py", lane="a"),
     Part(

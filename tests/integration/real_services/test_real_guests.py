@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,23 +16,34 @@ from rich.console import Console
 from causeway.cli.demo.guest import GuestReport
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.watch import guest_report
-from tests.functional.processes.deployment import until
+from tests.functional.processes.deployment import CONDUCTORS, until
 from tests.integration.real_services.audits import audit
 from tests.integration.real_services.demo import run_story
 from tests.integration.real_services.guests import GuestCloud, guest_cloud_here
 from tests.integration.real_services.test_main_job import bindings, volume_is
+from tests.integration.real_services.writing_guests import (
+    NUMBERS_SECTORS,
+    check_sectors,
+    file_of,
+    sectors_written,
+    writes_on,
+)
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
 
 CELLS = {"cell1": ["cell1-host1"], "cell2": ["cell2-host1"]}
 CUT_SECONDS = 60
+# Cinder's, each with a type of volumes of its name.
+STORAGE = HERE, THERE = ("nfs", "other")
 # Guests are emulated, and a cut is noticed late.
 PATIENCE = 400
 
 
 @pytest.fixture(scope="module", params=["mariadb"])
 def running(request: pytest.FixtureRequest) -> Iterator[GuestCloud]:
-    with guest_cloud_here(cells=CELLS, database=request.param) as cloud:
+    with guest_cloud_here(cells=CELLS, database=request.param, storage=STORAGE) as cloud:
+        for name in STORAGE:
+            cloud.admin.block_storage.create_type(name=name, extra_specs={"volume_backend_name": name})
         yield cloud
 
 
@@ -163,6 +177,130 @@ def test_a_host_that_is_cut_off_for_a_minute_in_the_middle_of_a_move_loses_no_se
         cloud.member.compute.revert_server_resize(server.id)
         found = ended(cloud, server, "ACTIVE")
     assert found.compute_host == source
+    is_whole(cloud, server, volume)
+
+
+def writing(cloud: GuestCloud) -> tuple[Any, Any]:
+    """A server, and its volume to which its guest writes without an end."""
+    volume = cloud.member.block_storage.create_volume(size=1, name="data", volume_type=HERE)
+    cloud.member.block_storage.wait_for_status(volume, "available", wait=60)
+    server = cloud.boot(config_drive=True, user_data=b64encode(NUMBERS_SECTORS.encode()).decode())
+    cloud.member.compute.create_volume_attachment(server, volumeId=volume.id)
+    volume_is(cloud, volume, "in-use")
+    until(lambda: report(cloud, server).lines("vdb"), lambda lines: lines == 1, "the guest to mark the volume")
+    writes_on(cloud, server)
+    return server, volume
+
+
+def stopped(cloud: GuestCloud, server: Any) -> None:
+    cloud.member.compute.stop_server(server.id)
+    cloud.wait(server, "SHUTOFF")
+
+
+def moved_to_the_other_cell(cloud: GuestCloud, server: Any) -> None:
+    source = cloud.show(server).compute_host
+    cloud.admin.compute.migrate_server(server)
+    ended(cloud, server, "VERIFY_RESIZE")
+    cloud.member.compute.confirm_server_resize(server.id)
+    found = ended(cloud, server, "ACTIVE")
+    assert cloud.hosts[found.compute_host] != cloud.hosts[source]
+
+
+def deleted(cloud: GuestCloud, snapshot: Any) -> None:
+    cloud.member.block_storage.delete_snapshot(snapshot)
+    cloud.member.block_storage.wait_for_delete(snapshot, wait=120)
+
+
+def test_cinder_moves_a_volume_to_other_storage_and_then_the_server_moves(cloud: GuestCloud, tmp_path: Path) -> None:
+    server, volume = writing(cloud)
+    before, old = report(cloud, server), file_of(cloud, server)
+    assert old.parent == cloud.services.export(HERE)
+
+    cloud.member.block_storage.retype_volume(volume, THERE, migration_policy="on-demand")
+    found = until(
+        lambda: cloud.admin.block_storage.get_volume(volume.id),
+        lambda found: found.status == "in-use" and found.migration_status in (None, "success", "error"),
+        "the volume to be where its type says",
+        PATIENCE,
+    )
+    assert (found.volume_type, found.host.partition("@")[2].partition("#")[0]) == (THERE, THERE)
+    ended(cloud, server, "ACTIVE")
+    new = file_of(cloud, server)
+    assert (new.parent, old.exists()) == (cloud.services.export(THERE), False)
+    writes_on(cloud, server)
+    is_whole(cloud, server, volume)
+    stopped(cloud, server)
+    check_sectors(new, sectors_written(cloud, server), tmp_path)
+
+    cloud.member.compute.start_server(server.id)
+    cloud.wait(server, "ACTIVE")
+    report(cloud, server, after_boot=before.boot)
+    moved_to_the_other_cell(cloud, server)
+    now = report(cloud, server, after_boot=before.boot + 1)
+    assert (now.first("vdb"), now.lines("vdb")) == (before.first("vdb"), before.lines("vdb") + 2)
+    is_whole(cloud, server, volume)
+
+
+def test_cinder_takes_snapshots_and_deletes_them_on_either_side_of_a_move(cloud: GuestCloud, tmp_path: Path) -> None:
+    server, volume = writing(cloud)
+    before, storage = report(cloud, server), cloud.member.block_storage
+    snapshots = []
+    for name in ("first", "second", "third"):
+        written = writes_on(cloud, server)
+        taken = storage.create_snapshot(volume_id=volume.id, name=name, force=True)
+        storage.wait_for_status(taken, "available", wait=120)
+        # The guest writes to a file that is named after the newest snapshot; those before it lie below.
+        assert file_of(cloud, server).name == f"volume-{volume.id}.{taken.id}"
+        snapshots.append((taken, written))
+    first, second, third = (taken for taken, _written in snapshots)
+
+    copy = storage.create_volume(size=1, name="copy", snapshot_id=second.id, volume_type=HERE)
+    storage.wait_for_status(copy, "available", wait=120)
+    check_sectors(cloud.services.export(HERE) / f"volume-{copy.id}", snapshots[1][1], tmp_path)
+    deleted(cloud, second)
+    stopped(cloud, server)
+    last = sectors_written(cloud, server)
+    check_sectors(cloud.services.export(HERE) / f"volume-{volume.id}.{third.id}", last, tmp_path)
+    cloud.member.compute.start_server(server.id)
+    cloud.wait(server, "ACTIVE")
+    report(cloud, server, after_boot=before.boot)
+
+    moved_to_the_other_cell(cloud, server)
+    report(cloud, server, after_boot=before.boot + 1)
+    for taken in (third, first):
+        writes_on(cloud, server)
+        deleted(cloud, taken)
+    writes_on(cloud, server)
+    is_whole(cloud, server, volume)
+    file = file_of(cloud, server)
+    # Beside the one file that is left, Cinder keeps a list of the files.
+    left = {path.name for path in file.parent.glob(f"volume-{volume.id}*")}
+    assert left == {file.name, f"volume-{volume.id}.info"}
+    stopped(cloud, server)
+    check_sectors(file, sectors_written(cloud, server), tmp_path)
+
+
+def test_an_attachment_that_is_refreshed_connects_the_volume_again(cloud: GuestCloud, tmp_path: Path) -> None:
+    server, volume = writing(cloud)
+    before, host = report(cloud, server), cloud.show(server).compute_host
+    (old,) = cloud.admin.block_storage.get_volume(volume.id).attachments
+    stopped(cloud, server)
+    last, connector = sectors_written(cloud, server), tmp_path / "connector.json"
+    options = [f"--config-file={path}" for path in cloud.files_of(host)]
+    connector.write_text(cloud.manage("volume-attachment", "get-connector", "--json", *options, on=host))
+    assert json.loads(connector.read_text())["host"] == host
+
+    options = [f"--config-file={path}" for path in cloud.files_of(CONDUCTORS[0])]
+    cloud.manage("volume-attachment", "refresh", *options, server.id, volume.id, str(connector))
+
+    (new,) = cloud.admin.block_storage.get_volume(volume.id).attachments
+    assert (new["host_name"], new["server_id"]) == (host, server.id)
+    assert new["attachment_id"] != old["attachment_id"]
+    check_sectors(cloud.services.export(HERE) / f"volume-{volume.id}", last, tmp_path)
+    cloud.member.compute.start_server(server.id)
+    cloud.wait(server, "ACTIVE")
+    now = report(cloud, server, after_boot=before.boot)
+    assert (now.first("vdb"), now.lines("vdb")) == (before.first("vdb"), before.lines("vdb") + 1)
     is_whole(cloud, server, volume)
 
 
