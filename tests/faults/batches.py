@@ -170,13 +170,14 @@ def unsettled(site: Site, uuid: str) -> str:
 
 def finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[str]]) -> None:
     """The servers can be used: what waits is confirmed or reverted, all are deleted, and nothing is left."""
-    for number, uuid in enumerate(servers):
-        if site.admin.compute.get_server(uuid).status == "VERIFY_RESIZE":
-            refusal = ask(site, flow, ("confirm", "revert")[number % 2], uuid)
-            if not refusal.is_accepted:
-                found[uuid].append(f"not to be confirmed or reverted: {refusal.text}")
-            until(lambda uuid=uuid: look.is_settled(site, uuid), bool)  # type: ignore[misc]
-            found[uuid] += [f"afterwards, {each}" for each in look.complaints(site, uuid, mark(uuid))]
+    waiting = [uuid for uuid in servers if site.admin.compute.get_server(uuid).status == "VERIFY_RESIZE"]
+    for number, uuid in enumerate(waiting):
+        refusal = ask(site, flow, ("confirm", "revert")[number % 2], uuid)
+        if not refusal.is_accepted:
+            found[uuid].append(f"not to be confirmed or reverted: {refusal.text}")
+    for uuid in waiting:
+        until(lambda uuid=uuid: look.is_settled(site, uuid), bool)  # type: ignore[misc]
+        found[uuid] += [f"afterwards, {each}" for each in look.complaints(site, uuid, mark(uuid))]
     for uuid in servers:
         site.admin.compute.delete_server(uuid)
     for uuid in servers:
