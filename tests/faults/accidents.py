@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from causeway.model.states import PowerState
+from causeway.conductor.upkeep import cleaning
+from causeway.model.migration import EVACUATION
+from causeway.model.states import MigrationStatus, PowerState
 from causeway.moves.recipes import RECIPES
-from causeway.store.api import journal
+from causeway.store.api import cleanups, journal
 
 from . import look
 from .batches import LONG, audit, end_of, finish, unsettled, wait_at_points, wait_until_settled
@@ -89,6 +91,7 @@ def _run_dead(site: LocalSite, flow: Flow, action: str, points: list[str]) -> li
         ends[uuid] = end_of(flow, look.is_done(site, flow.operation, uuid), answers[uuid].is_refused)
         _switch_on(site, uuid, flow, dead)
         found[uuid] += until(lambda uuid=uuid: look.complaints(site, uuid, mark(uuid)), lambda seen: not seen, 10)  # type: ignore[misc]
+    _carry_out_missed(site)
     audit(site, found)
     finish(site, flow, servers, found)
     audit(site, found)
@@ -98,6 +101,17 @@ def _run_dead(site: LocalSite, flow: Flow, action: str, points: list[str]) -> li
             cases[point].reached, cases[point].end = True, ends[uuid]
             cases[point].complain(of_texts(found[uuid]))
     return list(cases.values())
+
+
+def _carry_out_missed(site: LocalSite) -> None:
+    """Hosts carry out the orders that were noted for them, now rather than when a conductor looks next."""
+    services = site.cloud.conductor._services
+
+    def noted() -> object:
+        cleaning.look(services)
+        return cleanups.hosts(site.api, evacuation=EVACUATION, evacuated=MigrationStatus.DONE)
+
+    until(noted, lambda hosts: not hosts, 10)
 
 
 def _hosts_of(site: LocalSite, uuid: str) -> dict[str, str]:
@@ -115,8 +129,8 @@ def _switch_on(site: LocalSite, uuid: str, flow: Flow, dead: list[str]) -> None:
     server = site.admin.compute.get_server(uuid)
     if server.compute_host not in dead:
         return
-    if server.status == "ERROR" and site.guests.power_states(uuid) == {}:
-        # It had handed the guest over, and nobody had its disks yet: they are in their place again.
+    if server.status == "ERROR" and PowerState.RUNNING not in site.guests.power_states(uuid).values():
+        # Nobody knew whether it had handed the guest over, and nobody had its disks yet: they are in their place.
         site.member.compute.reboot_server(uuid, "HARD")
         until(lambda: look.is_settled(site, uuid), bool)
         return
