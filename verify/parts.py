@@ -139,7 +139,7 @@ PARTS: tuple[Part, ...] = (
     _faults("crashes", "moves: everything crashes at every point, and starts again", 60, "crash", lane="a"),
     _faults("cancels", "moves: cancelled after a crash at every point", 20, "cancel", lane="a"),
     _faults("power-cuts", "moves: a power cut at every point", 60, "power-cut", lane="b"),
-    _faults("hangs", "moves: a conductor hangs at every point, another takes over", 45, "hang", lane="b"),
+    _faults("hangs", "moves: a conductor hangs at every point, another takes over", 25, "hang", lane="b"),
     _faults(
         "pauses", "moves: one of two conductors stops at every point, and wakes", 60, "pause", "long-pause", lane="c"
     ),
