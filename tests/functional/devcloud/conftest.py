@@ -176,5 +176,6 @@ def devcloud(shared: Running) -> Iterator[Running]:
     shared.cloud.faults.clear()
     shared.cloud.plug_delay = 0.0
     shared.cloud.unpluggable_hosts = set()
+    (shared.cloud.config.state_dir / "devcloud-switches.yaml").unlink(missing_ok=True)
     shared.cloud.on_ports_changed = None
     shared.compute.failures = 0
