@@ -37,6 +37,7 @@ def ask_for_confirm(look: Look, server: DrainServer, migration: Migration) -> No
 
 
 def ask_for_revert(look: Look, server: DrainServer) -> None:
+    """Requests the revert of a move, unless another operation is running on the server."""
     found = _find_resized(look, server)
     if found is None:
         return

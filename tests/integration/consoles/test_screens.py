@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.by import By
 
-from causeway.embedded.cloud import EmbeddedCloud
-from causeway.virt.lab.hosts import Lab, missing
+from causeway.virt.lab.hosts import missing
 from tests.browser import chromium_started, shown
 from tests.functional.servers import patience
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.console_socket import Console
+from tests.integration.embedded_guests import cloud_with_guests
 
 REASON = missing()
 PIXELS = "let c = document.querySelector('#screen canvas'); return c && c.width * c.height"
@@ -37,15 +37,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def module_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedCloud]:
     options = {"console": {"check_interval": 0.5}}
-    embedded = EmbeddedCloud(
-        tmp_path_factory.mktemp("cloud"), port=0, cells=2, hosts_per_cell=1, driver="libvirt", overrides=options
-    )
-    embedded.start()
-    try:
+    with cloud_with_guests(tmp_path_factory.mktemp("cloud"), cells=2, hosts_per_cell=1, overrides=options) as embedded:
         yield AuditedCloud(embedded)
-    finally:
-        embedded.stop()
-        Lab(embedded.state.lab).stop(keep_guests=False)
 
 
 @pytest.fixture

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from platformdirs import user_cache_path
 
-from causeway.embedded.cloud import EmbeddedCloud
 from causeway.virt.lab import hosts
-from causeway.virt.lab.hosts import Lab
 from causeway.virt.libvirt.guest_xml import uefi
 from tests.functional.servers import patience
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.moves_cloud import until
 from tests.integration.cross_cell import uefi_image
+from tests.integration.embedded_guests import cloud_with_guests
 
 REASON = hosts.missing() or uefi_image.missing() or (None if list(uefi.loaders()) else "needs ovmf")
 
@@ -31,13 +30,8 @@ pytestmark = [
 def cloud(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[AuditedCloud]:
     # Firmware and guest are emulated.
     monkeypatch.setattr(patience, "PATIENCE", 240.0)
-    embedded = EmbeddedCloud(tmp_path_factory.mktemp("cloud"), port=0, cells=2, hosts_per_cell=1, driver="libvirt")
-    embedded.start()
-    try:
+    with cloud_with_guests(tmp_path_factory.mktemp("cloud"), cells=2, hosts_per_cell=1) as embedded:
         yield AuditedCloud(embedded)
-    finally:
-        embedded.stop()
-        Lab(embedded.state.lab).stop(keep_guests=False)
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from causeway.embedded.cloud import EmbeddedCloud
-from causeway.virt.lab.hosts import Lab, missing
+from causeway.virt.lab.hosts import missing
 from tests.functional.servers import patience
 from tests.functional.servers.moves_cloud import Cloud, until
+from tests.integration.embedded_guests import cloud_with_guests
 
 REASON = missing()
 # Again and again, so that it is seen what it reads at its new host. The image's wget wants files that the image does not have.
@@ -33,18 +33,10 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    embedded = EmbeddedCloud(
-        tmp_path_factory.mktemp("cloud"),
-        port=0,
-        driver="libvirt",
-        overrides={"api": {"metadata_cache_expiration": 0}},
-    )
-    embedded.start()
-    try:
+    with cloud_with_guests(
+        tmp_path_factory.mktemp("cloud"), overrides={"api": {"metadata_cache_expiration": 0}}
+    ) as embedded:
         yield Cloud(embedded)
-    finally:
-        embedded.stop()
-        Lab(embedded.state.lab).stop(keep_guests=False)
 
 
 def reported(cloud: Cloud, server: Any, flavor: str) -> dict[str, Any]:

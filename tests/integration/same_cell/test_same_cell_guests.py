@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from causeway.cli.demo.guest import GuestReport, last_report
-from causeway.embedded.cloud import EmbeddedCloud
-from causeway.virt.lab.hosts import Lab, missing
+from causeway.virt.lab.hosts import missing
 from tests.functional.servers import patience
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.broken_hosts import lose_guest
 from tests.functional.servers.moves_cloud import until
+from tests.integration.embedded_guests import cloud_with_guests
 
 REASON = missing()
 HOSTS = ("cell1-host1", "cell1-host2")
@@ -27,20 +27,13 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def module_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedCloud]:
-    embedded = EmbeddedCloud(
+    with cloud_with_guests(
         tmp_path_factory.mktemp("cloud"),
-        port=0,
         cells=1,
         hosts_per_cell=2,
-        driver="libvirt",
         overrides={"DEFAULT": {"allow_resize_to_same_host": True}},
-    )
-    embedded.start()
-    try:
+    ) as embedded:
         yield AuditedCloud(embedded)
-    finally:
-        embedded.stop()
-        Lab(embedded.state.lab).stop(keep_guests=False)
 
 
 @pytest.fixture

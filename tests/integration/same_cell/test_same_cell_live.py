@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from causeway.embedded.cloud import EmbeddedCloud
-from causeway.virt.lab.hosts import Lab, missing
+from causeway.virt.lab.hosts import missing
 from causeway.virt.live import Presence
 from tests.functional.servers import patience
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.moves_cloud import until
+from tests.integration.embedded_guests import cloud_with_guests
 
 REASON = missing()
 HOSTS = ("cell1-host1", "cell1-host2")
@@ -33,13 +33,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def module_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedCloud]:
-    embedded = EmbeddedCloud(tmp_path_factory.mktemp("cloud"), port=0, cells=1, hosts_per_cell=2, driver="libvirt")
-    embedded.start()
-    try:
+    with cloud_with_guests(tmp_path_factory.mktemp("cloud"), cells=1, hosts_per_cell=2) as embedded:
         yield AuditedCloud(embedded)
-    finally:
-        embedded.stop()
-        Lab(embedded.state.lab).stop(keep_guests=False)
 
 
 @pytest.fixture
