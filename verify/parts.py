@@ -20,7 +20,7 @@ _REAL = "tests/integration/real_services"
 
 @dataclass(frozen=True)
 class Part:
-    """``about``: what it proves. ``minutes``: how long it takes on two cores that do nothing else.
+    """``about``: what it proves. ``minutes``: how long it takes on two cores that do nothing but it and the other lanes.
 
     ``lane``: parts of a group that wait more than they compute run in lanes, at the same time (see `verify.lanes`).
     """
@@ -70,6 +70,12 @@ def _suite(name: str, about: str, minutes: float, only: str) -> Part:
 def _faults(name: str, about: str, minutes: float, *actions: str, lane: str) -> Part:
     """A part of the matrix of moves. ``actions``: of `tests.faults.matrix`."""
     return _matrix(name, about, minutes, *(f"--action={action}" for action in actions), lane=lane)
+
+
+def _operations(name: str, about: str, minutes: float, *actions: str) -> Part:
+    """A part of the matrix of all other operations. ``actions``: of `tests.faults.operation_matrix`."""
+    options = ("--of", "operations", *(f"--action={action}" for action in actions))
+    return _matrix(f"operations-{name}", f"all other operations: {about}", minutes, *options, lane="d")
 
 
 def _matrix(name: str, about: str, minutes: float, *options: str, lane: str) -> Part:
@@ -136,19 +142,19 @@ PARTS: tuple[Part, ...] = (
     _suite("postgresql", "the same on PostgreSQL", 40, "by_url and postgresql"),
     # Lanes, because most of the time they wait: for leases, and for a cloud that starts again.
     _faults("errors", "moves: every point fails once", 11, "error", lane="a"),
-    _faults("crashes", "moves: everything crashes at every point, and starts again", 60, "crash", lane="a"),
+    _faults("crashes", "moves: everything crashes at every point, and starts again", 110, "crash", lane="a"),
     _faults("cancels", "moves: cancelled after a crash at every point", 20, "cancel", lane="a"),
-    _faults("power-cuts", "moves: a power cut at every point", 60, "power-cut", lane="b"),
+    _faults("power-cuts", "moves: a power cut at every point", 130, "power-cut", lane="b"),
     _faults("hangs", "moves: a conductor hangs at every point, another takes over", 25, "hang", lane="b"),
     _faults(
         "pauses", "moves: one of two conductors stops at every point, and wakes", 60, "pause", "long-pause", lane="c"
     ),
-    _faults(
-        *("accidents", "moves: dead hosts, lost disks", 30),
-        *("dead-source", "dead-target", "target-lost", "source-lost"),
-        lane="c",
-    ),
-    _matrix("operations", "all other operations: every fault at every point", 40, "--of", "operations", lane="c"),
+    _faults("dead-sources", "moves: the source dies before and after every step", 80, "dead-source", lane="c"),
+    _faults("dead-targets", "moves: the target dies before and after every step", 40, "dead-target", lane="c"),
+    _faults("lost-copies", "moves: what would be kept is gone", 10, "target-lost", "source-lost", lane="c"),
+    _operations("errors", "every point fails once", 60, "error"),
+    _operations("crashes", "everything crashes at every point, and starts again", 200, "crash"),
+    _operations("takeovers", "a conductor hangs or stops, another takes over", 60, "hang", "pause", "long-pause"),
     Part(
         *("storm", "storm", "everything that users do, many at once, a crash every few seconds"),
         (PYTHON, "-W", "ignore", "-m", "tests.faults.storm", "--seconds", "600", "--json", RESULT),

@@ -69,7 +69,8 @@ def _run_dead(site: LocalSite, flow: Flow, action: str, points: list[str]) -> li
     wait_at_points(site, set(points) - {BEFORE})
     for hit in site.hits():
         taken[journal.get(site.api, hit["move"]).instance_uuid] = hit["point"]
-    dead = sorted({_hosts_of(site, uuid)[action] for uuid in servers})
+    # A move that stands before its scheduling has no target yet.
+    dead = sorted({host for uuid in servers if (host := _hosts_of(site, uuid)[action]) is not None})
     for host in dead:
         site.kill_host(host)
     answers |= {uuid: ask(site, flow, flow.operation, uuid) for uuid in servers if uuid not in answers}
@@ -114,7 +115,7 @@ def _carry_out_missed(site: LocalSite) -> None:
     until(noted, lambda hosts: not hosts, 10)
 
 
-def _hosts_of(site: LocalSite, uuid: str) -> dict[str, str]:
+def _hosts_of(site: LocalSite, uuid: str) -> dict[str, str | None]:
     """action -> host"""
     migration = next(iter(site.admin.compute.migrations(instance_uuid=uuid)))
     return {"dead-source": migration.source_compute, "dead-target": migration.dest_compute}
@@ -209,7 +210,7 @@ def _run_lost(site: LocalSite, flow: Flow, action: str, points: list[str]) -> li
     other = {"confirm": "revert", "revert": "confirm"}[flow.operation]
     side = {"target-lost": "dead-target", "source-lost": "dead-source"}[action]
     for uuid, case in cases.items():
-        hosts = _hosts_of(site, uuid)
+        hosts = {name: host for name, host in _hosts_of(site, uuid).items() if host is not None}
         keeper, copy = hosts[side], next(host for name, host in hosts.items() if name != side)
         LOSSES[action][flow.backing][case.point](site, keeper, uuid)
         before = _copy(site, copy, uuid)

@@ -14,7 +14,7 @@ from .complaints import of_texts
 from .flows import Flow
 from .roles_site import RolesSite
 from .site import OPTIONS, ChildSite, LocalSite, Site, until
-from .users import ask, mark, prepare
+from .users import ask, delete_ports, mark, prepare
 
 LONG = 3600
 # Seconds without anything new after which what was not reached is not on the way. Longer than `vif_plugging_timeout`.
@@ -185,3 +185,4 @@ def finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[str
         if there is not None:
             found[uuid].append(f"not deleted: {there.vm_state} {there.task_state}")
         found[uuid] += [f"left after it was deleted: {each}" for each in look.remains(site, uuid)]
+    delete_ports(site)

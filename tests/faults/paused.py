@@ -39,8 +39,11 @@ CREATING = tuple(
     and point.startswith(("call.image", "call.network", "call.volume"))
 )
 ORDERS = tuple(point for point in rpc_points() if point.startswith("rpc.compute.") and point.endswith(".request"))
+# Carried out at every order (`fenced_each_time`): the conductor that takes over asks for the present round again, gets that one,
+# and the target fetches only the parts that it does not have.
+REPEATABLE = tuple(f"compute.{order}.after" for order in ("begin_round", "receive_round", "send_part", "receive_part"))
 DONE = (
-    *(point for point in compute_points() if point.endswith(".after")),
+    *(point for point in compute_points() if point.endswith(".after") and point not in REPEATABLE),
     *(f"driver.{name}.after" for name in ("spawn", "power_on", "export_root_disk", "stash_disks")),
 )
 # Written down each time, and let through. The API's word of a new move is lost: `pass_on` sends it.

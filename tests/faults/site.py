@@ -220,7 +220,9 @@ class Site:
     def hits(self) -> list[dict[str, Any]]:
         if not self.hits_file.exists():
             return []
-        return [json.loads(line) for line in self.hits_file.read_text().splitlines()]
+        # A line without its end is just being written.
+        lines = self.hits_file.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 class LocalSite(Site):

@@ -33,3 +33,9 @@ def test_a_machine_that_is_off_runs_nothing_and_expects_nothing(tmp_path: Path) 
     assert after.list_guests() == {"ran": PowerState.SHUTDOWN}
     # A source whose guest finds nobody who expects it keeps it.
     assert not after.incoming("comes").exists()
+
+
+def test_what_is_just_being_written_is_no_hit_yet(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.hits_file.write_text('{"point": "a"}\n{"point": "b"')
+    assert site.hits() == [{"point": "a"}]

@@ -47,6 +47,13 @@ def _network(site: Site, flow: Flow) -> dict[str, str]:
     return {"port": port.id}
 
 
+def delete_ports(site: Site) -> None:
+    """Deletes the ports that no server has any more: users' own ports outlive their servers, and addresses would run out."""
+    for port in list(site.member.network.ports(binding_vnic_type="direct")):
+        if not port.device_id:
+            site.member.network.delete_port(port.id)
+
+
 def mark(uuid: str) -> str:
     return f"data of {uuid}"
 
