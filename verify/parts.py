@@ -20,7 +20,7 @@ _REAL = "tests/integration/real_services"
 
 @dataclass(frozen=True)
 class Part:
-    """``about``: what it proves. ``minutes``: how long it takes on two cores that do nothing but it and the other lanes.
+    """``about``: what it proves. ``minutes``: how long it takes on two quiet cores, beside the other lanes.
 
     ``lane``: parts of a group that wait more than they compute run in lanes, at the same time (see `verify.lanes`).
     """
