@@ -44,10 +44,13 @@ def undo_late(run: Run) -> None:
     if ended.state is SagaState.DONE:
         if move.recipe in RESIZES and any(each.uuid == move.migration_uuid for each in waiting):
             _of_resized(run, msgspec.convert(ended.data, MoveMemory))
+        else:
+            _of_done(run, waiting)
     elif move.recipe in (*RESIZES, operations.NEAR_LIVE_MIGRATION, operations.LIVE_ACROSS_CELLS) and not waiting:
         _of_resize(run)
     elif move.recipe in REVERTS:
-        _of_revert(run, waiting)
+        # A revert makes nothing else before its pivot.
+        _delete_reservations(run, waiting)
     LOG.info("Another conductor took over move %s; the calls that came too late were undone", move.id)
 
 
@@ -72,14 +75,30 @@ def _of_resized(run: Run, moved: MoveMemory) -> None:
         services.images.delete(run.context, image_id)
 
 
-def _of_revert(run: Run, waiting: list[Migration]) -> None:
-    """Deletes the reservations of volumes at the source: a revert makes nothing else before its pivot."""
+def _of_done(run: Run, waiting: list[Migration]) -> None:
+    """Deletes what this conductor made for a move that the other one has finished, and whose copies nobody needs any more."""
+    services, memory = run.unguarded, run.memory
+    _cell, database = services.cells.of_server(run.uuid)
+    _delete_reservations(run, waiting)
+    if not waiting:
+        _delete_bindings(run, instances.get(database, run.uuid))
+    for image_id in [*image_ids_of(run), *parts_of(run)] if memory.is_cross_cell else []:
+        services.images.delete(run.context, image_id)
+
+
+def _delete_reservations(run: Run, waiting: list[Migration]) -> None:
+    """Deletes the reservations of the move's volumes that neither the records nor a resize that is ``waiting`` has."""
     _cell, database = run.unguarded.cells.of_server(run.uuid)
     known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
     for migration in waiting:
         resize = msgspec.convert(journal.resize_of(run.unguarded.api, migration.uuid).data, MoveMemory)
         known |= {pair.source for pair in resize.attachments}
-    delete_orphaned_attachments(run, known, of_volumes=_volumes_of(run))
+    if of_volumes := _volumes_of(run):
+        delete_orphaned_attachments(run, known, of_volumes=of_volumes, connected_too=_connects_at_once(run))
+
+
+def _connects_at_once(run: Run) -> bool:
+    return run.move.recipe == operations.LIVE_ACROSS_CELLS
 
 
 def _volumes_of(run: Run) -> set[str]:
@@ -106,14 +125,19 @@ def _of_resize(run: Run) -> None:
 def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
     services, memory = run.unguarded, run.memory
     services.placement.return_allocations(run.uuid, run.move.migration_uuid, source_provider=memory.source_node)
+    _delete_bindings(run, instance)
+    if any(device.is_volume for device in devices):
+        known = {device.attachment_id for device in devices}
+        delete_orphaned_attachments(run, known, of_volumes=_volumes_of(run), connected_too=_connects_at_once(run))
+
+
+def _delete_bindings(run: Run, instance: Instance) -> None:
+    """Deletes the bindings of the server's ports to the hosts that this conductor had chosen and where it does not live."""
+    memory = run.memory
     hosts = {*memory.bound_hosts, *([memory.dest_host] if memory.selection is not None else [])}
     for host in hosts - {instance.host}:
         for vif in instance.network_info:
-            services.network.delete_binding(run.context, vif.id, host)
-    if any(device.is_volume for device in devices):
-        at_once = run.move.recipe == operations.LIVE_ACROSS_CELLS
-        known = {device.attachment_id for device in devices}
-        delete_orphaned_attachments(run, known, of_volumes=_volumes_of(run), connected_too=at_once)
+            run.unguarded.network.delete_binding(run.context, vif.id, host)
 
 
 def _of_deleted(run: Run) -> None:

@@ -11,7 +11,7 @@ import pytest
 from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
 from causeway.store.api import journal
-from tests.functional.servers.moves_cloud import Cloud, another_conductor
+from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
 from tests.functional.servers.slow_conductors import Hold, proceed, take_over
 
 CLOUD: dict[str, Any] = {
@@ -65,6 +65,25 @@ def test_an_unshelved_server_is_on_the_host_that_its_record_names(
     proceed(cloud, other, hold)
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
     assert cloud.hosts_of(server) == {cloud.show(server).compute_host: "guest"}
+
+
+@pytest.mark.parametrize("side", ["request", "reply"])
+@pytest.mark.parametrize("gen", [1, 2], ids=["inside-a-cell", "across-cells"])
+def test_a_revert_that_another_conductor_has_done_leaves_no_reservation(
+    cloud: Cloud, at_point: Any, other: ConductorService, gen: int, side: str
+) -> None:
+    """The volume was attached since the resize, so the revert reserves it for the source."""
+    server, volume = cloud.boot(), cloud.volume()
+    cloud.resized(server, cloud.flavor(f"gen{gen}.late", gen=gen))
+    cloud.attach(server, volume)
+    hold = Hold(at_point, f"call.volume POST /v3/attachments.{side}")
+    cloud.member.compute.revert_server_resize(server.id)
+    assert hold.reached.wait(10)
+    take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
+    cloud.wait(server, "ACTIVE")
+    proceed(cloud, other, hold)
+    until(lambda: len(cloud.attachments(server)), lambda count: count == 1, "the late reservation to be deleted")
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
 
 @pytest.mark.parametrize("kind", ["volume", "port"])
