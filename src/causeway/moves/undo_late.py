@@ -62,10 +62,7 @@ def _of_resized(run: Run, moved: MoveMemory) -> None:
     services.placement.claim(
         run.uuid, moved.destination.allocation_request.allocations, instance.project_id, instance.user_id
     )
-    hosts = {*run.memory.bound_hosts, *([run.memory.dest_host] if run.memory.selection is not None else [])}
-    for host in hosts - {moved.source_host, moved.dest_host}:
-        for vif in instance.network_info:
-            services.network.delete_binding(run.context, vif.id, host)
+    _delete_bindings(run, instance, {moved.source_host, moved.dest_host})
     if moved.attachments:
         known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
         known |= {id for pair in moved.attachments for id in (pair.source, pair.target)}
@@ -81,24 +78,24 @@ def _of_done(run: Run, waiting: list[Migration]) -> None:
     _cell, database = services.cells.of_server(run.uuid)
     _delete_reservations(run, waiting)
     if not waiting:
-        _delete_bindings(run, instances.get(database, run.uuid))
+        instance = instances.get(database, run.uuid)
+        _delete_bindings(run, instance, {instance.host})
     for image_id in [*image_ids_of(run), *parts_of(run)] if memory.is_cross_cell else []:
         services.images.delete(run.context, image_id)
 
 
 def _delete_reservations(run: Run, waiting: list[Migration]) -> None:
-    """Deletes the reservations of the move's volumes that neither the records nor a resize that is ``waiting`` has."""
+    """Deletes the reservations of the move's volumes that neither the records nor a resize that is ``waiting`` has.
+
+    Connected attachments stay, and an audit reports them: a source that is down may still have its guest.
+    """
     _cell, database = run.unguarded.cells.of_server(run.uuid)
     known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
     for migration in waiting:
         resize = msgspec.convert(journal.resize_of(run.unguarded.api, migration.uuid).data, MoveMemory)
         known |= {pair.source for pair in resize.attachments}
     if of_volumes := _volumes_of(run):
-        delete_orphaned_attachments(run, known, of_volumes=of_volumes, connected_too=_connects_at_once(run))
-
-
-def _connects_at_once(run: Run) -> bool:
-    return run.move.recipe == operations.LIVE_ACROSS_CELLS
+        delete_orphaned_attachments(run, known, of_volumes)
 
 
 def _volumes_of(run: Run) -> set[str]:
@@ -125,17 +122,18 @@ def _of_resize(run: Run) -> None:
 def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
     services, memory = run.unguarded, run.memory
     services.placement.return_allocations(run.uuid, run.move.migration_uuid, source_provider=memory.source_node)
-    _delete_bindings(run, instance)
+    _delete_bindings(run, instance, {instance.host})
     if any(device.is_volume for device in devices):
+        at_once = run.move.recipe == operations.LIVE_ACROSS_CELLS
         known = {device.attachment_id for device in devices}
-        delete_orphaned_attachments(run, known, of_volumes=_volumes_of(run), connected_too=_connects_at_once(run))
+        delete_orphaned_attachments(run, known, of_volumes=_volumes_of(run), connected_too=at_once)
 
 
-def _delete_bindings(run: Run, instance: Instance) -> None:
-    """Deletes the bindings of the server's ports to the hosts that this conductor had chosen and where it does not live."""
+def _delete_bindings(run: Run, instance: Instance, in_use: set[str | None]) -> None:
+    """Deletes the bindings of the server's ports to the hosts that this conductor had chosen, except those ``in_use``."""
     memory = run.memory
     hosts = {*memory.bound_hosts, *([memory.dest_host] if memory.selection is not None else [])}
-    for host in hosts - {instance.host}:
+    for host in hosts - in_use:
         for vif in instance.network_info:
             run.unguarded.network.delete_binding(run.context, vif.id, host)
 
