@@ -69,8 +69,7 @@ def _run_dead(site: LocalSite, flow: Flow, action: str, points: list[str]) -> li
     wait_at_points(site, set(points) - {BEFORE})
     for hit in site.hits():
         taken[journal.get(site.api, hit["move"]).instance_uuid] = hit["point"]
-    # A move that stands before its scheduling has no target yet.
-    dead = sorted({host for uuid in servers if (host := _hosts_of(site, uuid)[action]) is not None})
+    dead = sorted({host for uuid in servers for name, host in _hosts_of(site, uuid).items() if name == action})
     for host in dead:
         site.kill_host(host)
     answers |= {uuid: ask(site, flow, flow.operation, uuid) for uuid in servers if uuid not in answers}
@@ -115,10 +114,11 @@ def _carry_out_missed(site: LocalSite) -> None:
     until(noted, lambda hosts: not hosts, 10)
 
 
-def _hosts_of(site: LocalSite, uuid: str) -> dict[str, str | None]:
-    """action -> host"""
+def _hosts_of(site: LocalSite, uuid: str) -> dict[str, str]:
+    """action -> host. A move that stands before its scheduling has no target yet."""
     migration = next(iter(site.admin.compute.migrations(instance_uuid=uuid)))
-    return {"dead-source": migration.source_compute, "dead-target": migration.dest_compute}
+    hosts = {"dead-source": migration.source_compute, "dead-target": migration.dest_compute}
+    return {action: host for action, host in hosts.items() if host is not None}
 
 
 def _lives_there(site: LocalSite, uuid: str, dead: list[str]) -> bool:
@@ -210,7 +210,7 @@ def _run_lost(site: LocalSite, flow: Flow, action: str, points: list[str]) -> li
     other = {"confirm": "revert", "revert": "confirm"}[flow.operation]
     side = {"target-lost": "dead-target", "source-lost": "dead-source"}[action]
     for uuid, case in cases.items():
-        hosts = {name: host for name, host in _hosts_of(site, uuid).items() if host is not None}
+        hosts = _hosts_of(site, uuid)
         keeper, copy = hosts[side], next(host for name, host in hosts.items() if name != side)
         LOSSES[action][flow.backing][case.point](site, keeper, uuid)
         before = _copy(site, copy, uuid)

@@ -122,10 +122,11 @@ def _of_move(site: RolesSite, paused: Paused, move: Operation) -> list[str]:
     hits = [hit for hit in site.hits() if hit["move"] == move.id]
     done = Counter((hit["host"], hit["point"]) for hit in hits if hit["point"] in DONE)
     steps = journal.steps(site.api, move.id)
-    undone_on = {host for host, _point in done} if any(step.phase is StepPhase.UNDO for step in steps) else set()
+    is_undone = any(step.phase is StepPhase.UNDO for step in steps)
+    is_on_one_host = len({host for host, _point in done}) == 1
     for (host, point), count in done.items():
         # A move that stays on its host and is undone there has made a guest of the new flavor, and then one of the old.
-        allowed = 2 if point.startswith("driver.") and undone_on == {host} else 1
+        allowed = 2 if is_undone and is_on_one_host and point.startswith("driver.") else 1
         if count > allowed:
             found.append(f"moves: {point} {count} times on {host}")
     too_late = [hit["point"] for hit in hits if hit["host"] == PAUSED and hit["at"] > paused.woken_at]
@@ -143,6 +144,6 @@ def _of_move(site: RolesSite, paused: Paused, move: Operation) -> list[str]:
     epochs = [step.epoch for step in steps]
     if epochs != sorted(epochs) or move.epoch <= before:
         found.append(f"moves: epochs {epochs}, then {move.epoch}")
-    if not move.pivoted and not any(step.phase is StepPhase.UNDO for step in steps) and move.recipe != "resize":
+    if not move.pivoted and not is_undone and move.recipe != "resize":
         found.append("moves: neither pivoted nor undone")
     return found

@@ -68,20 +68,19 @@ def _of_resized(run: Run, moved: MoveMemory) -> None:
         known |= {id for pair in moved.attachments for id in (pair.source, pair.target)}
         # Only of these volumes: other reservations may belong to volumes that a user is attaching.
         delete_orphaned_attachments(run, known, of_volumes={pair.volume_id for pair in moved.attachments})
-    for image_id in [*image_ids_of(run), *parts_of(run)] if moved.is_cross_cell else []:
-        services.images.delete(run.context, image_id)
+    if moved.is_cross_cell:
+        _delete_images(run)
 
 
 def _of_done(run: Run, waiting: list[Migration]) -> None:
     """Deletes what this conductor made for a move that the other one has finished, and whose copies nobody needs any more."""
-    services, memory = run.unguarded, run.memory
-    _cell, database = services.cells.of_server(run.uuid)
     _delete_reservations(run, waiting)
     if not waiting:
+        _cell, database = run.unguarded.cells.of_server(run.uuid)
         instance = instances.get(database, run.uuid)
         _delete_bindings(run, instance, {instance.host})
-    for image_id in [*image_ids_of(run), *parts_of(run)] if memory.is_cross_cell else []:
-        services.images.delete(run.context, image_id)
+    if run.memory.is_cross_cell:
+        _delete_images(run)
 
 
 def _delete_reservations(run: Run, waiting: list[Migration]) -> None:
@@ -89,13 +88,15 @@ def _delete_reservations(run: Run, waiting: list[Migration]) -> None:
 
     Connected attachments stay, and an audit reports them: a source that is down may still have its guest.
     """
+    of_volumes = _volumes_of(run)
+    if not of_volumes:
+        return
     _cell, database = run.unguarded.cells.of_server(run.uuid)
     known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
     for migration in waiting:
         resize = msgspec.convert(journal.resize_of(run.unguarded.api, migration.uuid).data, MoveMemory)
         known |= {pair.source for pair in resize.attachments}
-    if of_volumes := _volumes_of(run):
-        delete_orphaned_attachments(run, known, of_volumes)
+    delete_orphaned_attachments(run, known, of_volumes)
 
 
 def _volumes_of(run: Run) -> set[str]:
@@ -115,8 +116,7 @@ def _of_resize(run: Run) -> None:
         _of_living(run, instance, block_devices.of_instance(database, run.uuid))
     if memory.is_cross_cell:
         copies.hard_delete(services.cells.database(memory.target_cell), run.uuid, hidden_only=True)
-        for image_id in [*image_ids_of(run), *parts_of(run)]:
-            services.images.delete(run.context, image_id)
+        _delete_images(run)
 
 
 def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
@@ -136,6 +136,12 @@ def _delete_bindings(run: Run, instance: Instance, in_use: set[str | None]) -> N
     for host in hosts - in_use:
         for vif in instance.network_info:
             run.unguarded.network.delete_binding(run.context, vif.id, host)
+
+
+def _delete_images(run: Run) -> None:
+    """Deletes the images through which this conductor had disks travel."""
+    for image_id in [*image_ids_of(run), *parts_of(run)]:
+        run.unguarded.images.delete(run.context, image_id)
 
 
 def _of_deleted(run: Run) -> None:

@@ -10,9 +10,8 @@ import pytest
 
 from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
-from causeway.store.api import journal
 from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
-from tests.functional.servers.slow_conductors import Hold, proceed, take_over
+from tests.functional.servers.slow_conductors import Hold, proceed, take_over_at
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -38,8 +37,7 @@ def test_a_shelved_volume_has_the_attachment_that_its_record_names(
     server = cloud.boot_from_volume()
     hold = Hold(at_point, f"call.volume POST /v3/attachments.{side}")
     cloud.member.compute.shelve_server(server.id)
-    assert hold.reached.wait(10)
-    take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
+    take_over_at(cloud, other, hold, server.id)
     cloud.wait(server, "SHELVED_OFFLOADED")
     proceed(cloud, other, hold)
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
@@ -59,8 +57,7 @@ def test_an_unshelved_server_is_on_the_host_that_its_record_names(
     cloud.settle()
     hold = Hold(at_point, point)
     cloud.member.compute.unshelve_server(server.id)
-    assert hold.reached.wait(10)
-    take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
+    take_over_at(cloud, other, hold, server.id)
     cloud.wait(server, "ACTIVE")
     proceed(cloud, other, hold)
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
@@ -78,8 +75,7 @@ def test_a_revert_that_another_conductor_has_done_leaves_no_reservation(
     cloud.attach(server, volume)
     hold = Hold(at_point, f"call.volume POST /v3/attachments.{side}")
     cloud.member.compute.revert_server_resize(server.id)
-    assert hold.reached.wait(10)
-    take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
+    take_over_at(cloud, other, hold, server.id)
     cloud.wait(server, "ACTIVE")
     proceed(cloud, other, hold)
     until(lambda: len(cloud.attachments(server)), lambda count: count == 1, "the late reservation to be deleted")
@@ -99,8 +95,7 @@ def test_the_answer_to_an_attach_that_was_taken_over_says_what_to_do(
     hold = Hold(at_point, "rpc.compute.connect_volume.reply" if kind == "volume" else "rpc.compute.plug_port.reply")
     with ThreadPoolExecutor(1) as users:
         asked = users.submit(cloud.member.compute.post, path, json=body, microversion="2.94")
-        assert hold.reached.wait(10)
-        take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
+        take_over_at(cloud, other, hold, server.id)
         cloud.settle()
         proceed(cloud, other, hold)
         answer = asked.result(30)
