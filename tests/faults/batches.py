@@ -29,6 +29,7 @@ RULES: dict[str, dict[str, Any]] = {
     "hang": {"hang": 2 * OPTIONS["moves"]["lease"]},
     "pause": {"delay": LONG, "host": paused.PAUSED},
     "long-pause": {"delay": LONG, "host": paused.PAUSED},
+    "longest-pause": {"delay": LONG, "host": paused.PAUSED},
 }
 
 
@@ -67,6 +68,10 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
         # Who was too slow has learnt of it, too.
         assert until(site.is_idle, bool)
         hits = site.hits()
+    done = {uuid: look.is_done(site, flow.operation, uuid) for uuid in servers}
+    deleted: list[str] = []
+    if action == "longest-pause":
+        deleted = request_more(site, flow, servers, found)
     if isinstance(site, RolesSite) and paused_moves is not None:
         paused.wake(site, paused_moves)
         for uuid in servers:
@@ -74,13 +79,12 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     site.disarm()
     ends = {}
     for uuid in servers:
-        found[uuid] += _complaints(site, uuid)
-        done = look.is_done(site, flow.operation, uuid)
-        if done and answers[uuid].is_refused:
+        found[uuid] += _complaints(site, uuid) if uuid not in deleted else _remains(site, uuid)
+        if done[uuid] and answers[uuid].is_refused:
             found[uuid].append(f"answered with {answers[uuid].status}, and done: {answers[uuid].text}")
-        ends[uuid] = end_of(flow, done, answers[uuid].is_refused, is_cancelled=action == "cancel")
+        ends[uuid] = end_of(flow, done[uuid], answers[uuid].is_refused, is_cancelled=action == "cancel")
     audit(site, found)
-    finish(site, flow, servers, found)
+    finish(site, flow, [uuid for uuid in servers if uuid not in deleted], found)
     audit(site, found)
     by_request = {move.request_id: uuid for uuid in servers for move in journal.of_server(site.api, uuid)}
     by_move = {move.id: uuid for uuid in servers for move in journal.of_server(site.api, uuid)}
@@ -105,6 +109,12 @@ def _complaints(site: Site, uuid: str) -> list[str]:
         return look.complaints(site, uuid, mark(uuid))
     found: list[str] = until(lambda: look.complaints(site, uuid, mark(uuid)), lambda seen: not seen, LATE)
     return found
+
+
+def _remains(site: Site, uuid: str) -> list[str]:
+    """Of a server that was deleted while a conductor of its move was paused, which undoes then what it did too late."""
+    found: list[str] = until(lambda: look.remains(site, uuid), lambda seen: not seen, LATE)
+    return [f"left after it was deleted: {each}" for each in found]
 
 
 def _cancel(site: Site, servers: list[str]) -> None:
@@ -168,8 +178,23 @@ def unsettled(site: Site, uuid: str) -> str:
     )
 
 
+def request_more(site: Site, flow: Flow, servers: list[str], found: dict[str, list[str]]) -> list[str]:
+    """Users delete every third server, and confirm or revert what waits for that. Returns the deleted ones."""
+    deleted = servers[::3]
+    delete(site, deleted, found)
+    confirm_or_revert(site, flow, [uuid for uuid in servers if uuid not in deleted], found)
+    return deleted
+
+
 def finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[str]]) -> None:
     """The servers can be used: what waits is confirmed or reverted, all are deleted, and nothing is left."""
+    confirm_or_revert(site, flow, servers, found)
+    delete(site, servers, found)
+    delete_ports(site)
+
+
+def confirm_or_revert(site: Site, flow: Flow, servers: list[str], found: dict[str, list[str]]) -> None:
+    """One after the other, of those that wait for it; notes what is wrong with them afterwards."""
     waiting = [uuid for uuid in servers if site.admin.compute.get_server(uuid).status == "VERIFY_RESIZE"]
     for number, uuid in enumerate(waiting):
         refusal = ask(site, flow, ("confirm", "revert")[number % 2], uuid)
@@ -178,6 +203,10 @@ def finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[str
     for uuid in waiting:
         until(lambda uuid=uuid: look.is_settled(site, uuid), bool)  # type: ignore[misc]
         found[uuid] += [f"afterwards, {each}" for each in look.complaints(site, uuid, mark(uuid))]
+
+
+def delete(site: Site, servers: list[str], found: dict[str, list[str]]) -> None:
+    """Deletes servers; notes what is left of them."""
     for uuid in servers:
         site.admin.compute.delete_server(uuid)
     for uuid in servers:
@@ -185,4 +214,3 @@ def finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[str
         if there is not None:
             found[uuid].append(f"not deleted: {there.vm_state} {there.task_state}")
         found[uuid] += [f"left after it was deleted: {each}" for each in look.remains(site, uuid)]
-    delete_ports(site)

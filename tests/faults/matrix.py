@@ -24,8 +24,9 @@ Actions:
   is stopped for good and forced down. All must settle without it; then it comes back, and is cleaned.
 - ``target-lost``, ``source-lost``: the guest or disks of the host that is to keep the server are gone before confirm or revert:
   nothing may be destroyed, and the other way must be open still. See `accidents`.
-- ``pause``, ``long-pause``: two conductors are processes over RabbitMQ; one gets SIGSTOP while moves stand at the points that
-  it reaches, and is woken as soon as the other has taken them over, or when it is done with them. See `paused`.
+- ``pause``, ``long-pause``, ``longest-pause``: two conductors are processes over RabbitMQ; one gets SIGSTOP while moves stand
+  at the points that it reaches. It is woken as soon as the other has taken them over; when the other is done with them; or when
+  users have confirmed, reverted or deleted the servers since. See `paused`.
 
 ``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--json FILE] [--driver libvirt]`` runs them and
 prints the table. With libvirt there are real guests in QEMU, and what crashes is the process of everything else: before, in and
@@ -80,6 +81,7 @@ BATCH = {
     "hang": 16,
     "pause": 12,
     "long-pause": 12,
+    "longest-pause": 12,
     **accidents.BATCH,
 }
 # Real guests need their time and memory.

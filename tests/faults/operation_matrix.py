@@ -39,7 +39,7 @@ from .site import ChildSite, LocalSite, Site, until
 from .subjects import PATIENCE, Subject, create, wait_for
 
 # Those that are done to a conductor.
-TAKEOVERS = ("hang", *paused.ACTIONS)
+TAKEOVERS = ("hang", "pause", "long-pause")
 ACTIONS = ("crash", "error", *TAKEOVERS)
 # Cases at once.
 BATCH = 12

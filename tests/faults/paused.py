@@ -2,7 +2,9 @@
 
 All moves of a batch are given to the same conductor: the API's word of them is lost, and it is sent them directly. While each
 stands at a point, the process is stopped as a whole: no thread of it runs, no lease is renewed, no message answered. The
-other conductor takes the moves over, and the first continues where it was, believing that they are its own.
+other conductor takes the moves over, and the first continues where it was, believing that they are its own: while the other works
+on them (``pause``), when it is done (``long-pause``), or when users have confirmed, reverted or deleted their servers since
+(``longest-pause``).
 
 Nothing may take effect twice: that is read from what computes and drivers carried out and what services were asked (the
 injector counts it), from the journal, and from what `look` sees.
@@ -25,7 +27,7 @@ from causeway.store.api import journal
 from .roles_site import CONDUCTORS, RolesSite
 from .site import until
 
-ACTIONS = ("pause", "long-pause")
+ACTIONS = ("pause", "long-pause", "longest-pause")
 PAUSED = CONDUCTORS[0]
 # Longer than the time of two takeovers.
 PATIENCE = 15.0

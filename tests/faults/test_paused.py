@@ -19,7 +19,7 @@ SEED = 3
 SAMPLE = [
     ("pause", "cross resize volume"),
     ("long-pause", "cross revert volume"),
-    ("pause", "same confirm image"),
+    ("longest-pause", "same resize image"),
 ]
 
 

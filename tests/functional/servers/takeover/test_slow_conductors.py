@@ -30,6 +30,23 @@ def other(module_cloud: Cloud) -> Iterator[ConductorService]:
         yield conductor
 
 
+def end_resize(cloud: Cloud, server: Any, then: str) -> None:
+    """Ends a resize that waits for it."""
+    compute = cloud.member.compute
+    if then == "delete":
+        compute.delete_server(server.id)
+        compute.wait_for_delete(server)
+    else:
+        {"confirm": compute.confirm_server_resize, "revert": compute.revert_server_resize}[then](server.id)
+        cloud.wait(server, "ACTIVE")
+    cloud.settle()
+
+
+def disagreements(cloud: Cloud, server: Any) -> list[Any]:
+    """What `causeway audit` says of a server."""
+    return [each for each in audit_embedded(cloud.parts, pause=0.01).disagreements if each.server == server.id]
+
+
 @pytest.mark.parametrize("side", ["request", "reply"])
 def test_a_shelved_volume_has_the_attachment_that_its_record_names(
     cloud: Cloud, at_point: Any, other: ConductorService, side: str
@@ -80,6 +97,21 @@ def test_a_revert_that_another_conductor_has_done_leaves_no_reservation(
     proceed(cloud, other, hold)
     until(lambda: len(cloud.attachments(server)), lambda count: count == 1, "the late reservation to be deleted")
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+
+
+@pytest.mark.parametrize("side", ["request", "reply"])
+@pytest.mark.parametrize("then", ["confirm", "revert", "delete"])
+def test_a_late_claim_of_a_resize_changes_nothing_after_its_end(
+    cloud: Cloud, at_point: Any, other: ConductorService, then: str, side: str
+) -> None:
+    server = cloud.boot()
+    hold = Hold(at_point, f"rpc.scheduler.select_destinations.{side}")
+    cloud.member.compute.resize_server(server.id, cloud.flavor("gen1.late", gen=1))
+    take_over_at(cloud, other, hold, server.id)
+    cloud.wait(server, "VERIFY_RESIZE")
+    end_resize(cloud, server, then)
+    proceed(cloud, other, hold)
+    until(lambda: disagreements(cloud, server), lambda found: not found, "the late claim to be undone")
 
 
 @pytest.mark.parametrize("kind", ["volume", "port"])
