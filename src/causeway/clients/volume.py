@@ -342,12 +342,15 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
             attachment_id=attachment_id,
         )
 
-    def delete_attachment(self, context: RequestContext, attachment_id: str) -> None:
-        """Deletes an attachment, if it exists."""
-        with suppress(errors.VolumeNotFound):
-            self._attachment_call(
+    def delete_attachment(self, context: RequestContext, attachment_id: str) -> list[Attachment]:
+        """Deletes an attachment. Returns the volume's other attachments; none if the attachment did not exist."""
+        try:
+            answer = self._attachment_call(
                 context, "DELETE", f"delete volume attachment {attachment_id}", attachment_id, service_token=True
             )
+        except errors.VolumeNotFound:
+            return []
+        return [_attachment(each) for each in answer.json()["attachments"]]
 
     def get_attachment(self, context: RequestContext, attachment_id: str) -> Attachment:
         """Raises VolumeNotFound."""

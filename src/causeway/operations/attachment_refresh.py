@@ -19,6 +19,7 @@ from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.requests import ask
 from causeway.operations.run import OperationRun
+from causeway.operations.undo_late import undo_attachments
 from causeway.parts import devices, liveness
 from causeway.parts.requests import RequestServices
 from causeway.sagas.memory import Given
@@ -155,5 +156,6 @@ REFRESH_ATTACHMENT = Recipe(
     (DisconnectAtHost(), ReplaceAttachment(), ConnectAttachment(), EndRefresh()),
     pivot="EndRefresh",
     rolled_back=_rolled_back,
+    undo_late=undo_attachments,
     memory=RefreshMemory,
 )

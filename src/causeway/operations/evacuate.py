@@ -23,7 +23,7 @@ from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
-from causeway.parts import placing
+from causeway.parts import late, placing
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import MoveClaim
@@ -203,10 +203,24 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     )
 
 
+def _undo_late(run: Run) -> None:
+    """Undoes what came too late. The migration keeps what the server has at its dead host."""
+    if late.ended(run) is None:
+        return
+    memory, server = run.memory, late.server_now(run)
+    late.delete_attachments(run, server, late.volumes_of(server))
+    if server is None or server.instance.host is None:
+        late.release_claim(run, server)
+        late.release_migration(run, memory.source_node)
+    else:
+        late.return_claim(run, server, memory.source_host, memory.source_node)
+
+
 EVACUATE = Recipe(
     operations.EVACUATE,
     (SelectHost(), RebuildGuest(), EndEvacuation()),
     pivot="EndEvacuation",
     rolled_back=_rolled_back,
+    undo_late=_undo_late,
     memory=EvacuateMemory,
 )

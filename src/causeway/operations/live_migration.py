@@ -25,6 +25,7 @@ from causeway.operations.live_arrival import ArriveAtTarget, EndLiveMigration, L
 from causeway.operations.live_run import TASKS, LiveMemory, Run
 from causeway.operations.live_target import ChooseTarget, PrepareTarget
 from causeway.operations.live_transfer import MigrateGuest
+from causeway.parts import late
 from causeway.parts.followers import follower_of
 from causeway.parts.live_queue import AwaitTurn, run_queued
 from causeway.sagas.recipe import Recipe
@@ -92,6 +93,22 @@ def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
     return True
 
 
+def _undo_late(run: Run) -> None:
+    """Undoes what came too late: the claim, and what was made for the target."""
+    if late.ended(run) is None:
+        return
+    memory, server = run.memory, late.server_now(run)
+    target = memory.place.host if memory.place is not None else None
+    is_at_target = server is not None and server.instance.host == target
+    late.delete_attachments(run, server, late.volumes_of(server), connected_too=not is_at_target)
+    if server is None or server.instance.host is None:
+        late.release_claim(run, server)
+        late.release_migration(run, None)
+        return
+    late.return_claim(run, server, memory.source_host, memory.source_node)
+    late.delete_bindings(run, server, [target] if target is not None else [])
+
+
 LIVE_MIGRATE = Recipe(
     operations.LIVE_MIGRATION,
     (
@@ -106,5 +123,6 @@ LIVE_MIGRATE = Recipe(
     pivot="MigrateGuest",
     rolled_back=_rolled_back,
     try_again=_to_another_cell,
+    undo_late=_undo_late,
     memory=LiveMemory,
 )

@@ -9,7 +9,7 @@ import dataclasses
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
@@ -178,7 +178,7 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     endings.failed(run, cause, TASKS)
 
 
-def undo_late(run: Run) -> None:
+def undo_late(run: OperationRun[Any]) -> None:
     """Undoes what a slow conductor did too late: it closed or copied records after another conductor had rolled back."""
     services, memory = run.unguarded, run.memory
     if journal.get(services.api, run.saga.id).state not in ENDED:

@@ -11,6 +11,7 @@ from causeway.model.states import VmState
 from causeway.model.things import Thing
 from causeway.operations import guests, rebuild
 from causeway.operations.run import OperationRun
+from causeway.operations.undo_late import undo_attachments
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
@@ -97,5 +98,6 @@ REBUILD_VOLUME = Recipe(
     (ReleaseRootVolume(), WriteImage(), rebuild.RebuildGuest(announces=False), rebuild.EndRebuild()),
     pivot="EndRebuild",
     rolled_back=_rolled_back,
+    undo_late=undo_attachments,
     memory=RebuildVolumeMemory,
 )

@@ -18,6 +18,7 @@ from causeway.operations import endings, guests
 from causeway.operations.places import at_place, place_of
 from causeway.operations.run import OperationRun
 from causeway.operations.shelve import HOST, IMAGE, SINCE
+from causeway.operations.undo_late import undo_claim
 from causeway.operations.unshelve_memory import (
     UNSHELVE_ACROSS_CELLS_VERSION,
     UNSHELVE_VERSION,
@@ -188,6 +189,7 @@ UNSHELVE = Recipe(
     pivot="EndUnshelve",
     rolled_back=_rolled_back,
     try_again=_to_another_cell,
+    undo_late=undo_claim,
     version=UNSHELVE_VERSION,
     memory=UnshelveMemory,
 )

@@ -23,6 +23,7 @@ from causeway.operations.move_records import (
 )
 from causeway.operations.places import place_of
 from causeway.operations.run import OperationRun
+from causeway.operations.undo_late import undo_claim
 from causeway.operations.unshelve_memory import (
     UNSHELVE_ACROSS_CELLS_VERSION,
     UNSHELVE_VERSION,
@@ -93,12 +94,17 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     endings.failed(run, cause, TASKS)
 
 
+def _undo_late(run: Run) -> None:
+    undo_claim(run)
+    undo_late(run)
+
+
 UNSHELVE_ACROSS_CELLS: Recipe[Any] = Recipe(
     operations.UNSHELVE_ACROSS_CELLS,
     (SelectHostElsewhere(), SwitchInstanceMapping(), ShowTarget(), DeleteSourceRecords(), UnshelveThere()),
     pivot="SwitchInstanceMapping",
     rolled_back=_rolled_back,
-    undo_late=undo_late,
+    undo_late=_undo_late,
     version=UNSHELVE_ACROSS_CELLS_VERSION,
     memory=UnshelveAcrossCellsMemory,
 )

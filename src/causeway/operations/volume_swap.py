@@ -20,6 +20,7 @@ from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
+from causeway.operations.undo_late import undo_attachments
 from causeway.parts import devices
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import block_devices
@@ -215,10 +216,15 @@ def _rolled_back(run: Swap, cause: errors.CausewayError) -> None:
     _failed(run, cause)
 
 
+def _undo_late(run: Swap) -> None:
+    undo_attachments(run, more_volumes=[run.memory.new_volume_id])
+
+
 SWAP_VOLUME = Recipe(
     operations.SWAP_VOLUME,
     (ReserveNewVolume(), CopyVolume(), SwitchVolume(), EndSwap()),
     pivot="SwitchVolume",
     rolled_back=_rolled_back,
+    undo_late=_undo_late,
     memory=SwapMemory,
 )

@@ -200,7 +200,10 @@ class ReleaseVolume(Step[Detach]):
             device_endings.ended(run)
             return
         if mapping.attachment_id is not None:
-            run.services.volumes.delete_attachment(run.context, mapping.attachment_id)
+            left = run.services.volumes.delete_attachment(run.context, mapping.attachment_id)
+            if any(each.instance_uuid == run.uuid for each in left):
+                # A slow conductor connected the volume once more for a live migration. The guest does not use it any more.
+                devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
         with run.database.write() as connection:
             block_devices.delete_in(connection, mapping.uuid)
             run.write_history(connection)

@@ -37,11 +37,15 @@ def release(
         is_made = not vif.preserve_on_delete if vif is not None else is_made_for(port, instance.uuid)
         _release_port(services, context, port["id"], port.get("binding:profile"), is_made=is_made)
     volumes = [device for device in devices if device.is_volume]
-    for device in volumes:
-        if device.attachment_id is not None:
-            services.volumes.delete_attachment(context, device.attachment_id)
+    left = [
+        attachment
+        for device in volumes
+        if device.attachment_id is not None
+        for attachment in services.volumes.delete_attachment(context, device.attachment_id)
+    ]
     incomplete = [device for device in volumes if device.attachment_id is None]
-    if incomplete:
+    # A slow conductor may have connected a volume once more for a live migration.
+    if incomplete or any(attachment.instance_uuid == instance.uuid for attachment in left):
         _release_unknown_attachments(services, context, instance)
     for device in volumes:
         if device.volume_id is not None and device.delete_on_termination:

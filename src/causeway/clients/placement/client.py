@@ -225,18 +225,22 @@ class PlacementClient(ProviderCalls):
         """Gives the server's allocations to the migration, and ``target`` to the server, in one POST.
 
         ``source_provider``: uuid of the compute node that the server is on. ``source``: the server's allocations, if the caller
-        knows them; else this client uses what it remembers, or reads them (one more call). If the migration has the source's
-        already (in a repetition, or for an alternate host), only the server's part is written. If the server has no allocations,
-        the migration gets none. Returns the server's new record. Raises ClaimRefused, and changes nothing, if the target has no
-        room or others kept claiming there.
+        knows them; else this client uses what it remembers, or reads them (one more call). If the server has no allocations, the
+        migration gets none. Succeeds also if the same was claimed before. Returns the server's new record. Raises ClaimRefused,
+        and changes nothing, if the target has no room, others kept claiming there, or the migration has allocations already:
+        another conductor has claimed for it.
         """
 
         def write(held: AllocationRecord, given: AllocationRecord) -> AllocationRecord:
+            if not given.is_empty:
+                if held.allocations == target:
+                    return held
+                raise errors.ClaimRefused(f"The resources of server {server} have been claimed for its move already.")
             change = _Write(held, target, project_id, user_id)
-            if given.is_empty and not held.is_empty:
-                self._write(_Write(given, held.allocations, project_id, user_id), change)
-            else:
+            if held.is_empty:
                 self._write(change)
+            else:
+                self._write(_Write(given, held.allocations, project_id, user_id), change)
             return change.after
 
         # Always read the server's record before the migration's: if another process returns allocations in between, the server's
@@ -253,10 +257,7 @@ class PlacementClient(ProviderCalls):
 
         def from_truth() -> AllocationRecord:
             held = self.get_allocations(server)
-            given = self.get_allocations(migration)
-            if not given.is_empty and held.allocations == target:
-                return held
-            return write(held, given)
+            return write(held, self.get_allocations(migration))
 
         with translated(
             f"to move the resources of server {server}",

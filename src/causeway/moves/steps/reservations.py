@@ -34,21 +34,14 @@ def reserve_once(run: Run, volume_id: str, devices: list[BlockDevice]) -> str:
     return reserve(run, volume_id, {device.attachment_id for device in devices} | written)
 
 
-def delete_orphaned_attachments(
-    run: Run, known: set[str | None], of_volumes: set[str] | None = None, *, connected_too: bool = False
-) -> None:
-    """Deletes every attachment of the server that is not ``known``. Connected ones are in use and stay.
-
-    ``of_volumes``: only attachments of these volumes. ``connected_too``: connected ones too, for moves that connect each
-    attachment when they make it.
-    """
-    for found in orphaned_attachments(run, known, connected_too=connected_too):
-        if of_volumes is None or found.volume_id in of_volumes:
-            run.unguarded.volumes.delete_attachment(run.context, found.id)
+def delete_orphaned_attachments(run: Run, known: set[str | None]) -> None:
+    """Deletes every attachment of the server that is not ``known``. Connected ones are in use and stay."""
+    for found in orphaned_attachments(run, known):
+        run.unguarded.volumes.delete_attachment(run.context, found.id)
 
 
-def orphaned_attachments(run: Run, known: set[str | None], *, connected_too: bool = False) -> list[Attachment]:
+def orphaned_attachments(run: Run, known: set[str | None]) -> list[Attachment]:
     # With the service's own credentials: a user's token shows only one project, but administrators move servers of others.
     ours = admin_context(request_id=run.context.request_id)
     found = run.unguarded.volumes.list_attachments(ours, instance_uuid=run.uuid)
-    return [each for each in found if each.id not in known and (connected_too or not each.is_connected)]
+    return [each for each in found if each.id not in known and not each.is_connected]

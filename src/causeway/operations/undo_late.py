@@ -1,0 +1,30 @@
+"""Undoes the last call of a conductor that had lost an operation without noticing (see `causeway.sagas.late`).
+
+Builds, attaches, evacuations and live migrations have their own. What computes do for an operation needs none, because a host
+refuses orders of earlier epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from causeway.operations.run import OperationRun
+from causeway.parts import late
+
+
+def undo_attachments(run: OperationRun[Any], *, more_volumes: Iterable[str] = ()) -> None:
+    """Deletes attachments that were made too late of the server's volumes, and of ``more_volumes``."""
+    if late.ended(run) is None:
+        return
+    server = late.server_now(run)
+    late.delete_attachments(run, server, {*late.volumes_of(server), *more_volumes})
+
+
+def undo_claim(run: OperationRun[Any]) -> None:
+    """For a server that had no host: also releases what was claimed for it if it has none now."""
+    if late.ended(run) is None:
+        return
+    server = late.server_now(run)
+    late.delete_attachments(run, server, late.volumes_of(server))
+    late.release_claim(run, server)

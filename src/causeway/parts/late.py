@@ -1,0 +1,138 @@
+"""What a slow conductor made for an operation that another one has ended, and how it is deleted (see `causeway.sagas.late`).
+
+The server may have been confirmed, reverted, moved, shelved or deleted since. What its records or its waiting resizes name stays.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from causeway import errors
+from causeway.context import admin_context
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.migration import Migration
+from causeway.model.operations import Operation
+from causeway.model.sagas import ENDED
+from causeway.model.states import MigrationStatus
+from causeway.parts.devices import noted_by_moves
+from causeway.parts.run import ServerRun
+from causeway.store.api import journal, migrations
+from causeway.store.cell import block_devices, instances
+from causeway.store.database import Database
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ServerNow:
+    """A server as it is now. ``waiting``: its resizes that wait for confirm or revert."""
+
+    cell_uuid: str
+    database: Database
+    instance: Instance
+    devices: list[BlockDevice]
+    waiting: list[Migration]
+
+
+def ended(run: ServerRun[Any]) -> Operation | None:
+    """Returns the operation as the other conductor has ended it.
+
+    Returns None if it has not ended, or if another operation works on the server: then everything may belong to that one.
+    """
+    services, saga = run.unguarded, run.saga
+    found = journal.get(services.api, saga.id)
+    if found.state not in ENDED:
+        return None
+    if journal.active_of_server(services.api, run.uuid) is not None:
+        LOG.warning(
+            "Another conductor took over operation %s; run `causeway audit` to see whether something of it is orphaned",
+            saga.id,
+        )
+        return None
+    LOG.info("Another conductor took over operation %s; the calls that came too late are undone", saga.id)
+    return found
+
+
+def server_now(run: ServerRun[Any]) -> ServerNow | None:
+    """Returns None if the server was deleted."""
+    services = run.unguarded
+    try:
+        cell, database = services.cells.of_server(run.uuid)
+    except errors.ServerNotFound:
+        return None
+    instance = instances.find(database, run.uuid)
+    if instance is None:
+        return None
+    waiting = migrations.search(services.api, instance_uuid=run.uuid, statuses=[MigrationStatus.FINISHED])
+    return ServerNow(cell.uuid, database, instance, block_devices.of_instance(database, run.uuid), waiting)
+
+
+def release_claim(run: ServerRun[Any], server: ServerNow | None) -> None:
+    """Releases what was claimed for a server that was deleted, or is on no host."""
+    if server is None or server.instance.host is None:
+        run.unguarded.placement.delete_allocations(run.uuid)
+
+
+def release_migration(run: ServerRun[Any], source_node: str | None) -> None:
+    """Releases what a claim that came too late has given to the migration of a server that is deleted, or is on no host.
+
+    ``source_node``: uuid of the node of a dead source, which may still have the server's guest or disks.
+    """
+    placement, migration = run.unguarded.placement, run.saga.migration_uuid
+    if source_node is None or not placement.get_allocations(migration).holds_on(source_node):
+        placement.release_migration(migration)
+
+
+def return_claim(run: ServerRun[Any], server: ServerNow, source_host: str, source_node: str) -> None:
+    """Returns to the server what a claim that came too late has given to its migration.
+
+    ``source_host``, ``source_node``: where the server was before, and the uuid of its compute node.
+    """
+    placement, migration = run.unguarded.placement, run.saga.migration_uuid
+    is_back = server.instance.host == source_host
+    if not is_back and placement.get_allocations(migration).holds_on(source_node):
+        # The source is dead, and still has the server's guest or disks.
+        return
+    placement.return_allocations(
+        run.uuid, migration, source_provider=source_node if is_back and not server.waiting else None
+    )
+
+
+def delete_attachments(
+    run: ServerRun[Any], server: ServerNow | None, of_volumes: Iterable[str], *, connected_too: bool = False
+) -> None:
+    """Deletes attachments of the server that neither its records nor moves name; of a deleted server, all.
+
+    ``of_volumes``: only of these volumes, because a user may be attaching others. ``connected_too``: no guest of the server is
+    where the operation connected volumes; otherwise connected ones stay, because their host may use the same connection.
+    """
+    services, volumes = run.unguarded, set(of_volumes)
+    if server is not None and not volumes:
+        return
+    known: set[str | None] = set() if server is None else {device.attachment_id for device in server.devices}
+    known |= noted_by_moves(services, run.uuid)
+    # With the service's own credentials: a user's token shows only one project, but administrators move servers of others.
+    ours = admin_context(request_id=run.context.request_id)
+    for found in services.volumes.list_attachments(ours, instance_uuid=run.uuid):
+        is_late = found.id not in known and (server is None or found.volume_id in volumes)
+        if is_late and (connected_too or not found.is_connected):
+            services.volumes.delete_attachment(run.context, found.id)
+
+
+def volumes_of(server: ServerNow | None) -> set[str]:
+    """The volumes that a server has by now. Not one that a user is attaching: it has no attachment in the records yet."""
+    if server is None:
+        return set()
+    return {device.volume_id for device in server.devices if device.volume_id and device.attachment_id}
+
+
+def delete_bindings(run: ServerRun[Any], server: ServerNow, hosts: Iterable[str]) -> None:
+    """Deletes the bindings of the server's ports to hosts that it neither is on nor may return to."""
+    in_use = {server.instance.host, *(migration.source_compute for migration in server.waiting)}
+    for host in set(hosts) - in_use:
+        for vif in server.instance.network_info:
+            run.unguarded.network.delete_binding(run.context, vif.id, host)
