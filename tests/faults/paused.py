@@ -40,7 +40,13 @@ CREATING = tuple(
     and (" POST " in point or " PUT " in point)
     and point.startswith(("call.image", "call.network", "call.volume"))
 )
-ORDERS = tuple(point for point in rpc_points() if point.startswith("rpc.compute.") and point.endswith(".request"))
+# Asked one after the other, whether hosts reach one another: they change nothing.
+QUESTIONS = ("rpc.compute.live_address.request", "rpc.compute.try_live_address.request")
+ORDERS = tuple(
+    point
+    for point in rpc_points()
+    if point.startswith("rpc.compute.") and point.endswith(".request") and point not in QUESTIONS
+)
 # Carried out at every order (`fenced_each_time`): the conductor that takes over asks for the present round again, gets that one,
 # and the target fetches only the parts that it does not have.
 REPEATABLE = tuple(f"compute.{order}.after" for order in ("begin_round", "receive_round", "send_part", "receive_part"))

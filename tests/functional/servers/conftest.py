@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.faults import injector
 from causeway.faults.injector import Scope
@@ -14,7 +15,7 @@ from tests.functional.servers.broken_hosts import force_down, stop
 from tests.functional.servers.by_url import deployed, sweep
 from tests.functional.servers.dead_hosts import caught_up, come_back
 from tests.functional.servers.declared import Watch
-from tests.functional.servers.moves_cloud import Cloud
+from tests.functional.servers.moves_cloud import Cloud, another_conductor
 
 __all__ = ["deployed"]
 
@@ -115,6 +116,13 @@ def dead(cloud: Cloud) -> Iterator[Callable[..., None]]:
             come_back(cloud, host)
     if stopped:
         caught_up(cloud, stopped)
+
+
+@pytest.fixture(scope="module")
+def other(module_cloud: Cloud) -> Iterator[ConductorService]:
+    """A second conductor, which takes over what the first one has lost."""
+    with another_conductor(module_cloud) as conductor:
+        yield conductor
 
 
 @pytest.fixture

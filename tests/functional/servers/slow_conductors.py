@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from causeway.conductor.service import ConductorService
 from causeway.store.api import journal
 from tests.functional.servers.moves_cloud import Cloud, until
 from tests.lease_checks import end_lease
+
+# A module's ``CLOUD``: leases end soon.
+SHORT_LEASES: dict[str, Any] = {
+    "overrides": {
+        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 5, "shelved_offload_time": 0},
+        "conductor": {"recovery_interval": 3},
+        "moves": {"lease": 2.0},
+        "fault_injection": {"enabled": True},
+    }
+}
 
 
 class Hold:

@@ -6,7 +6,6 @@ Two conductors share the work. Who dies is a thread that ends where it stands: n
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from causeway.store import archive
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.database import utcnow
 from tests.functional.servers.dying_threads import THREADS_DIE
-from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
+from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.slow_conductors import Hold, proceed, take_over
 
 CLOUD: dict[str, Any] = {
@@ -33,15 +32,9 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = THREADS_DIE
+pytestmark = [*THREADS_DIE, pytest.mark.usefixtures("other")]
 EDGES = pytest.mark.parametrize("edge", ["before", "after"])
 STEPS_OF_BUILD = ["ChooseHost", "PlaceInCell", "MakeDevices", "SpawnGuest", "EndBuild"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    with another_conductor(module_cloud) as conductor:
-        yield conductor
 
 
 def ask_for(cloud: Cloud, **fields: Any) -> Any:

@@ -12,10 +12,9 @@ import pytest
 
 from causeway.audit import audit_embedded
 from causeway.clients.session import calls
-from causeway.conductor.service import ConductorService
 from causeway.rpc.transport import Outgoing, Verdict
 from tests.functional.servers.dying_threads import THREADS_DIE
-from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
+from tests.functional.servers.moves_cloud import Cloud, until
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -25,17 +24,11 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = THREADS_DIE
+pytestmark = [*THREADS_DIE, pytest.mark.usefixtures("other")]
 
 MAKE_PORT = "call.network POST /v2.0/ports"
 MAKE_VOLUME, RESERVE = "call.volume POST /v3/volumes", "call.volume POST /v3/attachments"
 BUILD_GUEST = "rpc.compute.build_guest"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    with another_conductor(module_cloud) as conductor:
-        yield conductor
 
 
 @pytest.fixture

@@ -6,17 +6,15 @@ operation does nothing when it arrives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from causeway import errors
 from causeway.audit import audit_embedded
-from causeway.conductor.service import ConductorService
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import cleanups, journal
-from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
+from tests.functional.servers.moves_cloud import Cloud, until
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -28,13 +26,8 @@ CLOUD: dict[str, Any] = {
 pytestmark = [
     pytest.mark.embedded("messages of this process are late"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+    pytest.mark.usefixtures("other"),
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    with another_conductor(module_cloud) as conductor:
-        yield conductor
 
 
 class Devices:

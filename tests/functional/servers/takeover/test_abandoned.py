@@ -5,29 +5,21 @@ Two conductors share the work. One that dies is a thread that ends where it stan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from causeway.audit import audit_embedded
-from causeway.conductor.service import ConductorService
 from causeway.conductor.upkeep import recovery
 from causeway.rpc.transport import Outgoing, Verdict
-from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
+from tests.functional.servers.moves_cloud import Cloud, until
 
 CLOUD: dict[str, Any] = {"overrides": {"DEFAULT": {"report_interval": 1}, "conductor": {"recovery_interval": 2}}}
-pytestmark = pytest.mark.embedded("an API and a conductor of this process die")
+pytestmark = [pytest.mark.embedded("an API and a conductor of this process die"), pytest.mark.usefixtures("other")]
 
 
 class ProcessDiedError(BaseException):
     """What nobody catches: as if the process had ended here."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    with another_conductor(module_cloud) as conductor:
-        yield conductor
 
 
 def at_first(cloud: Cloud, method: str, act: Any, topic: str | None = None) -> None:

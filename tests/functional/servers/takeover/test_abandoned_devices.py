@@ -7,7 +7,6 @@ stands: nobody hears of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -25,7 +24,7 @@ from causeway.store.api import journal
 from causeway.store.cell import device_changes
 from causeway.store.database import utcnow
 from tests.functional.servers.dying_threads import THREADS_DIE
-from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
+from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.slow_conductors import Hold
 
 CLOUD: dict[str, Any] = {
@@ -36,18 +35,12 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = THREADS_DIE
+pytestmark = [*THREADS_DIE, pytest.mark.usefixtures("other")]
 
 RESERVE, CONNECT = "call.volume POST /v3/attachments", "call.volume PUT /v3/attachments/{attachment_id}"
 RELEASE = "call.volume DELETE /v3/attachments/{attachment_id}"
 MAKE_PORT, BIND_PORT = "call.network POST /v2.0/ports", "call.network PUT /v2.0/ports/{port_id}"
 DELETE_PORT = "call.network DELETE /v2.0/ports/{port_id}"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    with another_conductor(module_cloud) as conductor:
-        yield conductor
 
 
 class Devices:

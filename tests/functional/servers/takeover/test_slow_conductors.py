@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,24 +9,11 @@ import pytest
 
 from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
-from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
-from tests.functional.servers.slow_conductors import Hold, proceed, take_over_at
+from tests.functional.servers.moves_cloud import Cloud, until
+from tests.functional.servers.slow_conductors import SHORT_LEASES, Hold, proceed, take_over_at
 
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 5, "shelved_offload_time": 0},
-        "conductor": {"recovery_interval": 3},
-        "moves": {"lease": 2.0},
-        "fault_injection": {"enabled": True},
-    }
-}
-pytestmark = pytest.mark.embedded("a thread of this process is held")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    with another_conductor(module_cloud) as conductor:
-        yield conductor
+CLOUD = SHORT_LEASES
+pytestmark = [pytest.mark.embedded("a thread of this process is held"), pytest.mark.usefixtures("other")]
 
 
 def disagreements(cloud: Cloud, server: Any) -> list[Any]:

@@ -5,7 +5,7 @@ Two conductors share the work. Who dies is a thread that ends where it stands: n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,11 +13,10 @@ import sqlalchemy as sa
 from oslo_context import context as oslo_context
 
 from causeway.audit import audit_embedded
-from causeway.conductor.service import ConductorService
 from causeway.model.sagas import ENDED
 from causeway.store.api import journal
 from tests.functional.servers.dying_threads import THREADS_DIE
-from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
+from tests.functional.servers.moves_cloud import Cloud, until
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -27,16 +26,10 @@ CLOUD: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
-pytestmark = THREADS_DIE
+pytestmark = [*THREADS_DIE, pytest.mark.usefixtures("other")]
 
 IS_UNDER_WAY = journal.MOVES.c.state.not_in([state.value for state in ENDED])
 CHOOSE_HOST = "rpc.scheduler.select_destinations.request"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    with another_conductor(module_cloud) as conductor:
-        yield conductor
 
 
 def ask_for(cloud: Cloud, user: Any = None) -> Any:

@@ -6,17 +6,16 @@ thread that ends where it stands: nobody hears of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from causeway.audit import audit_embedded
-from causeway.conductor.service import ConductorService
 from causeway.store.api import journal
 from tests.functional.servers.dead_hosts import come_back
-from tests.functional.servers.moves_cloud import Cloud, another_conductor, until
+from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.slow_conductors import Hold
 
 CLOUD: dict[str, Any] = {
@@ -32,6 +31,7 @@ pytestmark = [
     pytest.mark.embedded("threads of this process die"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
     pytest.mark.usefixtures("dead"),
+    pytest.mark.usefixtures("other"),
 ]
 
 RESERVE = "call.volume POST /v3/attachments"
@@ -39,12 +39,6 @@ RELEASE = "call.volume DELETE /v3/attachments/{attachment_id}"
 # The one attachment is there, and the other one, or the record does not say so yet.
 BETWEEN = pytest.mark.parametrize("point", [f"{RESERVE}.reply", f"{RELEASE}.request", f"{RELEASE}.reply"])
 WAYS = pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    with another_conductor(module_cloud) as conductor:
-        yield conductor
 
 
 def act(cloud: Cloud, server: Any, action: str, value: Any = None) -> None:
