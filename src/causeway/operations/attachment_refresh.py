@@ -115,17 +115,20 @@ class ConnectAttachment(Step[Refresh]):
     makes = frozenset({Thing.ATTACHMENT})
 
     def do(self, run: Refresh) -> None:
-        volumes, device = run.services.volumes, _device(run)
+        device = _device(run)
         attachment_id = device.attachment_id or ""
         try:
-            info = volumes.update_attachment(run.context, attachment_id, run.memory.connector, device.device_name)
+            info = run.services.volumes.update_attachment(
+                run.context, attachment_id, run.memory.connector, device.device_name
+            )
         except errors.ServiceRefused:
             # An earlier attempt may have connected it.
-            present = volumes.get_attachment(run.context, attachment_id)
+            present = run.services.volumes.get_attachment(run.context, attachment_id)
             if not present.is_connected:
                 raise
             info = present.connection_info
-        volumes.complete_attachment(run.context, attachment_id)
+        # Asks for the lease again: the process may have been suspended while it waited for the connection.
+        run.services.volumes.complete_attachment(run.context, attachment_id)
         run.memory.connection_info = info
 
     def undo(self, run: Refresh) -> None:
