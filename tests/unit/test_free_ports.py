@@ -9,7 +9,8 @@ import pytest
 
 from tests import ports
 
-FORK = multiprocessing.get_context("fork")
+# A process that is forked here while other tests' threads hold locks may never end.
+SPAWN = multiprocessing.get_context("spawn")
 NUMBER = 20
 
 
@@ -21,17 +22,22 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "LAST", min(first + 6 * NUMBER, 32000))
 
 
+def choose_ports(first: int, last: int) -> list[int]:
+    """In another process."""
+    ports.FIRST, ports.LAST = first, last
+    return ports.free_ports(NUMBER)
+
+
 def test_another_process_gets_other_ports_although_nobody_listens_there_yet() -> None:
-    # It begins before ports are chosen here, and so knows of none.
-    with FORK.Pool(1) as pool:
-        here = ports.free_ports(NUMBER)
-        there = pool.apply_async(ports.free_ports, (NUMBER,)).get(timeout=60)
+    here = ports.free_ports(NUMBER)
+    with SPAWN.Pool(1) as pool:
+        there = pool.apply_async(choose_ports, (ports.FIRST, ports.LAST)).get(timeout=60)
     assert len({*here, *there}) == 2 * NUMBER
 
 
 def test_the_ports_of_a_process_that_ended_are_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FORK.Pool(1) as pool:
-        there = pool.apply_async(ports.free_ports, (NUMBER,)).get(timeout=60)
+    with SPAWN.Pool(1) as pool:
+        there = pool.apply_async(choose_ports, (ports.FIRST, ports.LAST)).get(timeout=60)
     monkeypatch.setattr(ports, "FIRST", there[0])
     monkeypatch.setattr(ports, "LAST", there[0])
     assert ports.free_ports(1) == [there[0]]
