@@ -342,14 +342,14 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
             attachment_id=attachment_id,
         )
 
-    def delete_attachment(self, context: RequestContext, attachment_id: str) -> list[Attachment]:
-        """Deletes an attachment. Returns the volume's other attachments; none if the attachment did not exist."""
+    def delete_attachment(self, context: RequestContext, attachment_id: str) -> list[Attachment] | None:
+        """Deletes an attachment. Returns the volume's other attachments; None if the attachment did not exist."""
         try:
             answer = self._attachment_call(
                 context, "DELETE", f"delete volume attachment {attachment_id}", attachment_id, service_token=True
             )
         except errors.VolumeNotFound:
-            return []
+            return None
         return [_attachment(each) for each in answer.json()["attachments"]]
 
     def get_attachment(self, context: RequestContext, attachment_id: str) -> Attachment:

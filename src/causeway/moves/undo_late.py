@@ -6,6 +6,7 @@ import msgspec
 
 from causeway import errors
 from causeway.model import operations
+from causeway.model.instance import Instance
 from causeway.moves.memory import MoveMemory
 from causeway.moves.run import Run
 from causeway.moves.steps.images import image_ids_of, parts_of
@@ -28,16 +29,16 @@ def undo_late(run: Run) -> None:
     late.delete_attachments(
         run,
         server,
-        {pair.volume_id for pair in memory.attachments},
+        more_volumes=[pair.volume_id for pair in memory.attachments],
         connected_too=run.move.recipe == operations.LIVE_ACROSS_CELLS and not is_at_target,
     )
     if run.move.recipe not in MAKING:
         return
-    if server is None:
-        late.release_claim(run, server)
-        late.release_migration(run, None)
+    if server is not None and any(each.uuid == run.move.migration_uuid for each in server.waiting):
+        _claim_target(run, server.instance, msgspec.convert(ended.data, MoveMemory))
     else:
-        _return_claim(run, server, msgspec.convert(ended.data, MoveMemory))
+        late.return_claim(run, server, memory.source_host, memory.source_node)
+    if server is not None:
         late.delete_bindings(run, server, [*memory.bound_hosts, *([memory.dest_host] if memory.selection else [])])
     if memory.is_cross_cell:
         _delete_hidden_copy(run, server)
@@ -45,13 +46,11 @@ def undo_late(run: Run) -> None:
             run.unguarded.images.delete(run.context, image_id)
 
 
-def _return_claim(run: Run, server: ServerNow, moved: MoveMemory) -> None:
-    """``moved``: the memory of the conductor that has ended the move."""
-    if not any(each.uuid == run.move.migration_uuid for each in server.waiting):
-        late.return_claim(run, server, run.memory.source_host, run.memory.source_node)
-        return
-    # The move waits for confirm or revert: its migration has what the server held at the source.
-    instance = server.instance
+def _claim_target(run: Run, instance: Instance, moved: MoveMemory) -> None:
+    """For a move that waits for confirm or revert. ``moved``: the memory of the conductor that has ended it.
+
+    Its migration has what the server held at the source.
+    """
     run.unguarded.placement.claim(
         run.uuid, moved.destination.allocation_request.allocations, instance.project_id, instance.user_id
     )

@@ -14,13 +14,13 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
-from causeway.model.sagas import ENDED, SagaState
+from causeway.model.sagas import SagaState
 from causeway.model.states import TaskState, VmState
 from causeway.operations.build_run import BuildMemory, BuildRun
-from causeway.parts import cleanups, devices, history, liveness
+from causeway.parts import cleanups, devices, history, late, liveness
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import Selection
-from causeway.store.api import build_requests, journal, mappings
+from causeway.store.api import build_requests, mappings
 from causeway.store.api.build_requests import BuildRequest
 from causeway.store.cell import actions, block_devices, copies, instances
 
@@ -120,13 +120,8 @@ def _fail(run: BuildRun, cause: errors.CausewayError) -> None:
 def undo_late(run: BuildRun) -> None:
     """Undoes what ``run`` did after another conductor had taken over its operation, which has ended since."""
     services, server = run.unguarded, run.known_server
-    ended = journal.get(services.api, run.saga.id)
-    if ended.state not in ENDED or server is None:
-        return
-    if journal.active_of_server(services.api, run.uuid) is not None:
-        LOG.warning(
-            "Another conductor took over build %s; run `causeway audit` to see whether something is orphaned", ended.id
-        )
+    ended = late.ended(run)
+    if ended is None or server is None:
         return
     built = msgspec.convert(ended.data, BuildMemory) if ended.state is SagaState.DONE else None
     living, present = _living(run)
@@ -142,7 +137,6 @@ def undo_late(run: BuildRun) -> None:
         services.placement.delete_allocations(run.uuid)
     elif built is not None and living.host == built.targets[built.at].host:
         claim(services, living, built.targets[built.at])
-    LOG.info("Another conductor took over build %s; the calls that came too late were undone", ended.id)
 
 
 def _delete_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[BlockDevice]) -> None:

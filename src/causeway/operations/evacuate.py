@@ -204,16 +204,11 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
 
 
 def _undo_late(run: Run) -> None:
-    """Undoes what came too late. The migration keeps what the server has at its dead host."""
     if late.ended(run) is None:
         return
     memory, server = run.memory, late.server_now(run)
-    late.delete_attachments(run, server, late.volumes_of(server))
-    if server is None or server.instance.host is None:
-        late.release_claim(run, server)
-        late.release_migration(run, memory.source_node)
-    else:
-        late.return_claim(run, server, memory.source_host, memory.source_node)
+    late.delete_attachments(run, server)
+    late.return_claim(run, server, memory.source_host, memory.source_node, from_dead_host=True)
 
 
 EVACUATE = Recipe(

@@ -94,19 +94,15 @@ def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
 
 
 def _undo_late(run: Run) -> None:
-    """Undoes what came too late: the claim, and what was made for the target."""
     if late.ended(run) is None:
         return
     memory, server = run.memory, late.server_now(run)
     target = memory.place.host if memory.place is not None else None
     is_at_target = server is not None and server.instance.host == target
-    late.delete_attachments(run, server, late.volumes_of(server), connected_too=not is_at_target)
-    if server is None or server.instance.host is None:
-        late.release_claim(run, server)
-        late.release_migration(run, None)
-        return
+    late.delete_attachments(run, server, connected_too=not is_at_target)
     late.return_claim(run, server, memory.source_host, memory.source_node)
-    late.delete_bindings(run, server, [target] if target is not None else [])
+    if server is not None and target is not None:
+        late.delete_bindings(run, server, [target])
 
 
 LIVE_MIGRATE = Recipe(

@@ -17,8 +17,7 @@ def undo_attachments(run: OperationRun[Any], *, more_volumes: Iterable[str] = ()
     """Deletes attachments that were made too late of the server's volumes, and of ``more_volumes``."""
     if late.ended(run) is None:
         return
-    server = late.server_now(run)
-    late.delete_attachments(run, server, {*late.volumes_of(server), *more_volumes})
+    late.delete_attachments(run, late.server_now(run), more_volumes=more_volumes)
 
 
 def undo_claim(run: OperationRun[Any]) -> None:
@@ -26,5 +25,5 @@ def undo_claim(run: OperationRun[Any]) -> None:
     if late.ended(run) is None:
         return
     server = late.server_now(run)
-    late.delete_attachments(run, server, late.volumes_of(server))
+    late.delete_attachments(run, server)
     late.release_claim(run, server)

@@ -200,10 +200,7 @@ class ReleaseVolume(Step[Detach]):
             device_endings.ended(run)
             return
         if mapping.attachment_id is not None:
-            left = run.services.volumes.delete_attachment(run.context, mapping.attachment_id)
-            if any(each.instance_uuid == run.uuid for each in left):
-                # A slow conductor connected the volume once more for a live migration. The guest does not use it any more.
-                devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
+            devices.release_volume(run.services, run.context, run.uuid, run.memory.resource_id, mapping.attachment_id)
         with run.database.write() as connection:
             block_devices.delete_in(connection, mapping.uuid)
             run.write_history(connection)

@@ -129,6 +129,18 @@ def check_zone(services: ConductorServices, instance: Instance, volume: Volume) 
         )
 
 
+def release_volume(
+    services: ConductorServices, context: RequestContext, instance_uuid: str, volume_id: str, attachment_id: str
+) -> None:
+    """Deletes the server's attachment of a volume that its guest no longer uses. May be repeated.
+
+    A slow conductor may have connected the volume once more for a live migration: that attachment is deleted too.
+    """
+    left = services.volumes.delete_attachment(context, attachment_id)
+    if left is None or any(each.instance_uuid == instance_uuid for each in left):
+        release_reservations(services, context, instance_uuid, volume_id, set())
+
+
 def release_reservations(
     services: ConductorServices, context: RequestContext, instance_uuid: str, volume_id: str, known: set[str | None]
 ) -> None:

@@ -77,40 +77,36 @@ def release_claim(run: ServerRun[Any], server: ServerNow | None) -> None:
         run.unguarded.placement.delete_allocations(run.uuid)
 
 
-def release_migration(run: ServerRun[Any], source_node: str | None) -> None:
-    """Releases what a claim that came too late has given to the migration of a server that is deleted, or is on no host.
+def return_claim(
+    run: ServerRun[Any], server: ServerNow | None, source_host: str, source_node: str, *, from_dead_host: bool = False
+) -> None:
+    """Returns to the server what a claim that came too late has given to its migration; releases it if the server has no host.
 
-    ``source_node``: uuid of the node of a dead source, which may still have the server's guest or disks.
+    ``source_host``, ``source_node``: where the server was before, and the uuid of its compute node. ``from_dead_host``: the
+    migration has what the server holds at its dead host, which may still have the guest and disks.
     """
     placement, migration = run.unguarded.placement, run.saga.migration_uuid
-    if source_node is None or not placement.get_allocations(migration).holds_on(source_node):
-        placement.release_migration(migration)
-
-
-def return_claim(run: ServerRun[Any], server: ServerNow, source_host: str, source_node: str) -> None:
-    """Returns to the server what a claim that came too late has given to its migration.
-
-    ``source_host``, ``source_node``: where the server was before, and the uuid of its compute node.
-    """
-    placement, migration = run.unguarded.placement, run.saga.migration_uuid
-    is_back = server.instance.host == source_host
-    if not is_back and placement.get_allocations(migration).holds_on(source_node):
-        # The source is dead, and still has the server's guest or disks.
+    holds_source = placement.get_allocations(migration).holds_on(source_node)
+    if server is None or server.instance.host is None:
+        release_claim(run, server)
+        if not (from_dead_host and holds_source):
+            placement.release_migration(migration)
         return
-    placement.return_allocations(
-        run.uuid, migration, source_provider=source_node if is_back and not server.waiting else None
-    )
+    is_back = server.instance.host == source_host
+    if is_back or not holds_source:
+        source_provider = source_node if is_back and not server.waiting else None
+        placement.return_allocations(run.uuid, migration, source_provider=source_provider)
 
 
 def delete_attachments(
-    run: ServerRun[Any], server: ServerNow | None, of_volumes: Iterable[str], *, connected_too: bool = False
+    run: ServerRun[Any], server: ServerNow | None, *, more_volumes: Iterable[str] = (), connected_too: bool = False
 ) -> None:
-    """Deletes attachments of the server that neither its records nor moves name; of a deleted server, all.
+    """Deletes attachments that neither the server's records nor moves name, of its volumes and of ``more_volumes``.
 
-    ``of_volumes``: only of these volumes, because a user may be attaching others. ``connected_too``: no guest of the server is
-    where the operation connected volumes; otherwise connected ones stay, because their host may use the same connection.
+    A user may be attaching other volumes. Of a deleted server all are deleted. ``connected_too``: no guest of the server is where
+    the operation connected volumes; otherwise connected ones stay, because their host may use the same connection.
     """
-    services, volumes = run.unguarded, set(of_volumes)
+    services, volumes = run.unguarded, {*_volumes_of(server), *more_volumes}
     if server is not None and not volumes:
         return
     known: set[str | None] = set() if server is None else {device.attachment_id for device in server.devices}
@@ -123,7 +119,7 @@ def delete_attachments(
             services.volumes.delete_attachment(run.context, found.id)
 
 
-def volumes_of(server: ServerNow | None) -> set[str]:
+def _volumes_of(server: ServerNow | None) -> set[str]:
     """The volumes that a server has by now. Not one that a user is attaching: it has no attachment in the records yet."""
     if server is None:
         return set()

@@ -19,6 +19,7 @@ from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
+from causeway.parts.devices import release_volume
 from causeway.parts.services import ConductorServices
 
 LOG = logging.getLogger(__name__)
@@ -37,15 +38,11 @@ def release(
         is_made = not vif.preserve_on_delete if vif is not None else is_made_for(port, instance.uuid)
         _release_port(services, context, port["id"], port.get("binding:profile"), is_made=is_made)
     volumes = [device for device in devices if device.is_volume]
-    left = [
-        attachment
-        for device in volumes
-        if device.attachment_id is not None
-        for attachment in services.volumes.delete_attachment(context, device.attachment_id)
-    ]
+    for device in volumes:
+        if device.attachment_id is not None:
+            release_volume(services, context, instance.uuid, device.volume_id or "", device.attachment_id)
     incomplete = [device for device in volumes if device.attachment_id is None]
-    # A slow conductor may have connected a volume once more for a live migration.
-    if incomplete or any(attachment.instance_uuid == instance.uuid for attachment in left):
+    if incomplete:
         _release_unknown_attachments(services, context, instance)
     for device in volumes:
         if device.volume_id is not None and device.delete_on_termination:

@@ -112,8 +112,8 @@ def test_credentials_of_our_own_that_are_refused_are_not_the_users_fault(
 def test_deleting_attachments_needs_a_service_token(sessions: Any, answers: Answers, user: RequestContext) -> None:
     left = {"id": "b", "volume_id": "v", "instance": "i", "status": "attached"}
     answers.answer = lambda _request: (200, {"attachments": [left]})
-    (other,) = VolumeClient(sessions(cinder={"endpoint_template": BASE})).delete_attachment(user, "a")
-    assert (other.id, other.instance_uuid) == ("b", "i")
+    others = VolumeClient(sessions(cinder={"endpoint_template": BASE})).delete_attachment(user, "a")
+    assert others is not None and [(other.id, other.instance_uuid) for other in others] == [("b", "i")]
     headers = answers.requests[0].headers
     assert (headers["X-Auth-Token"], headers["X-Service-Token"]) == ("theirs", "ours")
 
