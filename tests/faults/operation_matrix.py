@@ -82,8 +82,8 @@ def make_site(action: str, directory: Path, *, offloads: bool = True) -> Site:
 
 
 def warm(site: Site) -> None:
-    """Each host that is used has the base image: it is downloaded once only, for all servers."""
-    for host in ("cell1-host1", "cell1-host2", "cell2-host2"):
+    """Each host has the base image: it is downloaded once only, for all servers."""
+    for host in site.hosts:
         subject = Subject()
         assert create(site, subject, host=host, flavor="any.small").is_accepted
         wait_for(site, subject, "ACTIVE")
@@ -175,7 +175,8 @@ def batches_of(cases: list[OperationCase]) -> list[list[OperationCase]]:
     operation then continues would take another's fault. So each of these has a batch of its own.
     """
     alone = [[case] for case in cases if case.point.endswith(MESSAGES)]
-    cases = [case for case in cases if not case.point.endswith(MESSAGES)]
+    # The last points of the way first: whoever stands at an earlier one may have a lock that others need to get further.
+    cases = [case for case in reversed(cases) if not case.point.endswith(MESSAGES)]
     dead = dict.fromkeys(case.flow.kills_host for case in cases)
     return [
         batch for host in dead for batch in _spread([case for case in cases if case.flow.kills_host == host])

@@ -62,6 +62,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "quota": {"instances": -1, "cores": -1, "ram": -1},
     # What passes does so within the time of a restart; what does not is abandoned soon.
     "moves": {
+        # As many as a conductor has by default: each of a batch may stand at a point of its own.
+        "workers": 32,
         "lease": 1.5,
         "first_pause": 0.02,
         "stuck_retry_interval": 0.3,
