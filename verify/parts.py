@@ -154,9 +154,10 @@ PARTS: tuple[Part, ...] = (
     _faults("dead-sources", "moves: the source dies before and after every step", 80, "dead-source", lane="c"),
     _faults("dead-targets", "moves: the target dies before and after every step", 40, "dead-target", lane="c"),
     _faults("lost-copies", "moves: what would be kept is gone", 10, "target-lost", "source-lost", lane="c"),
-    _operations("errors", "every point fails once", 60, "error"),
-    _operations("crashes", "everything crashes at every point, and starts again", 200, "crash"),
-    _operations("takeovers", "a conductor hangs or stops, another takes over", 60, "hang", "pause", "long-pause"),
+    _operations("errors", "every point fails once", 25, "error"),
+    _operations("crashes", "everything crashes at every point, and starts again", 40, "crash"),
+    _operations("hangs", "a conductor hangs at every point, another takes over", 50, "hang"),
+    _operations("pauses", "one of two conductors stops at every point, and wakes", 60, "pause", "long-pause"),
     Part(
         *("storm", "storm", "everything that users do, many at once, a crash every few seconds"),
         (PYTHON, "-W", "ignore", "-m", "tests.faults.storm", "--seconds", "600", "--json", RESULT),
