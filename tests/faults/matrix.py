@@ -84,6 +84,8 @@ BATCH = {
     "longest-pause": 12,
     **accidents.BATCH,
 }
+# Of points that were not reached in a batch there are so many times fewer in the next one.
+SMALLER = 4
 # Real guests need their time and memory.
 LIBVIRT_BATCH = 4
 # What is done to drains.
@@ -199,24 +201,29 @@ def run_any(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case
 def run(
     site: Site, action: str, points: dict[Flow, list[str]], report: Callable[[Case[Flow]], None]
 ) -> list[Case[Flow]]:
-    """All cases of an action. A point that was not reached (another fault was quicker) is tried again by itself."""
+    """All cases of an action."""
     cases = []
+    size = LIBVIRT_BATCH if isinstance(site, LibvirtSite) else BATCH[action]
     for flow, wanted in points.items():
-        # Points of different parts of the way in a batch: each server comes to one of them.
-        size = LIBVIRT_BATCH if isinstance(site, LibvirtSite) else BATCH[action]
-        spread = [point for start in range(size) for point in wanted[start::size]]
-        left: list[str] = []
-        for batch in chunks(spread, size):
-            for case in run_any(site, flow, action, batch):
-                if case.reached:
-                    cases.append(case)
-                    report(case)
-                else:
-                    left.append(case.point)
-        for point in left:
-            cases += run_any(site, flow, action, [point])
-            report(cases[-1])
+        for case in _run_in_batches(site, flow, action, wanted, size):
+            cases.append(case)
+            report(case)
     return cases
+
+
+def _run_in_batches(site: Site, flow: Flow, action: str, points: list[str], size: int) -> Iterator[Case[Flow]]:
+    """A point that was not reached (another fault was quicker) is tried again in a smaller batch, and by itself in the end."""
+    # Points of different parts of the way in a batch: each server comes to one of them.
+    spread = [point for start in range(size) for point in points[start::size]]
+    left: list[str] = []
+    for batch in chunks(spread, size):
+        for case in run_any(site, flow, action, batch):
+            if case.reached or size == 1:
+                yield case
+            else:
+                left.append(case.point)
+    if left:
+        yield from _run_in_batches(site, flow, action, left, max(1, size // SMALLER))
 
 
 def on_steps(points: list[str]) -> list[str]:
