@@ -148,6 +148,8 @@ class MakeDevices(Step[BuildRun]):
         volumes = [device for device in present if device.is_volume]
         for device in volumes:
             making.make_volume(run.services, run.context, instance, device, again=again)
+            # Asks for the lease again: the process may have been suspended while it made the volume.
+            making.reserve_first_volume(run.services, run.context, instance, device)
         run.memory.ports = instance.network_info
         if volumes:
             self._save(run, volumes)

@@ -101,9 +101,9 @@ def make_volume(
     *,
     again: bool = False,
 ) -> None:
-    """Makes the device's volume, if it needs a new one, and reserves it for the server.
+    """Makes the device's volume, if it needs a new one, and waits until it can be reserved.
 
-    ``again``: an earlier attempt may have made it.
+    ``again``: an earlier attempt may have made and reserved it.
     """
     is_new = device.volume_id is None
     if device.volume_id is None:
@@ -116,7 +116,13 @@ def make_volume(
         devices.release_reservations(services, context, instance.uuid, device.volume_id, set())
     if is_new:
         services.volumes.wait_available(context, device.volume_id)
-    if device.attachment_id is None:
+
+
+def reserve_first_volume(
+    services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice
+) -> None:
+    """Reserves the device's volume for a server that is being built, unless that is recorded. See `make_volume`."""
+    if device.volume_id is not None and device.attachment_id is None:
         device.attachment_id = devices.reserve_volume(services, context, device.volume_id, instance.uuid, set())
 
 
