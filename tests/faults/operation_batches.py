@@ -97,15 +97,19 @@ def _break(site: Site, pairs: list[Pair], action: str) -> dict[str, Subject]:
     known = _volumes(site)
     site.arm({})
     asked: list[Future[None]] = []
+    standing: list[dict[str, Any]] = []
     with ThreadPoolExecutor(len(pairs), thread_name_prefix="users") as users:
         for case, subject in pairs:
-            rules[case.point] = RULES[action] | {"times": 1}
+            # Of those that have passed, and were only counted.
+            passed = len(_hits_at(site, case.point))
+            rules[case.point] = RULES[action] | {"times": passed + 1}
             site.arm_also(rules)
             asked.append(users.submit(_ask, site, case, subject))
             if isinstance(site, RolesSite):
                 asked[-1].result()
                 paused.pass_on(site, [subject.uuid] if subject.uuid is not None else [])
-            case.reached = _comes_to_point(site, case, subject, asked[-1])
+            case.reached = _comes_to_point(site, case, subject, asked[-1], passed)
+            standing += _hits_at(site, case.point)[passed:]
             if action not in HOLDING:
                 _gets_over_it(site, subject, asked[-1])
             fresh = _volumes(site) - known
@@ -116,7 +120,7 @@ def _break(site: Site, pairs: list[Pair], action: str) -> dict[str, Subject]:
             site.disarm()
             site.restart()
         elif isinstance(site, RolesSite):
-            _pause(site, pairs, action)
+            _pause(site, pairs, action, standing)
     for future in asked:
         future.result()
     if isinstance(site, LocalSite):
@@ -126,11 +130,12 @@ def _break(site: Site, pairs: list[Pair], action: str) -> dict[str, Subject]:
     return makers
 
 
-def _pause(site: RolesSite, pairs: list[Pair], action: str) -> None:
-    """A conductor is stopped while operations stand at their points in it; it is woken at once, or when all are settled."""
-    points = {case.point: (case, subject) for case, subject in pairs}
-    hits = [hit for hit in site.hits() if hit["point"] in points and hit["move"]]
-    what = paused.pause(site, hits, dict(paused.COUNTED))
+def _pause(site: RolesSite, pairs: list[Pair], action: str, standing: list[dict[str, Any]]) -> None:
+    """A conductor is stopped while operations stand at their points in it; it is woken at once, or when all are settled.
+
+    ``standing``: the hits of those operations.
+    """
+    what = paused.pause(site, [hit for hit in standing if hit["move"]], dict(paused.COUNTED))
     if action == "long-pause":
         until(lambda: all(is_settled(site, subject.uuid) for _, subject in pairs), bool, PATIENCE)
     paused.wake(site, what)
@@ -167,10 +172,15 @@ def _ask(site: Site, case: OperationCase, subject: Subject) -> None:
     subject.answer = case.flow.ask(site, subject)
 
 
-def _comes_to_point(site: Site, case: OperationCase, subject: Subject, asked: Future[None]) -> bool:
+def _hits_at(site: Site, point: str) -> list[dict[str, Any]]:
+    return [hit for hit in site.hits() if hit["point"] == point]
+
+
+def _comes_to_point(site: Site, case: OperationCase, subject: Subject, asked: Future[None], passed: int) -> bool:
+    """``passed``: those that came there before."""
     end, done_at = time.monotonic() + TO_POINT, 0.0
     while (now := time.monotonic()) < end:
-        if any(hit["point"] == case.point for hit in site.hits()):
+        if len(_hits_at(site, case.point)) > passed:
             return True
         if not asked.done() or not is_settled(site, subject.uuid):
             done_at = 0.0

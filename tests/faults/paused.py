@@ -21,7 +21,7 @@ from typing import Any
 
 from causeway.compute.host.fence import DONE_ANEW
 from causeway.faults.points import call_points, compute_points, rpc_points
-from causeway.model.operations import Operation
+from causeway.model.operations import BUILD, Operation
 from causeway.model.sagas import StepPhase, StepState
 from causeway.store.api import journal
 
@@ -136,8 +136,10 @@ def _of_move(site: RolesSite, paused: Paused, move: Operation) -> list[str]:
     is_undone = any(step.phase is StepPhase.UNDO for step in steps)
     is_on_one_host = len({host for host, _point in done}) == 1
     for (host, point), count in done.items():
-        # A move that stays on its host and is undone there has made a guest of the new flavor, and then one of the old.
-        allowed = 2 if is_undone and is_on_one_host and point.startswith("driver.") else 1
+        # A move that stays on its host and is undone there has made a guest of the new flavor, and then one of the old. A build
+        # that is taken over destroys what may be there, and makes the guest anew.
+        is_remade = move.recipe == BUILD and point == "driver.spawn.after"
+        allowed = 2 if is_remade or (is_undone and is_on_one_host and point.startswith("driver.")) else 1
         if count > allowed:
             found.append(f"moves: {point} {count} times on {host}")
     too_late = [hit["point"] for hit in hits if hit["host"] == PAUSED and hit["at"] > paused.woken_at]
