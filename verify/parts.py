@@ -147,10 +147,9 @@ PARTS: tuple[Part, ...] = (
     _faults("power-cuts", "moves: a power cut at every point", 130, "power-cut", lane="b"),
     _faults("hangs", "moves: a conductor hangs at every point, another takes over", 25, "hang", lane="b"),
     _faults(
-        *("pauses", "moves: one of two conductors stops at every point, and wakes", 75),
-        *("pause", "long-pause", "longest-pause"),
-        lane="c",
+        *("pauses", "moves: one of two conductors stops at every point, and wakes", 40, "pause", "long-pause"), lane="c"
     ),
+    _faults("late-wakes", "the same, and it wakes when users have requested more", 25, "longest-pause", lane="c"),
     _faults("dead-sources", "moves: the source dies before and after every step", 80, "dead-source", lane="c"),
     _faults("dead-targets", "moves: the target dies before and after every step", 40, "dead-target", lane="c"),
     _faults("lost-copies", "moves: what would be kept is gone", 10, "target-lost", "source-lost", lane="c"),
