@@ -49,6 +49,10 @@ def detach_volume(site: Site, subject: Subject) -> Answer:
 def swap_volume(site: Site, subject: Subject) -> Answer:
     """As block storage asks for it, which has made a volume to move the server's to."""
     storage = site.admin.block_storage
+    for left in list(site.member.block_storage.volumes(name=f"{subject.name}-moved")):
+        # Block storage deletes what it made for a request that failed.
+        storage.post(f"/volumes/{left.id}/action", json={"os-reset_status": {"migration_status": "none"}})
+        storage.delete_volume(left.id)
     new = site.member.block_storage.create_volume(size=1, name=f"{subject.name}-moved").id
     assert until(lambda: storage.get_volume(new).status, lambda status: status == "available") == "available"
     for volume_id, status in ((subject.volume_id, "migrating"), (new, f"target:{subject.volume_id}")):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from . import operation_requests as requests
+from .answers import Answer
 from .site import Site, until
 from .subjects import DYING, FLAVOR, Subject, act, create, wait_for
 from .users import mark
@@ -82,11 +84,16 @@ def with_volume(site: Site, subject: Subject) -> None:
     assert until(lambda: storage.get_volume(volume_id).status, lambda status: status == "available") == "available"
 
 
+def _ask(site: Site, subject: Subject, ask: Callable[[Site, Subject], Answer]) -> Answer:
+    """Beside other work a lease may run out. An attach is rolled back then, and refused: its user asks again."""
+    answer: Answer = until(lambda: ask(site, subject), lambda answer: answer.status != 409)
+    assert answer.is_accepted, answer
+    return answer
+
+
 def with_attached_volume(site: Site, subject: Subject) -> None:
     with_volume(site, subject)
-    # Beside other work a lease may run out. The attach is rolled back then, and refused: its user asks again.
-    answer = until(lambda: requests.attach_volume(site, subject), lambda answer: answer.status != 409)
-    assert answer.is_accepted, answer
+    _ask(site, subject, requests.attach_volume)
 
 
 def off_with_attached_volume(site: Site, subject: Subject) -> None:
@@ -110,14 +117,12 @@ def with_free_device_port(site: Site, subject: Subject) -> None:
 
 def with_device_port(site: Site, subject: Subject) -> None:
     with_free_device_port(site, subject)
-    answer = requests.plug_device(site, subject)
-    assert answer.is_accepted, answer
+    _ask(site, subject, requests.plug_device)
 
 
 def with_second_port(site: Site, subject: Subject) -> None:
     server(site, subject)
-    answer = requests.plug(site, subject)
-    assert answer.is_accepted, answer
+    answer = _ask(site, subject, requests.plug)
     subject.port_id = json.loads(answer.text)["interfaceAttachment"]["port_id"]
 
 

@@ -62,7 +62,10 @@ class ReserveNewVolume(Step[Swap]):
         memory.old = next((each for each in present if each.volume_id == memory.resource_id), None)
         if memory.old is None:
             raise errors.VolumeNotFound(f"Instance {run.uuid} is not attached to volume {memory.resource_id}.")
-        if not run.is_repeated:
+        if run.is_repeated:
+            # An earlier attempt may have made a reservation that was not recorded.
+            self._release(run)
+        else:
             notify(run, "start")
         known = {each.attachment_id for each in present}
         attachment_id = devices.reserve_volume(
@@ -77,6 +80,9 @@ class ReserveNewVolume(Step[Swap]):
         )
 
     def undo(self, run: Swap) -> None:
+        self._release(run)
+
+    def _release(self, run: Swap) -> None:
         # All attachments of the new volume to this server: nothing else makes any.
         devices.release_reservations(run.services, run.context, run.uuid, run.memory.new_volume_id, set())
 

@@ -17,6 +17,7 @@ from causeway.store.api import journal
 from tests.functional.servers.dead_hosts import come_back
 from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.slow_conductors import Hold
+from tests.functional.servers.volumes import moving_volumes
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -77,6 +78,17 @@ def test_a_shelve_that_is_taken_over_leaves_one_reservation(cloud: Cloud, dies_a
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
     cloud.member.compute.delete_server(server.id)
     cloud.volume_goes(root)
+
+
+def test_a_swap_that_is_taken_over_reserves_the_new_volume_once(cloud: Cloud, dies_at: Any) -> None:
+    server, old = cloud.boot(), cloud.volume(name="old")
+    cloud.attach(server, old)
+    new = moving_volumes.moving(cloud, old)
+    dies_at(f"{RESERVE}.reply")
+    assert moving_volumes.ask(cloud, server, old, new).status_code == 202
+    settled(cloud, server)
+    assert attachments(cloud, server) == ["attached"]
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
 
 @BETWEEN
