@@ -76,7 +76,8 @@ def run_batch(site: Site, cases: list[OperationCase]) -> bool:
 def _connects_twice(case: OperationCase) -> bool:
     """Whether the attachment that is made too late stays until the server loses the volume: its guest may use the connection."""
     is_live = "live-migrate" in case.flow.name
-    return case.action in paused.ACTIONS and is_live and case.point == "call.volume POST /v3/attachments.request"
+    is_late = case.action in ("hang", *paused.ACTIONS)
+    return is_late and is_live and case.point == "call.volume POST /v3/attachments.request"
 
 
 def _remember(site: Site, pairs: list[Pair]) -> None:

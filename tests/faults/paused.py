@@ -32,6 +32,8 @@ ACTIONS = ("pause", "long-pause", "longest-pause")
 PAUSED = CONDUCTORS[0]
 # Longer than the time of two takeovers.
 PATIENCE = 15.0
+# Longer than a drain takes to request a move, and shorter than a lease: then another conductor would take it.
+SOON = 1.0
 
 # Calls that make or change something at a service, and are not made good by being repeated.
 CREATING = tuple(
@@ -74,10 +76,15 @@ class Paused:
 
 
 def pass_on(site: RolesSite, servers: list[str]) -> None:
-    """The conductor that will be paused gets the moves of these servers."""
+    """The conductor that will be paused gets the moves of these servers. A drain requests its moves a little later."""
+
+    def send(uuid: str) -> None:
+        move = until(lambda: journal.active_of_server(site.api, uuid), lambda found: found is not None, SOON)
+        if move is not None:
+            site.run_move(PAUSED, move)
+
     with ThreadPoolExecutor(4, thread_name_prefix="senders") as senders:
-        moves = [journal.active_of_server(site.api, uuid) for uuid in servers]
-        list(senders.map(lambda move: site.run_move(PAUSED, move), [move for move in moves if move is not None]))
+        list(senders.map(send, servers))
 
 
 def pause(site: RolesSite, hits: list[dict[str, Any]], rules: dict[str, Any]) -> Paused:
