@@ -71,6 +71,9 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     done = {uuid: look.is_done(site, flow.operation, uuid) for uuid in servers}
     deleted: list[str] = []
     if action == "longest-pause":
+        assert isinstance(site, RolesSite)
+        # What kept the moves from their end does not keep users from what they request then.
+        site.rearm(paused.COUNTED)
         deleted = request_more(site, flow, servers, found)
     if isinstance(site, RolesSite) and paused_moves is not None:
         paused.wake(site, paused_moves)
