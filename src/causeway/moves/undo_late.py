@@ -21,9 +21,7 @@ MAKING = (*journal.RESIZES, operations.NEAR_LIVE_MIGRATION, operations.LIVE_ACRO
 
 def undo_late(run: Run) -> None:
     """Undoes what ``run`` did after another conductor had taken its move over, before the pivot. May be repeated."""
-    ended = late.ended(run)
-    if ended is None:
-        return
+    ended = late.require_ended(run)
     server, memory = late.server_now(run), run.memory
     is_at_target = server is not None and memory.selection is not None and server.instance.host == memory.dest_host
     late.delete_attachments(

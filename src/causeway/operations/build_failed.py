@@ -120,8 +120,8 @@ def _fail(run: BuildRun, cause: errors.CausewayError) -> None:
 def undo_late(run: BuildRun) -> None:
     """Undoes what ``run`` did after another conductor had taken over its operation, which has ended since."""
     services, server = run.unguarded, run.known_server
-    ended = late.ended(run)
-    if ended is None or server is None:
+    ended = late.require_ended(run)
+    if server is None:
         return
     built = msgspec.convert(ended.data, BuildMemory) if ended.state is SagaState.DONE else None
     living, present = _living(run)

@@ -204,8 +204,7 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
 
 
 def _undo_late(run: Run) -> None:
-    if late.ended(run) is None:
-        return
+    late.require_ended(run)
     memory, server = run.memory, late.server_now(run)
     late.delete_attachments(run, server)
     late.return_claim(run, server, memory.source_host, memory.source_node, from_dead_host=True)

@@ -94,8 +94,7 @@ def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
 
 
 def _undo_late(run: Run) -> None:
-    if late.ended(run) is None:
-        return
+    late.require_ended(run)
     memory, server = run.memory, late.server_now(run)
     target = memory.place.host if memory.place is not None else None
     is_at_target = server is not None and server.instance.host == target

@@ -6,7 +6,6 @@ Drains do this with servers that are shelved and offloaded, and with servers in 
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -18,22 +17,20 @@ from causeway.context import RequestContext
 from causeway.model import operations, server_actions
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
-from causeway.model.sagas import ENDED
 from causeway.model.states import TaskState
 from causeway.moves.steps.local_disks import for_flavor
 from causeway.moves.steps.records import last_read, require_authority
 from causeway.operations import endings
 from causeway.operations.requests import ask
 from causeway.operations.run import OperationRun
+from causeway.parts import late
 from causeway.parts.requests import RequestServices
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import RequestSpec
-from causeway.store.api import journal, mappings
+from causeway.store.api import mappings
 from causeway.store.cell import copies, instances
 from causeway.store.database import Database
-
-LOG = logging.getLogger(__name__)
 
 TASKS = {TaskState.MIGRATING}
 
@@ -181,19 +178,12 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
 def undo_late(run: OperationRun[Any]) -> None:
     """Undoes what a slow conductor did too late: it closed or copied records after another conductor had rolled back."""
     services, memory = run.unguarded, run.memory
-    if journal.get(services.api, run.saga.id).state not in ENDED:
-        return
     if mappings.get(services.api, run.uuid).cell_uuid != memory.source_cell:
         return
     instances.reopen(_source(run), run.uuid, run.saga.id)
     if not memory.target_cell:
         return
-    if journal.active_of_server(services.api, run.uuid) is not None:
-        LOG.warning(
-            "Another conductor took over operation %s; run `causeway audit` to see whether a copy is orphaned",
-            run.saga.id,
-        )
-        return
+    late.require_ended(run)
     copies.hard_delete(_target(run), run.uuid, hidden_only=True)
 
 

@@ -15,15 +15,13 @@ from causeway.parts import late
 
 def undo_attachments(run: OperationRun[Any], *, more_volumes: Iterable[str] = ()) -> None:
     """Deletes attachments that were made too late of the server's volumes, and of ``more_volumes``."""
-    if late.ended(run) is None:
-        return
+    late.require_ended(run)
     late.delete_attachments(run, late.server_now(run), more_volumes=more_volumes)
 
 
 def undo_claim(run: OperationRun[Any]) -> None:
     """For a server that had no host: also releases what was claimed for it if it has none now."""
-    if late.ended(run) is None:
-        return
+    late.require_ended(run)
     server = late.server_now(run)
     late.delete_attachments(run, server)
     late.release_claim(run, server)

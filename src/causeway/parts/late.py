@@ -16,7 +16,6 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
-from causeway.model.sagas import ENDED
 from causeway.model.states import MigrationStatus
 from causeway.parts.devices import noted_by_moves
 from causeway.parts.run import ServerRun
@@ -38,23 +37,17 @@ class ServerNow:
     waiting: list[Migration]
 
 
-def ended(run: ServerRun[Any]) -> Operation | None:
+def require_ended(run: ServerRun[Any]) -> Operation:
     """Returns the operation as the other conductor has ended it.
 
-    Returns None if it has not ended, or if another operation works on the server: then everything may belong to that one.
+    Raises OperationUnderWay if another operation works on the server: everything may belong to that one until it ends.
     """
     services, saga = run.unguarded, run.saga
-    found = journal.get(services.api, saga.id)
-    if found.state not in ENDED:
-        return None
-    if journal.active_of_server(services.api, run.uuid) is not None:
-        LOG.warning(
-            "Another conductor took over operation %s; run `causeway audit` to see whether something of it is orphaned",
-            saga.id,
-        )
-        return None
+    other = journal.active_of_server(services.api, run.uuid)
+    if other is not None:
+        raise errors.OperationUnderWay(f"Operation {other.id} ({other.recipe}) works on server {run.uuid}.")
     LOG.info("Another conductor took over operation %s; the calls that came too late are undone", saga.id)
-    return found
+    return journal.get(services.api, saga.id)
 
 
 def server_now(run: ServerRun[Any]) -> ServerNow | None:

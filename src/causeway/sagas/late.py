@@ -4,7 +4,8 @@ Before a process changes anything, it checks whether it still owns the saga (`Ru
 between that check and the next call to another service, and those services know nothing about epochs. So one call can take effect
 after another process has undone the saga, or has made the same call. When the slow process finds that its saga was taken over, or
 can't find out because the journal does not answer, it waits for the end of the saga. Then its recipe undoes what came too late
-(`Recipe.undo_late`). No worker waits for this: the keeper checks from time to time whether the saga has ended.
+(`Recipe.undo_late`). If another saga uses the same things by then, the undo is tried again until that one has ended. No worker
+waits for this: the keeper checks from time to time whether the saga has ended.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,10 +24,20 @@ from causeway.sagas.run import Run
 
 LOG = logging.getLogger(__name__)
 
-# The number of leases for which this process waits for the end of the saga. After that, an audit has to find what is orphaned.
+# The number of leases for which this process waits for the end of the saga, and of others that use the same things. After that,
+# an audit has to find what is orphaned.
 PATIENCE = 10
 
 Undo = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class _Lost:
+    """``until``: when this process stops waiting for the saga's end (the clock's time since boot)."""
+
+    run: Run[Any, Any]
+    undo: Undo
+    until: float
 
 
 class Late:
@@ -34,13 +46,14 @@ class Late:
     def __init__(self, environment: Environment[Any]) -> None:
         self._environment = environment
         self._lock = threading.Lock()
-        # saga -> (its run, how to undo what it did too late, until when to wait for its end)
-        self._lost: dict[str, tuple[Run[Any, Any], Undo, float]] = {}
+        #: by saga
+        self._lost: dict[str, _Lost] = {}
+        self._being_undone: set[str] = set()
 
     @property
     def is_waiting(self) -> bool:
         with self._lock:
-            return bool(self._lost)
+            return bool(self._lost or self._being_undone)
 
     def add(self, run: Run[Any, Any], undo: Undo | None) -> None:
         """Adds a saga that another process may have taken over while this one worked on it, unless it is behind its pivot.
@@ -52,7 +65,7 @@ class Late:
         environment = self._environment
         until = environment.clock.boot() + PATIENCE * environment.options.lease
         with self._lock:
-            self._lost[run.saga.id] = (run, undo, until)
+            self._lost[run.saga.id] = _Lost(run, undo, until)
 
     def _still_owns(self, run: Run[Any, Any]) -> bool:
         """Whether no other process has acquired the saga, so that only the answer to a write was lost.
@@ -77,37 +90,56 @@ class Late:
         if not lost:
             return
         states = self._environment.journal.states(lost.keys())
-        now = self._environment.clock.boot()
-        for saga_id, (run, undo, until) in lost.items():
+        for saga_id, each in lost.items():
             state = states.get(saga_id)
             if state in ENDED:
-                do(partial(self._end, run, undo))
-            elif state is None or now >= until:
+                with self._lock:
+                    self._being_undone.add(saga_id)
+                    del self._lost[saga_id]
+                do(partial(self._end, each))
+            elif state is None or self._is_over(each):
                 if state is not None:
                     LOG.warning(
                         "Saga %s was lost and did not end; run an audit to see whether something is orphaned", saga_id
                     )
-                self._discard(saga_id)
+                with self._lock:
+                    del self._lost[saga_id]
 
-    def _end(self, run: Run[Any, Any], undo: Undo) -> None:
-        run.is_over = True
+    def _is_over(self, lost: _Lost) -> bool:
+        return self._environment.clock.boot() >= lost.until
+
+    def _end(self, lost: _Lost) -> None:
+        saga = lost.run.saga
         try:
-            # Hosts that have seen the last owner's orders refuse orders of an earlier epoch.
-            run.saga.epoch = self._environment.journal.get(run.saga.id).epoch
-            undo(run)
+            self._undo(lost)
+        except errors.OperationUnderWay as other:
+            if not self._is_over(lost):
+                LOG.info("Saga %s: what came too late is undone later: %s", saga.id, other.message)
+                with self._lock:
+                    self._lost[saga.id] = lost
+            else:
+                _warn(lost, other)
         except errors.CausewayError as failure:
-            LOG.warning(
-                "Saga %s: what came too late could not be undone, run an audit: %s %s",
-                run.saga.id,
-                failure.message,
-                failure.details,
-            )
+            _warn(lost, failure)
         except Exception:
             # The boundary of a worker's thread.
-            LOG.exception("Saga %s: what came too late could not be undone, run an audit", run.saga.id)
+            LOG.exception("Saga %s: what came too late could not be undone, run an audit", saga.id)
         finally:
-            self._discard(run.saga.id)
+            with self._lock:
+                self._being_undone.discard(saga.id)
 
-    def _discard(self, saga_id: str) -> None:
-        with self._lock:
-            self._lost.pop(saga_id, None)
+    def _undo(self, lost: _Lost) -> None:
+        run = lost.run
+        run.is_over = True
+        # Hosts that have seen the last owner's orders refuse orders of an earlier epoch.
+        run.saga.epoch = self._environment.journal.get(run.saga.id).epoch
+        lost.undo(run)
+
+
+def _warn(lost: _Lost, failure: errors.CausewayError) -> None:
+    LOG.warning(
+        "Saga %s: what came too late could not be undone, run an audit: %s %s",
+        lost.run.saga.id,
+        failure.message,
+        failure.details,
+    )

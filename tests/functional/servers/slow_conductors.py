@@ -57,7 +57,12 @@ def take_over(cloud: Cloud, other: ConductorService, operation_id: str) -> None:
 def proceed(cloud: Cloud, other: ConductorService, hold: Hold) -> None:
     """Whoever was held up continues, and comes to its end."""
     own = cloud.parts.conductor
-    # Who has lost a lease in earnest is not certain of it any more.
-    own._services.stopping.wait(2)
-    hold.opened.set()
+    wake(cloud, hold)
     until(lambda: own._keeper.is_busy or other._keeper.is_busy, lambda busy: not busy, "the slow one to end")
+
+
+def wake(cloud: Cloud, hold: Hold) -> None:
+    """Whoever was held up continues."""
+    # Who has lost a lease in earnest is not certain of it any more.
+    cloud.parts.conductor._services.stopping.wait(2)
+    hold.opened.set()

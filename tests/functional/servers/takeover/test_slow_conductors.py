@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
 from tests.functional.servers.moves_cloud import Cloud, until
-from tests.functional.servers.slow_conductors import SHORT_LEASES, Hold, proceed, take_over_at
+from tests.functional.servers.slow_conductors import SHORT_LEASES, Hold, proceed, take_over_at, wake
 
 CLOUD = SHORT_LEASES
 pytestmark = [pytest.mark.embedded("a thread of this process is held"), pytest.mark.usefixtures("other")]
@@ -69,6 +70,31 @@ def test_a_revert_that_another_conductor_has_done_leaves_no_reservation(
     take_over_at(cloud, other, hold, server.id)
     cloud.wait(server, "ACTIVE")
     proceed(cloud, other, hold)
+    until(lambda: len(cloud.attachments(server)), lambda count: count == 1, "the late reservation to be deleted")
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+
+
+def test_what_came_too_late_is_undone_when_the_next_operation_has_ended(
+    cloud: Cloud, at_point: Any, other: ConductorService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While another operation works on the server, what is there may belong to that one."""
+    server, volume = cloud.boot(), cloud.volume()
+    cloud.resized(server, cloud.flavor("gen1.late", gen=1))
+    cloud.attach(server, volume)
+    slow = Hold(at_point, "call.volume POST /v3/attachments.request")
+    cloud.member.compute.revert_server_resize(server.id)
+    take_over_at(cloud, other, slow, server.id)
+    cloud.wait(server, "ACTIVE")
+    cloud.settle()
+    next_one = Hold(at_point, "rpc.compute.remove_guest.request")
+    cloud.member.compute.shelve_server(server.id)
+    assert next_one.reached.wait(10)
+    with caplog.at_level(logging.INFO, "causeway.sagas.late"):
+        wake(cloud, slow)
+        until(lambda: caplog.text, lambda text: "is undone later" in text, "the undo to meet the shelve")
+    assert len(cloud.attachments(server)) == 2
+    next_one.opened.set()
+    cloud.wait(server, "SHELVED_OFFLOADED")
     until(lambda: len(cloud.attachments(server)), lambda count: count == 1, "the late reservation to be deleted")
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
