@@ -177,7 +177,7 @@ def test_what_no_guest_can_have_is_refused_at_once(
     cloud: Cloud, properties: dict[str, str], specs: dict[str, str], message: str
 ) -> None:
     """At create, resize and rebuild; nothing is left of it."""
-    formats = {"disk_format": "qcow2", "container_format": "bare"}
+    formats = {"disk_format": "raw", "container_format": "bare"}
     made = cloud.member.image.create_image(name="wrong", data=b"x" * 512, wait=True, **formats, **properties)
     flavor = cloud.admin.compute.create_flavor(name="wrong", id="wrong", vcpus=1, ram=128, disk=1)
     if specs:

@@ -12,6 +12,8 @@ from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.volumes.copies import delete_all, snapshots
 
 CLOUD = {"overrides": {"DEFAULT": {"rpc_response_timeout": 3}}}
+# Block storage's NFS driver has the hypervisor make them.
+SNAPSHOTS = "makes volumes of snapshots that a simulated guest has made"
 
 
 def ask(cloud: Cloud, server: Any, version: str = "2.96", **fields: Any) -> Any:
@@ -43,6 +45,7 @@ def nothing_left(cloud: Cloud) -> Iterator[None]:
 
 
 def test_a_server_made_from_one_has_all_that_was_on_the_volumes(cloud: Cloud) -> None:
+    cloud.needs_devcloud(SNAPSHOTS)
     server = cloud.boot_from_volume()
     data = cloud.volume()
     cloud.attach(server, data)
@@ -137,6 +140,7 @@ def test_a_guest_that_must_stand_still_for_it_is_left_alone(cloud: Cloud) -> Non
 
 
 def test_other_devices_of_the_same_name_count_more_than_the_image_s(cloud: Cloud) -> None:
+    cloud.needs_devcloud(SNAPSHOTS)
     server = cloud.boot_from_volume()
     data = cloud.volume()
     cloud.attach(server, data, device="/dev/vdb")

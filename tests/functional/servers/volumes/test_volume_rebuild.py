@@ -50,6 +50,7 @@ def root_of(cloud: Cloud, server: Any) -> Any:
 
 def holds_other_image(cloud: Cloud, server: Any) -> bool:
     """What the volume service has on the root volume, and the guest sees nothing of what it wrote."""
+    cloud.needs_devcloud("looks at a file of the volume service")
     path = cloud.parts.state.devcloud / "volumes" / f"volume-{root_of(cloud, server).id}"
     with path.open("rb") as file:
         is_other = file.read(len(OTHER)).startswith(OTHER.rstrip(b"\0"))

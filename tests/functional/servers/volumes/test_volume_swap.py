@@ -40,6 +40,11 @@ def check_in_use(cloud: Cloud, server: Any, volume: Any) -> None:
     assert [each["volume_id"] for each in cloud.attachments(server)] == [volume.id]
 
 
+@pytest.fixture(autouse=True)
+def block_storage(cloud: Cloud) -> None:
+    cloud.needs_devcloud("the tests do what block storage does when it moves a volume")
+
+
 @pytest.fixture
 def server(cloud: Cloud) -> Any:
     return cloud.boot()

@@ -271,5 +271,6 @@ def test_a_server_with_an_image_boots_from_a_volume_and_moves(cloud: Cloud, sour
     cloud.clean()
     if snapshot is not None:
         storage.delete_snapshot(snapshot)
+        storage.wait_for_delete(snapshot, interval=0.05, wait=PATIENCE)
     if source == "snapshot":
         storage.delete_volume(made[0])
