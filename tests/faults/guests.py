@@ -108,10 +108,14 @@ class SimulatedGuests:
             firmware.add(self._folder(guest), name, text)
 
     def marks(self, uuid: str, host: str, text: str) -> int:
-        guest = self._guests(uuid)[host]
-        # All the same, or something is lost.
-        counts = {_count(guest, device, text) for device in _devices(guest)}
-        kept = firmware.lines(self._folder(guest), guest.firmware)
+        try:
+            guest = self._guests(uuid)[host]
+            # All the same, or something is lost.
+            counts = {_count(guest, device, text) for device in _devices(guest)}
+            kept = firmware.lines(self._folder(guest), guest.firmware)
+        except (KeyError, FileNotFoundError):
+            # The guest went while this looked.
+            return 0
         counts |= {kept.get(name, []).count(text) for name in guest.firmware}
         return counts.pop() if len(counts) == 1 else 0
 
