@@ -53,7 +53,7 @@ def main(names: tuple[str, ...], again: bool, record: bool, only_list: bool, jso
     _set_up(left, console)
     try:
         for batch in lanes.batches(left):
-            _run(batch, kept, console, found)
+            _run(batch, kept, console, found, from_start=again)
     except KeyboardInterrupt:
         console.print("interrupted; the next run continues here")
     if record:
@@ -82,7 +82,9 @@ def _set_up(parts: list[Part], console: Console) -> None:
         subprocess.run(SETUP[need], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
-def _run(batch: lanes.Lanes, kept: Kept, console: Console, found: dict[str, Outcome | None]) -> None:
+def _run(
+    batch: lanes.Lanes, kept: Kept, console: Console, found: dict[str, Outcome | None], *, from_start: bool
+) -> None:
     """Runs lanes at the same time. ``found`` gets title -> outcome of each part that ended, also when Ctrl-C ends the others."""
     said: dict[str, str] = {}
     with console.status("") as status:
@@ -93,7 +95,9 @@ def _run(batch: lanes.Lanes, kept: Kept, console: Console, found: dict[str, Outc
 
         def run_part(part: Part, interrupted: Event) -> None:
             console.print(f"{part.title}: {part.about} (about {part.minutes:.0f} min)", highlight=False)
-            outcome = found[part.title] = run(part, kept, lambda line: show(part, line), interrupted)
+            outcome = found[part.title] = run(
+                part, kept, lambda line: show(part, line), interrupted, from_start=from_start
+            )
             said.pop(part.title, None)
             _print_outcome(outcome, console)
 

@@ -22,7 +22,8 @@ _REAL = "tests/integration/real_services"
 class Part:
     """``about``: what it proves. ``minutes``: how long it takes on two quiet cores, beside the other lanes.
 
-    ``lane``: parts of a group that wait more than they compute run in lanes, at the same time (see `verify.lanes`).
+    ``lane``: parts of a group that wait more than they compute run in lanes, at the same time (see `verify.lanes`). ``resumes``:
+    the command continues from the result of a run that was broken off.
     """
 
     group: str
@@ -33,6 +34,7 @@ class Part:
     reader: Reader = reading.nothing
     needs: tuple[str, ...] = ()
     lane: str | None = None
+    resumes: bool = False
 
     @property
     def title(self) -> str:
@@ -79,8 +81,8 @@ def _operations(name: str, about: str, minutes: float, *actions: str) -> Part:
 
 
 def _matrix(name: str, about: str, minutes: float, *options: str, lane: str) -> Part:
-    command = (PYTHON, "-W", "ignore", "-m", "tests.faults.matrix", *options, "--json", RESULT)
-    return Part("faults", name, about, command, minutes, reading.matrix, ("servers",), lane)
+    command = (PYTHON, "-W", "ignore", "-m", "tests.faults.matrix", *options, "--json", RESULT, "--resume")
+    return Part("faults", name, about, command, minutes, reading.matrix, ("servers",), lane, resumes=True)
 
 
 def _bench(name: str, about: str, minutes: float, reader: Reader, module: str, *options: str) -> Part:

@@ -22,13 +22,17 @@ INTERRUPTIBLE = ("env", "--default-signal=INT")
 LOOK, ENDING = 2.0, 60.0
 
 
-def run(part: Part, kept: Kept, show: Callable[[str], None], interrupted: Event) -> Outcome:
+def run(
+    part: Part, kept: Kept, show: Callable[[str], None], interrupted: Event, *, from_start: bool = False
+) -> Outcome:
     """Runs a part to its end. ``show`` gets the last line that it printed, every other second.
 
-    When ``interrupted`` is set, the part is ended, and its outcome says so.
+    ``from_start``: also a part that could continue from the result of an earlier run. When ``interrupted`` is set, the part is
+    ended, and its outcome says so.
     """
     result, log = kept.result(part.title), kept.log(part.title)
-    result.unlink(missing_ok=True)
+    if from_start or not part.resumes:
+        result.unlink(missing_ok=True)
     began, clock = datetime.now(UTC), time.monotonic()
     limit = clock + PATIENCE * part.minutes * 60
     status: Status | None = None

@@ -43,7 +43,6 @@ import random
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -260,6 +259,7 @@ def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, l
     help="libvirt: real guests, crashes and real accidents.",
 )
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Where to write every case and the counts, too.")
+@click.option("--resume", is_flag=True, help="Run only what had not recovered by what the file of --json says.")
 def main(
     what: str,
     actions: tuple[str, ...],
@@ -268,13 +268,16 @@ def main(
     count: int | None,
     driver: str,
     file: Path | None,
+    resume: bool,
 ) -> None:
     """Runs the matrix and prints what came of it; exit status 1 if a server was lost or something leaked."""
     console = Console(width=150)
     # Every fault is in the log twice and more; what came of them is in the table.
     logging.basicConfig(level=logging.CRITICAL)
     if what == "operations":
-        sys.exit(operation_matrix.run_and_report(console, actions, wanted_flow, wanted_point, count, file))
+        sys.exit(
+            operation_matrix.run_and_report(console, actions, wanted_flow, wanted_point, count, file, resume=resume)
+        )
     flows = [flow for flow in FLOWS if wanted_flow in flow.name]
     if why_not() is not None and set(actions) & set(paused.ACTIONS):
         console.print(f"Without {', '.join(paused.ACTIONS)}: {why_not()}", markup=False, highlight=False)
@@ -294,8 +297,9 @@ def main(
         points[action] = {flow: [point for point in of if wanted_point in point] for flow, of in found.items()}
         if count is not None:
             points[action] = sample(points[action], count, 0)
-    seconds: dict[str, float] = {}
-    progress = Progress(file, seconds)
+    progress = Progress(file)
+    if resume:
+        progress.resume(FLOWS)
 
     def report(case: Case[Any]) -> None:
         progress.add(case)
@@ -310,15 +314,15 @@ def main(
                 console.print(f"    {complaint}", markup=False, highlight=False, soft_wrap=True)
 
     for action in actions:
-        began = time.monotonic()
-        progress.begin(action, sum(map(len, points[action].values())))
-        with temporary_site(action, driver) as site:
-            run(site, action, points[action], report)
-        seconds[action] = time.monotonic() - began
+        left = progress.begin(action, points[action])
+        if any(left.values()):
+            with temporary_site(action, driver) as site:
+                run(site, action, left, report)
+        progress.end()
     if real:
-        seconds |= real_accidents.run_all(wanted_flow, wanted_point, real, report)
+        progress.seconds |= real_accidents.run_all(wanted_flow, wanted_point, real, report)
     progress.write()
-    console.print(table(progress.cases, seconds))
+    console.print(table(progress.cases, progress.seconds))
     console.print(summary(progress.cases), markup=False, highlight=False, soft_wrap=True)
     sys.exit(0 if all(case.outcome == "recovered" for case in progress.cases) else 1)
 

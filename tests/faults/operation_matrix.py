@@ -204,12 +204,18 @@ def run_and_report(
     wanted_point: str,
     count: int | None,
     file: Path | None,
+    *,
+    resume: bool,
 ) -> int:
-    """Prints each case that is not well, and the table; 1 if there are such cases. ``count`` points of each operation."""
+    """Prints each case that is not well, and the table; 1 if there are such cases. ``count`` points of each operation.
+
+    ``resume``: see `Progress`.
+    """
     operations = [operation for operation in OPERATIONS if wanted_operation in operation.name]
     found = all_points(operations)
-    seconds: dict[str, float] = {}
-    progress = Progress(file, seconds)
+    progress = Progress(file)
+    if resume:
+        progress.resume(OPERATIONS)
 
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -229,11 +235,9 @@ def run_and_report(
         points = {operation: [each for each in of_it if wanted_point in each] for operation, of_it in points.items()}
         if count is not None:
             points = {operation: of_it[:: max(1, len(of_it) // count)][:count] for operation, of_it in points.items()}
-        began = time.monotonic()
-        progress.begin(action, sum(map(len, points.values())))
-        run(points, action, report)
-        seconds[action] = time.monotonic() - began
+        run(progress.begin(action, points), action, report)
+        progress.end()
     progress.write()
-    console.print(table(progress.cases, seconds))
+    console.print(table(progress.cases, progress.seconds))
     say(summary(progress.cases))
     return 0 if all(case.is_well for case in progress.cases) else 1

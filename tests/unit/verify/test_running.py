@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -15,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from verify import __main__ as program
 from verify import lanes, outcomes, reading, running
-from verify.parts import Part
+from verify.parts import RESULT, Part
 
 PASSES = "import pathlib, sys; pathlib.Path(sys.argv[1]).open('a').write('x')"
 HERE = outcomes.Checkout("state", "commit", changed=False)
@@ -75,6 +76,21 @@ def test_one_that_fails_fails_all_and_its_output_is_kept(verify: Verify, project
     (log,) = (tmp_path / "kept").rglob("some-bad.log")
     assert "the reason" in log.read_text()
     assert "**Not passed: some/bad.** 2 of 2 parts" in (project / "docs/verified.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("resumes", "arguments", "kept"), [(True, (), "xx"), (False, (), "x"), (True, ("--again",), "x")]
+)
+def test_a_part_that_can_continue_finds_its_result(
+    verify: Verify, tmp_path: Path, *, resumes: bool, arguments: tuple[str, ...], kept: str
+) -> None:
+    """The first run fails, after it has written a part of its result."""
+    code = f"{PASSES}; sys.exit(pathlib.Path(sys.argv[1]).read_text() != 'xx')"
+    one = replace(part("half", code, RESULT), resumes=resumes)
+    assert verify(one).exit_code == 1
+    verify(one, arguments=arguments)
+    (result,) = (tmp_path / "kept").rglob("some-half.result")
+    assert result.read_text() == kept
 
 
 def test_it_continues_where_it_stopped(verify: Verify, project: Path, tmp_path: Path) -> None:
