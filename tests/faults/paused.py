@@ -21,7 +21,7 @@ from typing import Any
 
 from causeway.compute.host.fence import DONE_ANEW
 from causeway.faults.points import call_points, compute_points, rpc_points
-from causeway.model.operations import BUILD, Operation
+from causeway.model.operations import ATTACH_INTERFACE, ATTACH_VOLUME, BUILD, Operation
 from causeway.model.sagas import StepPhase, StepState
 from causeway.store.api import journal
 
@@ -30,6 +30,8 @@ from .site import until
 
 ACTIONS = ("pause", "long-pause", "longest-pause")
 PAUSED = CONDUCTORS[0]
+# A conductor carries these out while it is called.
+CALLED = (ATTACH_VOLUME, ATTACH_INTERFACE)
 # Longer than the time of two takeovers.
 PATIENCE = 15.0
 # Longer than a drain takes to request a move, and shorter than a lease: then another conductor would take it.
@@ -120,9 +122,11 @@ def wake(site: RolesSite, paused: Paused) -> None:
     if paused.is_awake:
         return
     taken = _taken(site, paused)
+    # For an attach the answer says it (409).
+    told = {move for move in taken if journal.get(site.api, move).recipe in CALLED}
     paused.is_awake, paused.woken_at = True, time.time()
     site.deployment.processes[PAUSED].resume()
-    lost = until(lambda: site.lost(PAUSED), lambda lost: taken <= lost)
+    lost = told | until(lambda: site.lost(PAUSED), lambda lost: taken - told <= lost)
     paused.late = {
         **{move: ["moves: its conductor does not know that it was taken over"] for move in taken - lost},
         **{move: ["moves: it was not taken over"] for move in set(paused.epochs) - taken},

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from causeway.conf import new_config
+from causeway.context import admin_context
 from causeway.embedded import content
 from causeway.model.operations import Operation
 from causeway.parts.requests import context_of
@@ -17,6 +18,9 @@ from tests.functional.processes.deployment import CONDUCTORS, Deployment, until
 from tests.functional.processes.rabbit import rabbit, why_not
 
 from .site import Site
+
+# No operation has this id.
+NOBODY = "00000000-0000-0000-0000-000000000000"
 
 __all__ = ["CONDUCTORS", "RolesSite", "until", "why_not"]
 
@@ -66,6 +70,10 @@ class RolesSite(Site):
     def run_move(self, conductor: str, move: Operation) -> None:
         """Sends this conductor a move, and no other one."""
         self._conductors.cast(context_of(move), "run_move", server=conductor, move_id=move.id)
+
+    def pass_turn(self) -> None:
+        """Of the two conductors, which are called in turn, the other one is called next."""
+        self._conductors.cast(admin_context(), "run_move", move_id=NOBODY)
 
     def rearm(self, rules: dict[str, Any]) -> None:
         """From now on these faults; what happened before is still known."""
