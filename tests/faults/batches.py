@@ -213,7 +213,8 @@ def delete(site: Site, servers: list[str], found: dict[str, list[str]]) -> None:
     for uuid in servers:
         site.admin.compute.delete_server(uuid)
     for uuid in servers:
-        there = until(lambda uuid=uuid: look.record(site, uuid), lambda record: record is None, 15)  # type: ignore[misc]
+        # While one of two conductors stands, each call that is for it takes as long as its timeout.
+        there = until(lambda uuid=uuid: look.record(site, uuid), lambda record: record is None)  # type: ignore[misc]
         if there is not None:
             found[uuid].append(f"not deleted: {there.vm_state} {there.task_state}")
         found[uuid] += [f"left after it was deleted: {each}" for each in look.remains(site, uuid)]
