@@ -112,7 +112,7 @@ class Progress:
         step.state, step.ended_at = state, run.environment.clock.now()
         step.end_events(step.ended_at)
         if state is StepState.FAILED:
-            run.withhold_pivot()
+            run.discard_writes()
         step.host = self._where(self._current, step.host)
         if error is not None:
             step.error = error.to_wire()

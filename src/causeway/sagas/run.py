@@ -141,7 +141,10 @@ class Run(Generic[S, M]):
     # the journal
 
     def with_next_save(self, write: Write) -> None:
-        """Adds a write to the transaction that ends this step. Nothing may depend on the write before that."""
+        """Adds a write to the transaction that ends this step. Nothing may depend on the write before that.
+
+        If the step fails after this call, nothing is written: another attempt adds its own write.
+        """
         self._to_write.append(write)
 
     def pivot_with_end(self, also: Write) -> None:
@@ -152,8 +155,9 @@ class Run(Generic[S, M]):
         if not self.saga.pivoted:
             self._pivot = also
 
-    def withhold_pivot(self) -> None:
-        """Cancels `pivot_with_end`, because the step has failed after that call."""
+    def discard_writes(self) -> None:
+        """Cancels `with_next_save` and `pivot_with_end`, because the step has failed after these calls."""
+        self._to_write = []
         self._pivot = None
 
     @property

@@ -134,6 +134,32 @@ def test_a_saga_that_could_not_be_written_down_fails_with_that(monkeypatch: pyte
     assert not engine.late.is_waiting
 
 
+@pytest.mark.parametrize(
+    ("failure", "written"),
+    [(errors.ServiceFailed("It does not answer."), [2]), (errors.ServiceRefused("It refuses."), [])],
+)
+@pytest.mark.parametrize("at", [0, 2], ids=["before-the-pivot", "behind-the-pivot"])
+def test_only_an_attempt_that_succeeds_writes(
+    monkeypatch: pytest.MonkeyPatch, at: int, failure: errors.CausewayError, written: list[int]
+) -> None:
+    simulation = Simulation(Shape((True, True, True), 1), Plan())
+    step, attempts, found = simulation.recipe.steps[at], list[int](), list[int]()
+    works = step.do
+
+    def do(run: Any) -> None:
+        works(run)
+        attempts.append(attempt := len(attempts) + 1)
+        run.with_next_save(lambda _connection: found.append(attempt))
+        if attempt == 1:
+            raise failure
+
+    monkeypatch.setattr(step, "do", do)
+    saga = simulation.run()
+    assert saga.state is (SagaState.DONE if written or at else SagaState.FAILED)
+    # Behind the pivot a refusal is retried, too.
+    assert found == (written or [2] * (at > 0))
+
+
 @pytest.mark.parametrize("crashes", [False, True])
 def test_what_turns_out_to_have_passed_its_pivot_goes_forward(
     monkeypatch: pytest.MonkeyPatch, *, crashes: bool
