@@ -123,10 +123,10 @@ def wake(site: RolesSite, paused: Paused) -> None:
         return
     taken = _taken(site, paused)
     # For an attach the answer says it (409).
-    told = {move for move in taken if journal.get(site.api, move).recipe in CALLED}
+    answered = {move for move in taken if journal.get(site.api, move).recipe in CALLED}
     paused.is_awake, paused.woken_at = True, time.time()
     site.deployment.processes[PAUSED].resume()
-    lost = told | until(lambda: site.lost(PAUSED), lambda lost: taken - told <= lost)
+    lost = answered | until(lambda: site.lost(PAUSED), lambda lost: taken - answered <= lost)
     paused.late = {
         **{move: ["moves: its conductor does not know that it was taken over"] for move in taken - lost},
         **{move: ["moves: it was not taken over"] for move in set(paused.epochs) - taken},
