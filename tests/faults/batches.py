@@ -19,6 +19,8 @@ from .users import ask, delete_ports, mark, prepare
 LONG = 3600
 # Seconds without anything new after which what was not reached is not on the way. Longer than `vif_plugging_timeout`.
 QUIET = 5.0
+# Seconds for a delete while one of two conductors stands.
+SLOW = 40.0
 # Seconds within which a conductor that was paused undoes what it did too late.
 LATE = 10.0
 RULES: dict[str, dict[str, Any]] = {
@@ -184,7 +186,8 @@ def unsettled(site: Site, uuid: str) -> str:
 def request_more(site: Site, flow: Flow, servers: list[str], found: dict[str, list[str]]) -> list[str]:
     """Users delete every third server, and confirm or revert what waits for that. Returns the deleted ones."""
     deleted = servers[::3]
-    delete(site, deleted, found)
+    # While one of two conductors stands, each call that is for it takes as long as its timeout.
+    delete(site, deleted, found, patience=SLOW)
     confirm_or_revert(site, flow, [uuid for uuid in servers if uuid not in deleted], found)
     return deleted
 
@@ -208,13 +211,12 @@ def confirm_or_revert(site: Site, flow: Flow, servers: list[str], found: dict[st
         found[uuid] += [f"afterwards, {each}" for each in look.complaints(site, uuid, mark(uuid))]
 
 
-def delete(site: Site, servers: list[str], found: dict[str, list[str]]) -> None:
+def delete(site: Site, servers: list[str], found: dict[str, list[str]], patience: float = 15.0) -> None:
     """Deletes servers; notes what is left of them."""
     for uuid in servers:
         site.admin.compute.delete_server(uuid)
     for uuid in servers:
-        # While one of two conductors stands, each call that is for it takes as long as its timeout.
-        there = until(lambda uuid=uuid: look.record(site, uuid), lambda record: record is None)  # type: ignore[misc]
+        there = until(lambda uuid=uuid: look.record(site, uuid), lambda record: record is None, patience)  # type: ignore[misc]
         if there is not None:
             found[uuid].append(f"not deleted: {there.vm_state} {there.task_state}")
         found[uuid] += [f"left after it was deleted: {each}" for each in look.remains(site, uuid)]

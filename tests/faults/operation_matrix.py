@@ -168,19 +168,14 @@ def run_on(site: Site, cases: list[OperationCase]) -> Iterator[OperationCase]:
             yield _alone(site, case)
 
 
-def _alone(site: Site, case: OperationCase) -> OperationCase:
+def _alone(site: Site, case: OperationCase, more_tries: int = TRIES) -> OperationCase:
     """Runs a case by itself: several times if the conductor that is to be paused must be the one that works on it."""
     alone = Case(case.flow, case.action, case.point)
     run_batch(site, [alone])
-    if alone.reached or not isinstance(site, RolesSite):
+    if alone.reached or not isinstance(site, RolesSite) or not more_tries:
         return alone
-    for _try in range(TRIES):
-        site.pass_turn()
-        alone = Case(case.flow, case.action, case.point)
-        run_batch(site, [alone])
-        if alone.reached:
-            break
-    return alone
+    site.pass_turn()
+    return _alone(site, alone, more_tries - 1)
 
 
 def batches_of(cases: list[OperationCase]) -> list[list[OperationCase]]:
