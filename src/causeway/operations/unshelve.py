@@ -39,6 +39,19 @@ WAS_OFF = "was_off"
 Run: TypeAlias = OperationRun[UnshelveMemory]
 
 
+def _is_unshelved(run: Run) -> bool:
+    """Whether another operation has unshelved the server already: its claim and its guest are not for this one to remove."""
+    try:
+        return SINCE not in run.instance().system_metadata
+    except errors.ServerNotFound:
+        return False
+
+
+def _require_shelved(run: Run) -> None:
+    if _is_unshelved(run):
+        raise errors.StateChanged(f"Server {run.uuid} is not shelved any more: another operation has unshelved it.")
+
+
 def _there(run: Run) -> Instance:
     """The server as it will be on its new host."""
     return at_place(run.instance(), run.memory.place)
@@ -53,6 +66,7 @@ class SelectHost(Step[Run]):
     makes = frozenset({Thing.ALLOCATION})
 
     def do(self, run: Run) -> None:
+        _require_shelved(run)
         if not run.memory.offloaded:
             return
         services = run.services
@@ -72,7 +86,7 @@ class SelectHost(Step[Run]):
         instances.update(run.database, run.uuid, host=chosen.host, node=chosen.node)
 
     def undo(self, run: Run) -> None:
-        if run.memory.offloaded:
+        if run.memory.offloaded and not _is_unshelved(run):
             run.services.placement.delete_allocations(run.uuid)
 
 
@@ -88,6 +102,7 @@ class StartGuest(Step[Run]):
         return run.memory.place.host if run.memory.place is not None else run.instance().host
 
     def do(self, run: Run) -> None:
+        _require_shelved(run)
         there, present = _there(run), run.devices()
         host, image_id = there.host or "", run.memory.image_id
         if not run.is_repeated:
@@ -113,6 +128,8 @@ class StartGuest(Step[Run]):
             run.transferred(run.memory.guest.bytes_done)
 
     def undo(self, run: Run) -> None:
+        if _is_unshelved(run):
+            return
         there = _there(run)
         if not run.memory.offloaded:
             if not guests.is_dead(run, there.host or ""):
@@ -161,7 +178,7 @@ class DeleteImage(Step[Run]):
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     """Restores the shelved server, without a host if it had none."""
-    if run.memory.place is not None and not run.steps:
+    if run.memory.place is not None and not run.steps and not _is_unshelved(run):
         # The host was claimed for this operation, and no step began whose undo would release it.
         run.services.placement.delete_allocations(run.uuid)
     changes = {"host": None, "node": None} if run.memory.offloaded else {}

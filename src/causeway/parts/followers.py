@@ -24,8 +24,11 @@ def follower_of(
     memory_version: int,
     cause: errors.CausewayError | None = None,
 ) -> Operation:
-    """``version``: of the recipe. ``cause``: why the former operation was undone; None if it succeeded."""
-    saga_id = str(uuids.uuid4())
+    """``version``: of the recipe. ``cause``: why the former operation was undone; None if it succeeded.
+
+    Its id is made from the former operation's, so that the journal can't take two followers of one operation.
+    """
+    saga_id = str(uuids.uuid5(uuids.UUID(former.id), "follower"))
     return Operation(
         id=saga_id,
         migration_uuid=former.migration_uuid if former.is_for_migration else saga_id,

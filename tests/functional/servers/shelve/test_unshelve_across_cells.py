@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
+import uuid as uuids
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,8 +12,10 @@ from typing import Any
 import pytest
 
 from causeway.audit import audit_embedded
+from causeway.model.sagas import SagaState
 from causeway.operations import unshelve_across_cells
 from causeway.operations.unshelve_across_cells import UnshelveThere
+from causeway.operations.unshelve_memory import UNSHELVE_VERSION
 from causeway.parts.followers import follower_of
 from causeway.store.api import journal
 from causeway.store.cell import copies
@@ -216,3 +220,26 @@ def test_what_is_cancelled_between_the_two_operations_holds_no_host(cloud: Cloud
     assert cloud.action(server, "unshelve").message == "It was cancelled on request."
     accepted(cloud, server)
     check_there(cloud, server, home)
+
+
+@pytest.mark.embedded("writes to the journal")
+@pytest.mark.parametrize("across_cells", [False, True])
+def test_a_second_unshelve_leaves_the_guest_of_the_first_alone(
+    cloud: Cloud, server: Any, home: str, across_cells: bool
+) -> None:
+    accepted(cloud, server, **({"host": f"{other(home)}-host1"} if across_cells else {}))
+    host = str(cloud.wait(server, "ACTIVE").compute_host)
+    cloud.settle()
+    api = cloud.parts.api_database
+    former = journal.of_server(api, server.id)[-1]
+    memory = former.data if across_cells else former.data | {"place": None}
+    follower = follower_of(former, "unshelve", UNSHELVE_VERSION, memory, 1)
+    second = dataclasses.replace(follower, id=str(uuids.uuid4()))
+    with api.write() as connection:
+        journal.insert_in(connection, second)
+    until(lambda: journal.get(api, second.id).state, lambda state: state is SagaState.FAILED, "the second to end")
+    assert cloud.show(server).status == "ACTIVE"
+    assert cloud.hosts_of(server) == {host: "guest"} and list(cloud.allocations(server.id)) == [host]
+    assert "on its disk" in cloud.driver(host).guest_read(server.id)
+    assert "another operation has unshelved it" in (journal.get(api, second.id).error or {})["message"]
+    assert audit_embedded(cloud.parts, pause=0.01).is_clean
