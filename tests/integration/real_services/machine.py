@@ -13,6 +13,8 @@ from pathlib import Path
 
 VENV = Path(__file__).parents[3] / ".venv-services"
 PATIENCE = 120.0
+# A socket's path has at most 107 bytes: Cinder's helper (oslo.privsep) has its own in a folder of 8 letters below TMPDIR.
+LONGEST_SCRATCH = 107 - len("/tmpabcdefgh/privsep.sock")
 
 
 class Machine:
@@ -21,7 +23,7 @@ class Machine:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        for name in ("logs", "etc", "state", "bin"):
+        for name in ("logs", "etc", "state", "bin", "tmp"):
             (directory / name).mkdir(parents=True, exist_ok=True)
 
     def write(self, path: str, text: str, *, executable: bool = False) -> Path:
@@ -37,7 +39,8 @@ class Machine:
 
     def start(self, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
         # Neutron's workers elect one of them through a file here: it must be a fresh folder at each start.
-        scratch = tempfile.mkdtemp(prefix=f"{name}-", dir=self.directory / "state")
+        scratch = tempfile.mkdtemp(prefix="", dir=self.directory / "tmp")
+        assert len(scratch) <= LONGEST_SCRATCH, f"{scratch} is too long for sockets in it: choose a shorter folder"
         log = self.log_file(name)
         with log.open("ab") as output:
             self._running[name] = subprocess.Popen(

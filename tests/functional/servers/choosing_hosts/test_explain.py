@@ -156,6 +156,7 @@ def test_the_chosen_host_is_the_one_that_the_move_takes(cloud: Cloud) -> None:
 
 
 def test_nothing_changes(cloud: Cloud) -> None:
+    cloud.needs_devcloud("looks into the files and databases of all services")
     server = cloud.boot()
     cloud.attach(server, cloud.volume())
     cloud.show(server)
