@@ -3,12 +3,14 @@ asking it for each look."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from causeway.clients.network_changes import PortChanges
 from tests.functional.servers.moves_cloud import Cloud, until
 
 
@@ -78,24 +80,65 @@ def test_added_and_removed_groups_are_shown_at_once(cloud: Cloud, group: Any) ->
     assert groups(cloud, server) == ["default"]
 
 
-def test_of_groups_that_are_added_at_once_none_is_lost(cloud: Cloud) -> None:
+@pytest.fixture
+def several(cloud: Cloud) -> Iterator[list[Any]]:
     made = [cloud.member.network.create_security_group(name=f"at-once-{number}") for number in range(4)]
-    server = cloud.boot()
-
-    def add(group: Any) -> int:
-        body = {"addSecurityGroup": {"name": group.name}}
-        answer: int = cloud.member.compute.post(f"/servers/{server.id}/action", json=body).status_code
-        return answer
-
-    with ThreadPoolExecutor(4) as pool:
-        codes = list(pool.map(add, made))
-    assert set(codes) <= {202, 409}
-    (port,) = cloud.ports(server)
-    has = set(cloud.admin.network.get_port(port).security_group_ids)
-    assert {group.id for group, code in zip(made, codes, strict=True) if code == 202} <= has
+    yield made
     cloud.clean()
     for group in made:
         cloud.member.network.delete_security_group(group)
+
+
+def at_once(cloud: Cloud, server: Any, wanted: list[dict[str, Any]]) -> list[int]:
+    """The statuses of the answers to these actions."""
+
+    def act(body: dict[str, Any]) -> int:
+        answer: int = cloud.member.compute.post(f"/servers/{server.id}/action", json=body).status_code
+        return answer
+
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        return list(pool.map(act, wanted))
+
+
+def test_of_groups_that_are_added_at_once_none_is_lost(cloud: Cloud, several: list[Any]) -> None:
+    server = cloud.boot()
+    codes = at_once(cloud, server, [{"addSecurityGroup": {"name": group.name}} for group in several])
+    assert set(codes) <= {202, 409}
+    (port,) = cloud.ports(server)
+    has = set(cloud.admin.network.get_port(port).security_group_ids)
+    assert {group.id for group, code in zip(several, codes, strict=True) if code == 202} <= has
+
+
+@pytest.mark.embedded("replaces code")
+def test_nor_if_the_network_service_keeps_only_the_last_of_them(
+    cloud: Cloud, several: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neutron does so if several change a port that all have read before."""
+    *added, removed = several
+    server = cloud.boot()
+    cloud.member.compute.add_security_group_to_server(server, removed)
+    change, all_have_read, waited = PortChanges._change, threading.Barrier(len(several)), set()
+
+    def at_the_same_time(self: PortChanges, context: Any, port: Any, changes: Any, **more: Any) -> Any:
+        if "security_groups" in changes and threading.get_ident() not in waited:
+            waited.add(threading.get_ident())
+            all_have_read.wait(30)
+        return change(self, context, port, changes, **more)
+
+    monkeypatch.setattr(PortChanges, "_change", at_the_same_time)
+    monkeypatch.setattr(PortChanges, "has_extension", lambda _self, _alias: False)
+    wanted = [{"addSecurityGroup": {"name": group.name}} for group in added]
+    assert at_once(cloud, server, [*wanted, {"removeSecurityGroup": {"name": removed.name}}]) == [202] * 4
+    (port,) = cloud.ports(server)
+    shown = sorted(["default", *(group.name for group in added)])
+    assert groups(cloud, server) == shown
+    assert (
+        sorted(
+            cloud.admin.network.get_security_group(each).name
+            for each in cloud.admin.network.get_port(port).security_group_ids
+        )
+        == shown
+    )
 
 
 @pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])

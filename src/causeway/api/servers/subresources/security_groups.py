@@ -6,7 +6,8 @@ The server's own view shows the names in its record, which the actions update at
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,6 +22,8 @@ from causeway.api.views import security_groups as views
 from causeway.store.cell import instances
 
 RULE = "os_compute_api:os-security-groups:"
+# How often a request repeats what others have changed beside it.
+ATTEMPTS = 5
 
 
 @handler(answer=answers.SECURITY_GROUPS)
@@ -48,13 +51,12 @@ def _shown(request: ApiRequest, ids: set[str]) -> list[dict[str, Any]]:
 def add(request: ApiRequest, server_id: str) -> Response:
     name = request.body["addSecurityGroup"]["name"]
     home, group = _server_and_group(request, server_id, "add", name)
-
-    def added(port: dict[str, Any]) -> dict[str, Any] | None:
-        present = port.get("security_groups", [])
-        return None if group in present else {"security_groups": [*present, group]}
-
-    ports = [request.services.network.change_port(request.context, port, added) for port in _ports(request, home)]
-    _write(request, home, ports, lambda names: names if name in names else [*names, name])
+    change = _Change(
+        {name, group},
+        lambda present: present if group in present else [*present, group],
+        lambda names: names if name in names else [*names, name],
+    )
+    _make(request, home, _ports(request, home), change)
     return Response(202)
 
 
@@ -62,37 +64,99 @@ def add(request: ApiRequest, server_id: str) -> Response:
 def remove(request: ApiRequest, server_id: str) -> Response:
     name = request.body["removeSecurityGroup"]["name"]
     home, group = _server_and_group(request, server_id, "remove", name)
-
-    def removed(port: dict[str, Any]) -> dict[str, Any] | None:
-        present = port.get("security_groups", [])
-        return {"security_groups": [other for other in present if other != group]} if group in present else None
-
     ports = [port for port in _ports(request, home) if group in port.get("security_groups", [])]
     if not ports:
         raise errors.NotFound(f"Security group {name} not associated with the instance {server_id}")
-    changed = [request.services.network.change_port(request.context, port, removed) for port in ports]
-    _write(request, home, changed, lambda names: [other for other in names if other not in (name, group)])
+    change = _Change(
+        {name, group},
+        lambda present: [other for other in present if other != group],
+        lambda names: [other for other in names if other not in (name, group)],
+    )
+    _make(request, home, ports, change)
     return Response(202)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change of the groups of each port (ids), and of the names in the record. ``own``: the group's name and id."""
+
+    own: set[str]
+    of_port: Callable[[list[str]], list[str]]
+    of_names: Callable[[list[str]], list[str]]
+
+
+def _make(request: ApiRequest, home: Home, ports: list[dict[str, Any]], change: _Change) -> None:
+    """Changes the ports, then the record; also as others have changed them meanwhile.
+
+    Of changes of one port that began from the same state, Neutron may accept all and keep the last: it compares revisions of
+    ports without a lock, and not again after a deadlock. The record is changed in transactions. So whoever finds there what
+    others have changed since repeats their changes, until the ports have all of them. Raises Conflict if that does not end.
+    """
+    before = set(home.instance.security_groups)
+    ports = [_change_port(request, port, change.of_port) for port in ports]
+    repeated: set[str] = set()
+    is_seen = False
+    for _ in range(ATTEMPTS):
+        after = _write(request, home, ports, change.of_names)
+        others = (before ^ after) - change.own
+        if not others or (is_seen and others == repeated):
+            return
+        added, removed = _ids(request, home, others & after), _ids(request, home, others - after)
+
+        def also(present: list[str], added: list[str] = added, removed: list[str] = removed) -> list[str]:
+            wanted = [group for group in change.of_port(present) if group not in removed]
+            return [*wanted, *(group for group in added if group not in wanted)]
+
+        found = _ports(request, home)
+        ports = [_change_port(request, port, also) for port in found]
+        is_seen = all(changed is port for changed, port in zip(ports, found, strict=True))
+        repeated = others
+    raise errors.Conflict(f"The security groups of server {home.instance.uuid} are being changed by others. Try again.")
+
+
+def _change_port(
+    request: ApiRequest, port: dict[str, Any], of_port: Callable[[list[str]], list[str]]
+) -> dict[str, Any]:
+    """Returns the same port if there is nothing to change."""
+
+    def wanted(port: dict[str, Any]) -> dict[str, Any] | None:
+        present = port.get("security_groups", [])
+        groups = of_port(present)
+        return None if groups == present else {"security_groups": groups}
+
+    changed: dict[str, Any] = request.services.network.change_port(request.context, port, wanted)
+    return changed
+
+
+def _ids(request: ApiRequest, home: Home, names: set[str]) -> list[str]:
+    """The ids of groups that others have added or removed. Not of those that were deleted since."""
+    found: list[str] = []
+    for name in sorted(names):
+        with suppress(errors.BadRequest, errors.Conflict):
+            found += request.services.network.security_group_ids(request.context, home.instance.project_id, [name])
+    return found
 
 
 def _write(
     request: ApiRequest, home: Home, ports: list[dict[str, Any]], change: Callable[[list[str]], list[str]]
-) -> None:
-    """Writes the groups of the server's ports, and with ``change`` the names that ports made later get.
+) -> set[str]:
+    """Writes the groups of the server's ports, and with ``change`` the names that ports made later get. Returns these names.
 
     In one transaction, so that concurrent requests keep each other's changes.
     """
     uuid, of_ports = home.instance.uuid, request.services.network.group_names(ports)
 
-    def write(connection: sa.Connection) -> None:
+    def write(connection: sa.Connection) -> set[str]:
         present = instances.get_in(connection, uuid, with_tags=False)
         vifs = [
             replace(vif, security_groups=of_ports[vif.id]) if vif.id in of_ports else vif
             for vif in present.network_info
         ]
-        instances.update_in(connection, uuid, security_groups=change(present.security_groups), network_info=vifs)
+        names = change(present.security_groups)
+        instances.update_in(connection, uuid, security_groups=names, network_info=vifs)
+        return set(names)
 
-    loading.change(request, home, write)
+    return loading.change(request, home, write)
 
 
 def _server_and_group(request: ApiRequest, server_id: str, action: str, name: str) -> tuple[Home, str]:
