@@ -52,7 +52,7 @@ BACKGROUND = (
 )
 MESSAGES = (".external_events.request", ".external_instance_events.request")
 # Of two conductors either may be called for an attach, or take the second of two operations.
-TRIES = 3
+TRIES = 8
 # Longer than a batch takes: whoever waits for somebody who stands at a point waits longer than the crash takes to come.
 NO_TIMEOUT = 120
 

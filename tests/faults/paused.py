@@ -77,16 +77,30 @@ class Paused:
     late: dict[str, list[str]] = field(default_factory=dict)
 
 
-def pass_on(site: RolesSite, servers: list[str]) -> None:
-    """The conductor that will be paused gets the moves of these servers. A drain requests its moves a little later."""
+def pass_on(site: RolesSite, servers: list[str]) -> set[str]:
+    """The conductor that will be paused gets the moves of these servers: their ids are returned. A drain requests its moves a
+    little later."""
 
-    def send(uuid: str) -> None:
+    def send(uuid: str) -> set[str]:
         move = until(lambda: journal.active_of_server(site.api, uuid), lambda found: found is not None, SOON)
-        if move is not None:
-            site.run_move(PAUSED, move)
+        if move is None:
+            return set()
+        site.run_move(PAUSED, move)
+        return {move.id}
 
     with ThreadPoolExecutor(4, thread_name_prefix="senders") as senders:
-        list(senders.map(send, servers))
+        return set().union(*senders.map(send, servers))
+
+
+def pass_on_follower(site: RolesSite, server: str, passed_on: set[str]) -> None:
+    """The same with an operation that follows one of them: otherwise the conductor that looks first takes it.
+
+    ``passed_on``: ids of operations; the follower's is added.
+    """
+    move = journal.active_of_server(site.api, server)
+    if move is not None and move.id not in passed_on:
+        passed_on.add(move.id)
+        site.run_move(PAUSED, move)
 
 
 def pause(site: RolesSite, hits: list[dict[str, Any]], rules: dict[str, Any]) -> Paused:

@@ -54,8 +54,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "max_concurrent_live_migrations": 0,
     },
     "fault_injection": {"enabled": True},
-    # From there to there guests go live across cells, elsewhere near-live.
-    "simulated": {"live_networks": "cell1-host2:one,cell2-host2:one", "pci_devices": CARD},
+    # From the second host to the second host guests go live across cells, elsewhere near-live.
+    "simulated": {
+        "live_networks": "cell1-host1:cell1,cell2-host1:cell2,cell1-host2:one,cell2-host2:one",
+        "pci_devices": CARD,
+    },
     # For ports of networks without a physical one.
     "pci": {"device_spec": ['{"vendor_id": "c0de", "physical_network": null}']},
     "drains": {"interval": 0.3, "retry_pause": 0.3},
