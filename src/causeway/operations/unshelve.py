@@ -32,6 +32,7 @@ from causeway.store.api import journal
 from causeway.store.cell import instances
 
 TASKS = {TaskState.UNSHELVING}
+SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 # The key of the server's system metadata that says that the server was off when it left its dead host.
 WAS_OFF = "was_off"
 
@@ -42,9 +43,11 @@ Run: TypeAlias = OperationRun[UnshelveMemory]
 def _is_unshelved(run: Run) -> bool:
     """Whether another operation has unshelved the server already: its claim and its guest are not for this one to remove."""
     try:
-        return SINCE not in run.instance().system_metadata
+        server = run.instance()
     except errors.ServerNotFound:
         return False
+    # An administrator may have set another state; a server that was offloaded from its dead host was not shelved before.
+    return server.vm_state not in SHELVED and SINCE not in server.system_metadata
 
 
 def _require_shelved(run: Run) -> None:
