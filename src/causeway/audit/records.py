@@ -21,7 +21,7 @@ from causeway.model.numa import InstanceNUMATopology
 from causeway.model.operations import Operation
 from causeway.model.pci import PciDevice
 from causeway.model.sagas import ENDED
-from causeway.model.states import MIGRATION_ENDED, PowerState, TaskState, VmState
+from causeway.model.states import MIGRATION_ENDED, SHELVED, PowerState, TaskState, VmState
 from causeway.store.api import build_requests, drains, journal, mappings, migrations
 from causeway.store.api.mappings import InstanceMapping
 from causeway.store.cell import actions, block_devices, hosts, instances
@@ -176,7 +176,6 @@ def _read_cell(cell: CellMapping, database: Database, down_time: float) -> CellR
 
 
 _SERVERS = instances.TABLE.c
-_SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 _RECORDS = sa.select(
     _SERVERS.uuid,
     _SERVERS.project_id,
@@ -243,7 +242,7 @@ def _record(cell: CellMapping, row: sa.Row[Any], devices: dict[str, list[Any]]) 
         numa_topology=msgspec.convert(row.numa_topology, InstanceNUMATopology | None),
         pci_devices=msgspec.convert(row.pci_devices, list[PciDevice]),
         migration_context=msgspec.convert(row.migration_context, MigrationContext | None),
-        shelved_image_id=row.system_metadata.get(SHELVED_IMAGE) if row.vm_state in _SHELVED else None,
+        shelved_image_id=row.system_metadata.get(SHELVED_IMAGE) if row.vm_state in SHELVED else None,
     )
 
 

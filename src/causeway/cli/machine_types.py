@@ -16,14 +16,14 @@ from causeway import errors
 from causeway.cli import processes
 from causeway.model.instance import Instance
 from causeway.model.machine_type import RECORDED, recorded
-from causeway.model.states import VmState
+from causeway.model.states import SHELVED, VmState
 from causeway.store import servers
 from causeway.store.cell import instances, machine_types
 from causeway.store.cells import Cells
 
 NO_SERVER, NOT_RECORDED, WRONG_STATE, WRONG_CHANGE, UNSUPPORTED, SOME_UNSET = 2, 3, 3, 4, 5, 3
 # States without a running guest, which would keep its old type.
-_OFF = (VmState.STOPPED, VmState.SHELVED, VmState.SHELVED_OFFLOADED)
+_OFF = (VmState.STOPPED, *SHELVED)
 _KNOWN = re.compile(r"(pc|q35|pc-q35|pc-i440fx|virt|microvm|pseries|powernv|s390-ccw-virtio|isapc)(-[a-z0-9._]+)*")
 _VERSION = re.compile(r"-[0-9][0-9.]*$")
 _ALIASES = {"pc": "pc-i440fx", "q35": "pc-q35"}

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from typing import Self
 
 from causeway.model.exclusion import Work, tasks_beside
-from causeway.model.states import TaskState, VmState
+from causeway.model.states import SHELVED, TaskState, VmState
 
 
 class HostCheck(Enum):
@@ -74,7 +74,6 @@ class GuestAction(ServerAction):
 
 _WITH_GUEST = (VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED)
 _WITH_DEVICES = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED)
-_SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 
 
 def _action(
@@ -288,7 +287,7 @@ OFFLOAD_FROM_DEAD_HOST = _action(
     TaskState.SHELVING_OFFLOADING,
     *(VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.ERROR),
 )
-UNSHELVE = _action("unshelve", Work.UNSHELVE, TaskState.UNSHELVING, *_SHELVED, host=HostCheck.BY_HANDLER)
+UNSHELVE = _action("unshelve", Work.UNSHELVE, TaskState.UNSHELVING, *SHELVED, host=HostCheck.BY_HANDLER)
 # In the field's history, a deferred delete is a delete.
 SOFT_DELETE = _action("delete", Work.SOFT_DELETE, TaskState.SOFT_DELETING, *_WITH_GUEST, VmState.RESCUED)
 RESTORE = _action("restore", Work.SOFT_DELETE, TaskState.RESTORING, VmState.SOFT_DELETED)
@@ -298,7 +297,7 @@ ATTACH_VOLUME = _action(
     "attach_volume",
     Work.DEVICE,
     None,
-    *(*_WITH_DEVICES, VmState.RESIZED, VmState.SOFT_DELETED, *_SHELVED),
+    *(*_WITH_DEVICES, VmState.RESIZED, VmState.SOFT_DELETED, *SHELVED),
     host=HostCheck.BY_HANDLER,
 )
 DETACH_VOLUME = replace(ATTACH_VOLUME, name="detach_volume")

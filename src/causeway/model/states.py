@@ -23,6 +23,10 @@ class VmState(StrEnum):
     SHELVED_OFFLOADED = "shelved_offloaded"
 
 
+#: the states of shelved servers
+SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
+
+
 class TaskState(StrEnum):
     SCHEDULING = "scheduling"
     BLOCK_DEVICE_MAPPING = "block_device_mapping"

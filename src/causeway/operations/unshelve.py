@@ -12,7 +12,7 @@ from causeway import errors
 from causeway.model import operations
 from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance
-from causeway.model.states import TaskState, VmState
+from causeway.model.states import SHELVED, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.places import at_place, place_of
@@ -32,7 +32,6 @@ from causeway.store.api import journal
 from causeway.store.cell import instances
 
 TASKS = {TaskState.UNSHELVING}
-SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 # The key of the server's system metadata that says that the server was off when it left its dead host.
 WAS_OFF = "was_off"
 
@@ -69,9 +68,9 @@ class SelectHost(Step[Run]):
     makes = frozenset({Thing.ALLOCATION})
 
     def do(self, run: Run) -> None:
-        _require_shelved(run)
         if not run.memory.offloaded:
             return
+        _require_shelved(run)
         services = run.services
         if run.memory.place is not None:
             # The operation that moved the records here has claimed it.

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Fix, Severity
-from causeway.model.states import VmState
+from causeway.model.states import SHELVED, VmState
 
 SUFFIX = "-resize-temp"
 SHELVED_SUFFIX = "-shelved"
-SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 # The image has no data, or not all of it.
 UNFINISHED = ("queued", "saving", "importing")
 

@@ -19,7 +19,7 @@ from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice
 from causeway.model.exclusion import Work, tasks_beside
 from causeway.model.server_actions import ServerAction
-from causeway.model.states import VmState
+from causeway.model.states import SHELVED, VmState
 from causeway.operations.requests import ask_at_once
 from causeway.operations.volumes import DetachMemory
 from causeway.store.api import build_requests
@@ -104,7 +104,7 @@ def show(request: ApiRequest, server_id: str, volume_id: str) -> Response:
 
 def _load_for(request: ApiRequest, server_id: str, rule: str, action: ServerAction) -> Home:
     if request.version < _OF_SHELVED:
-        action = action.without(VmState.SHELVED, VmState.SHELVED_OFFLOADED)
+        action = action.without(*SHELVED)
     return loading.load_for_action(request, server_id, RULE + rule, action, tags=False)
 
 
