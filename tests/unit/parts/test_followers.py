@@ -21,8 +21,6 @@ def test_all_followers_of_one_operation_have_one_id() -> None:
 
 def test_followers_of_different_operations_have_different_ids() -> None:
     former = _operation()
-    first = follower_of(former, "unshelve", 1, {}, 1)
-    assert (
-        len({first.id, follower_of(first, "unshelve", 1, {}, 1).id, follower_of(_operation(), "unshelve", 1, {}, 1).id})
-        == 3
-    )
+    first, other = (follower_of(each, "unshelve", 1, {}, 1) for each in (former, _operation()))
+    second = follower_of(first, "unshelve", 1, {}, 1)
+    assert len({first.id, other.id, second.id}) == 3

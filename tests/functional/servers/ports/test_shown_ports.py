@@ -132,13 +132,8 @@ def test_nor_if_the_network_service_keeps_only_the_last_of_them(
     (port,) = cloud.ports(server)
     shown = sorted(["default", *(group.name for group in added)])
     assert groups(cloud, server) == shown
-    assert (
-        sorted(
-            cloud.admin.network.get_security_group(each).name
-            for each in cloud.admin.network.get_port(port).security_group_ids
-        )
-        == shown
-    )
+    has = cloud.admin.network.get_port(port).security_group_ids
+    assert sorted(cloud.admin.network.get_security_group(each).name for each in has) == shown
 
 
 @pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])

@@ -84,33 +84,36 @@ class _Change:
     of_port: Callable[[list[str]], list[str]]
     of_names: Callable[[list[str]], list[str]]
 
+    def and_of_others(self, added: list[str], removed: list[str]) -> Callable[[list[str]], list[str]]:
+        """The change of a port, with groups that others have added and removed."""
+
+        def of_port(present: list[str]) -> list[str]:
+            wanted = [group for group in self.of_port(present) if group not in removed]
+            return [*wanted, *(group for group in added if group not in wanted)]
+
+        return of_port
+
 
 def _make(request: ApiRequest, home: Home, ports: list[dict[str, Any]], change: _Change) -> None:
     """Changes the ports, then the record; also as others have changed them meanwhile.
 
-    Of changes of one port that began from the same state, Neutron may accept all and keep the last: it compares revisions of
-    ports without a lock, and not again after a deadlock. The record is changed in transactions. So whoever finds there what
+    Neutron may accept several changes of a port that began from the same state, and keep only the last one: it compares
+    revisions without a lock, and not again after a deadlock. The record is changed in transactions. So whoever finds there what
     others have changed since repeats their changes, until the ports have all of them. Raises Conflict if that does not end.
     """
     before = set(home.instance.security_groups)
-    ports = [_change_port(request, port, change.of_port) for port in ports]
-    repeated: set[str] = set()
-    is_seen = False
+    changed = [_change_port(request, port, change.of_port) for port in ports]
+    # What others have changed, and the ports were seen to have; None if they were changed once more.
+    seen: set[str] | None = set()
     for _ in range(ATTEMPTS):
-        after = _write(request, home, ports, change.of_names)
+        after = _write(request, home, changed, change.of_names)
         others = (before ^ after) - change.own
-        if not others or (is_seen and others == repeated):
+        if others == seen:
             return
         added, removed = _ids(request, home, others & after), _ids(request, home, others - after)
-
-        def also(present: list[str], added: list[str] = added, removed: list[str] = removed) -> list[str]:
-            wanted = [group for group in change.of_port(present) if group not in removed]
-            return [*wanted, *(group for group in added if group not in wanted)]
-
-        found = _ports(request, home)
-        ports = [_change_port(request, port, also) for port in found]
-        is_seen = all(changed is port for changed, port in zip(ports, found, strict=True))
-        repeated = others
+        ports = _ports(request, home)
+        changed = [_change_port(request, port, change.and_of_others(added, removed)) for port in ports]
+        seen = others if all(one is port for one, port in zip(changed, ports, strict=True)) else None
     raise errors.Conflict(f"The security groups of server {home.instance.uuid} are being changed by others. Try again.")
 
 
