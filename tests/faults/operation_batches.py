@@ -106,11 +106,9 @@ def _break(site: Site, pairs: list[Pair], action: str) -> dict[str, Subject]:
             rules[case.point] = RULES[action] | {"times": passed + 1}
             site.arm_also(rules)
             asked.append(users.submit(_ask, site, case, subject))
-            passed_on: set[str] = set()
             if isinstance(site, RolesSite):
                 asked[-1].result()
-                passed_on = paused.pass_on(site, [subject.uuid] if subject.uuid is not None else [])
-            case.reached = _comes_to_point(site, case, subject, asked[-1], passed, passed_on)
+            case.reached = _comes_to_point(site, case, subject, asked[-1], passed)
             standing += _hits_at(site, case.point)[passed:]
             if action not in HOLDING:
                 _gets_over_it(site, subject, asked[-1])
@@ -178,16 +176,15 @@ def _hits_at(site: Site, point: str) -> list[dict[str, Any]]:
     return [hit for hit in site.hits() if hit["point"] == point]
 
 
-def _comes_to_point(
-    site: Site, case: OperationCase, subject: Subject, asked: Future[None], passed: int, passed_on: set[str]
-) -> bool:
-    """``passed``: how many came there before. ``passed_on``: operations that the conductor that will be paused was sent."""
+def _comes_to_point(site: Site, case: OperationCase, subject: Subject, asked: Future[None], passed: int) -> bool:
+    """``passed``: how many came there before. A conductor that will be paused is sent all operations of the server."""
+    passed_on: set[str] = set()
     end, done_at = time.monotonic() + TO_POINT, 0.0
     while (now := time.monotonic()) < end:
         if len(_hits_at(site, case.point)) > passed:
             return True
         if isinstance(site, RolesSite) and subject.uuid is not None:
-            paused.pass_on_follower(site, subject.uuid, passed_on)
+            paused.pass_on_newest(site, subject.uuid, passed_on)
         if not asked.done() or not is_settled(site, subject.uuid):
             done_at = 0.0
         elif not done_at:

@@ -174,7 +174,9 @@ def _alone(site: Site, case: OperationCase, more_tries: int = TRIES) -> Operatio
     run_batch(site, [alone])
     if alone.reached or not isinstance(site, RolesSite) or not more_tries:
         return alone
-    site.pass_turn()
+    # Not each time: a try may take an even number of turns, or an odd one, and one of them would always come back to the other.
+    if more_tries % 2 == 0:
+        site.pass_turn()
     return _alone(site, alone, more_tries - 1)
 
 

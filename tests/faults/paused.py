@@ -77,25 +77,22 @@ class Paused:
     late: dict[str, list[str]] = field(default_factory=dict)
 
 
-def pass_on(site: RolesSite, servers: list[str]) -> set[str]:
-    """The conductor that will be paused gets the moves of these servers: their ids are returned. A drain requests its moves a
-    little later."""
+def pass_on(site: RolesSite, servers: list[str]) -> None:
+    """The conductor that will be paused gets the moves of these servers. A drain requests its moves a little later."""
 
-    def send(uuid: str) -> set[str]:
+    def send(uuid: str) -> None:
         move = until(lambda: journal.active_of_server(site.api, uuid), lambda found: found is not None, SOON)
-        if move is None:
-            return set()
-        site.run_move(PAUSED, move)
-        return {move.id}
+        if move is not None:
+            site.run_move(PAUSED, move)
 
     with ThreadPoolExecutor(4, thread_name_prefix="senders") as senders:
-        return set().union(*senders.map(send, servers))
+        list(senders.map(send, servers))
 
 
-def pass_on_follower(site: RolesSite, server: str, passed_on: set[str]) -> None:
-    """The same with an operation that follows one of them: otherwise the conductor that looks first takes it.
+def pass_on_newest(site: RolesSite, server: str, passed_on: set[str]) -> None:
+    """The same with the operation that works on a server now, unless it is one of ``passed_on`` (ids); it is added there.
 
-    ``passed_on``: ids of operations; the follower's is added.
+    Called again and again: another operation may follow, and without this whoever looks first takes it.
     """
     move = journal.active_of_server(site.api, server)
     if move is not None and move.id not in passed_on:
