@@ -20,9 +20,9 @@ packages: ## installs the Debian packages that are missing (as root)
 install: packages ## makes .venv with everything
 	@scripts/install-venv.sh
 
-lint: install ## ruff (with bandit's rules), mypy --strict of code and tests, who may import whom, and no retired words (docs/glossary.md)
+lint: install ## ruff (with bandit's rules), mypy --strict of code and tests, who may import whom, no retired words (docs/glossary.md), and the length of commits' subjects
 	@failed=""; \
-	for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo" "python scripts/check_words.py"; do \
+	for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo" "python scripts/check_words.py" "python scripts/check_commits.py"; do \
 		echo "$$check"; $(BIN)/$$check || failed="$$failed [$$check]"; \
 	done; \
 	[ -z "$$failed" ] || { echo "lint: failed:$$failed"; exit 1; }

@@ -91,7 +91,7 @@ def _bench(name: str, about: str, minutes: float, reader: Reader, module: str, *
 
 
 PARTS: tuple[Part, ...] = (
-    Part("lint", "lint", "style, types, who may import whom, retired words", ("make", "lint"), 2),
+    Part("lint", "lint", "style, types, who may import whom, retired words, commits' subjects", ("make", "lint"), 2),
     Part("docs", "site", "the documentation builds without a warning, its links lead somewhere", ("make", "docs"), 2),
     Part(
         *("test", "unit", "dense logic, by package"),
