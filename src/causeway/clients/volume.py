@@ -16,7 +16,7 @@ from causeway.clients.answers import message_of
 from causeway.clients.session import Address, ServiceApi, ServiceSessions
 from causeway.clients.volume_migrations import VolumeMigrations
 from causeway.clients.volume_snapshots import S, VolumeSnapshots, volume_missing
-from causeway.context import RequestContext
+from causeway.context import RequestContext, admin_context
 
 # 3.44 completes attachments; 3.60 shows more of volumes (shared_targets). The older one is used if the newer is refused.
 MICROVERSION = "3.60"
@@ -367,6 +367,16 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
             wanted["all_tenants"] = "1"
         answer = self._call(context, "GET", "/v3/attachments/detail", "list volume attachments", query=wanted)
         return [_attachment(each) for each in answer.json()["attachments"]]
+
+    def attachments_of_server(
+        self, context: RequestContext, instance_uuid: str, *, volume_id: str | None = None
+    ) -> list[Attachment]:
+        """All attachments of a server (with ``volume_id``: to this volume), whoever asks.
+
+        With the service's own credentials: a user's token shows only one project, but administrators move servers of others.
+        """
+        ours = admin_context(request_id=context.request_id)
+        return self.list_attachments(ours, instance_uuid=instance_uuid, volume_id=volume_id)
 
     def list_all_attachments(self, context: RequestContext) -> list[Attachment]:
         """The attachments of all projects, page by page; for an administrator's context, or one without a token."""

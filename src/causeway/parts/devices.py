@@ -112,9 +112,8 @@ def reserve_volume(
     except errors.ServiceFailed as failure:
         if isinstance(failure, errors.ServiceRefused):
             raise
-        own = admin_context(request_id=context.request_id)
         known = known | noted_by_moves(services, instance_uuid)
-        for found in services.volumes.list_attachments(own, instance_uuid=instance_uuid, volume_id=volume_id):
+        for found in services.volumes.attachments_of_server(context, instance_uuid, volume_id=volume_id):
             if found.id not in known and not found.is_connected:
                 return found.id
         raise
@@ -147,7 +146,7 @@ def release_reservations(
     """Deletes the server's unrecorded attachments of a volume: those neither ``known`` nor needed for a revert."""
     kept = known | noted_by_moves(services, instance_uuid)
     ours = admin_context(request_id=context.request_id)
-    for found in services.volumes.list_attachments(ours, instance_uuid=instance_uuid, volume_id=volume_id):
+    for found in services.volumes.attachments_of_server(ours, instance_uuid, volume_id=volume_id):
         if found.id not in kept:
             services.volumes.delete_attachment(ours, found.id)
 

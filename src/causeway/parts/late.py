@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from causeway import errors
-from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
@@ -104,9 +103,7 @@ def delete_attachments(
         return
     known: set[str | None] = set() if server is None else {device.attachment_id for device in server.devices}
     known |= noted_by_moves(services, run.uuid)
-    # With the service's own credentials: a user's token shows only one project, but administrators move servers of others.
-    ours = admin_context(request_id=run.context.request_id)
-    for found in services.volumes.list_attachments(ours, instance_uuid=run.uuid):
+    for found in services.volumes.attachments_of_server(run.context, run.uuid):
         is_late = found.id not in known and (server is None or found.volume_id in volumes)
         if is_late and (connected_too or not found.is_connected):
             services.volumes.delete_attachment(run.context, found.id)

@@ -50,8 +50,8 @@ def delete_orphaned_attachments(run: ServerRun[Any], present: list[BlockDevice])
     if not any(device.is_volume for device in present):
         return
     known = {device.attachment_id for device in present}
-    context = admin_context(request_id=run.context.request_id)
+    ours = admin_context(request_id=run.context.request_id)
     noted = devices.noted_by_moves(run.services, run.uuid) | {each.target for each in run.memory.attachments}
-    for found in run.services.volumes.list_attachments(context, instance_uuid=run.uuid):
+    for found in run.services.volumes.attachments_of_server(ours, run.uuid):
         if found.id not in known | noted:
-            run.services.volumes.delete_attachment(context, found.id)
+            run.services.volumes.delete_attachment(ours, found.id)

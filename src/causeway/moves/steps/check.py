@@ -10,7 +10,6 @@ import dataclasses
 import logging
 
 from causeway import errors
-from causeway.context import admin_context
 from causeway.model import versions
 from causeway.model.block_device import BlockDevice, has_local_disks
 from causeway.model.instance import Instance
@@ -238,9 +237,7 @@ def _require_attachments(run: Run, recorded: dict[str, str | None], *, connected
     wanted = {volume: attachment for volume, attachment in recorded.items() if attachment is not None}
     if not wanted:
         return
-    # With the service's own credentials: a user's token shows only attachments of the user's project.
-    ours = admin_context(request_id=run.context.request_id)
-    present = {each.id: each for each in run.services.volumes.list_attachments(ours, instance_uuid=run.uuid)}
+    present = {each.id: each for each in run.services.volumes.attachments_of_server(run.context, run.uuid)}
     for volume, attachment in wanted.items():
         found = present.get(attachment)
         if found is None or found.volume_id != volume or (connected and not found.is_connected):

@@ -7,7 +7,6 @@ the move does not know the attachment. To find it, the move asks the service whi
 from __future__ import annotations
 
 from causeway.clients.volume import Attachment
-from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.moves.run import Run
 
@@ -41,7 +40,5 @@ def delete_orphaned_attachments(run: Run, known: set[str | None]) -> None:
 
 
 def orphaned_attachments(run: Run, known: set[str | None]) -> list[Attachment]:
-    # With the service's own credentials: a user's token shows only one project, but administrators move servers of others.
-    ours = admin_context(request_id=run.context.request_id)
-    found = run.unguarded.volumes.list_attachments(ours, instance_uuid=run.uuid)
+    found = run.unguarded.volumes.attachments_of_server(run.context, run.uuid)
     return [each for each in found if each.id not in known and not each.is_connected]
