@@ -11,7 +11,7 @@ if ! command -v apt-get >/dev/null 2>&1; then
 fi
 
 packages="
-    make ca-certificates
+    make git ca-certificates
     python3 python3-venv python3-dev gcc libc6-dev pkg-config libvirt-dev
     qemu-system-x86 qemu-utils libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients libxml2-utils
     ovmf swtpm swtpm-tools systemd-boot-efi binutils mtools
