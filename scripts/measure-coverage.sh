@@ -18,6 +18,9 @@ else
     floor=(--fail-under=0)
 fi
 
+# keep_greenlets, a plugin of coverage.py, is there; processes that tests start need it too.
+export PYTHONPATH="$PWD/scripts${PYTHONPATH:+:$PYTHONPATH}"
+
 rm -rf build/coverage
 mkdir -p build/coverage
 .venv/bin/coverage run -m pytest -q -p no:cacheprovider -n "${WORKERS:-3}" --dist loadfile --no-loadscope-reorder "$@"
