@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any
 
 import click
@@ -21,6 +20,7 @@ from causeway.cli.api_worker import Worker
 from causeway.clients.session import ServiceSessions
 from causeway.http.server import KEEP
 from causeway.http.strict import WsgiApp, strict
+from causeway.metrics import folders
 from causeway.metrics.endpoint import count_into_files
 
 # Seconds that a worker has to finish its requests when it ends.
@@ -36,7 +36,7 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
         self._conf = conf
         self._cleanup = ExitStack()
         #: where the workers count. Only `_on_exit` deletes it: other clean-ups of the master would also run in its forks.
-        self.counts = Path(mkdtemp(prefix="causeway-metrics-"))
+        self._counts: Path | None = None
         self._settings: dict[str, Any] = {
             "bind": bind,
             "workers": workers,
@@ -58,7 +58,8 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
     def serve(self) -> None:
         """Serves until a signal ends it."""
         if self._conf.metrics.enabled:
-            count_into_files(self.counts)
+            self._counts = folders.make()
+            count_into_files(self._counts)
         self.run()
 
     @abstractmethod
@@ -81,7 +82,8 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
         click.echo(f"ready: {self.role} {', '.join(str(listener) for listener in server.LISTENERS)}")
 
     def _on_exit(self, _server: Any) -> None:
-        rmtree(self.counts, ignore_errors=True)
+        if self._counts is not None:
+            rmtree(self._counts, ignore_errors=True)
 
     def _worker_exit(self, _server: Any, _worker: Any) -> None:
         self._cleanup.close()
