@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,14 +14,16 @@ import pytest
 
 from causeway.metrics import folders
 
-# Prints its folder when it has a worker, which lives until its input ends.
+# Prints its folder when it has the workers that it shall have, which live until their input ends, as it does.
 SERVICE = """
 import os, sys
 from causeway.metrics import folders
 folder = folders.make()
-if os.fork():
+for _ in range(int(sys.argv[1])):
+    if not os.fork():
+        break
+else:
     print(folder, flush=True)
-    os.wait()
 sys.stdin.read()
 """
 
@@ -34,29 +35,29 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def service(temporary: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
-    command = [sys.executable, "-c", SERVICE]
+def killed_service(temporary: Path, workers: int = 0) -> Iterator[Path]:
+    """The folder of a service that was killed, and whose workers live on."""
+    command = [sys.executable, "-c", SERVICE, str(workers)]
     environment = {**os.environ, "TMPDIR": str(temporary)}
     with subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        yield Path(process.stdout.readline().strip()), process
+        folder = Path(process.stdout.readline().strip())
+        process.kill()
+        process.wait(60)
+        yield folder
 
 
 def test_those_of_a_killed_service_are_deleted_when_another_one_starts(temporary: Path) -> None:
-    with service(temporary) as (folder, process):
+    with killed_service(temporary) as folder:
         (folder / "counter_1.db").write_text("counted")
-        os.killpg(process.pid, signal.SIGKILL)
-    assert folder.exists()
-    mine = folders.make()
-    assert list(temporary.iterdir()) == [mine]
+        mine = folders.make()
+        assert list(temporary.iterdir()) == [mine]
 
 
 def test_those_of_a_service_whose_worker_still_runs_stay(temporary: Path) -> None:
-    with service(temporary) as (folder, process):
-        process.kill()
-        process.wait(60)
+    with killed_service(temporary, workers=1) as folder:
         folders.make()
         assert folder.exists()
 
