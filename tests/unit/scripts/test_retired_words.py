@@ -5,14 +5,12 @@ That the source has none is what `make lint` checks.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check_words.py"
+from tests.unit.scripts.loaded import load
 
 WORDS = r"""
 check = ["src"]
@@ -49,12 +47,7 @@ reason = "on the wire"
 
 @pytest.fixture(scope="module")
 def checker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("check_words", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("check_words")
 
 
 def found(checker: ModuleType, text: str) -> list[tuple[int, str]]:

@@ -5,27 +5,21 @@ That the commits of this repository have none is what `make lint` checks.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check_commits.py"
+from tests.unit.scripts.loaded import load
+
 LONG = "x" * 73
 
 
 @pytest.fixture(scope="module")
 def checker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("check_commits", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("check_commits")
 
 
 def git(folder: Path, *arguments: str, date: str = "2026-11-28T12:00:00Z") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections.abc import Callable
@@ -12,7 +11,8 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "audit_dependencies.py"
+from tests.unit.scripts.loaded import load
+
 CVE = {"id": "PYSEC-1", "fix_versions": ["3.0"], "aliases": [], "description": ""}
 KNOWN = {"name": "requests", "version": "2.19.0", "vulns": [CVE]}
 FalsePipAudit = Callable[..., str]
@@ -20,11 +20,7 @@ FalsePipAudit = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def audit() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("audit_dependencies", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("audit_dependencies")
 
 
 @pytest.fixture

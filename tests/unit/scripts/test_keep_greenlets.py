@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.unit.scripts.loaded import FOLDER
+
 # Without the plugin it never ended, in 8 of 8 runs.
 THREADS_END = """
 import threading
@@ -32,7 +33,7 @@ while any(thread.is_alive() for thread in ending):
 def test_threads_that_end_at_the_same_time_do_not_hang_a_measured_process(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(THREADS_END)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts"), "COVERAGE_FILE": str(tmp_path / "data")}
-    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={ROOT / 'pyproject.toml'}", str(program)]
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER), "COVERAGE_FILE": str(tmp_path / "data")}
+    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={FOLDER.parent / 'pyproject.toml'}", str(program)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
