@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,11 @@ def test_real_guests_and_processes_are_left_to_the_rest() -> None:
 
 def test_the_folders_are_there() -> None:
     assert [folder for folder in (*EVERY_CASE, *REST) if not (ROOT / folder).is_dir()] == []
+
+
+def test_each_folder_says_what_it_proves() -> None:
+    packages = (ROOT / "tests").rglob("__init__.py")
+    assert [str(package) for package in packages if ast.get_docstring(ast.parse(package.read_text())) is None] == []
 
 
 @pytest.mark.parametrize("folder", REST)

@@ -1,0 +1,1 @@
+"""A cloud whose hosts have a driver with only what is required of one."""
