@@ -14,16 +14,16 @@ import pytest
 
 from causeway.metrics import folders
 
-# Prints its folder when it has the workers that it shall have, which live until their input ends, as it does.
+# Prints the name of its folder once its workers run. All of them live until their input ends.
 SERVICE = """
 import os, sys
 from causeway.metrics import folders
 folder = folders.make()
 for _ in range(int(sys.argv[1])):
-    if not os.fork():
-        break
-else:
-    print(folder, flush=True)
+    if os.fork() == 0:
+        sys.stdin.read()
+        sys.exit()
+print(folder, flush=True)
 sys.stdin.read()
 """
 
@@ -49,20 +49,20 @@ def killed_service(temporary: Path, workers: int = 0) -> Iterator[Path]:
         yield folder
 
 
-def test_those_of_a_killed_service_are_deleted_when_another_one_starts(temporary: Path) -> None:
+def test_the_folder_of_a_killed_service_is_deleted_when_another_one_starts(temporary: Path) -> None:
     with killed_service(temporary) as folder:
         (folder / "counter_1.db").write_text("counted")
         mine = folders.make()
         assert list(temporary.iterdir()) == [mine]
 
 
-def test_those_of_a_service_whose_worker_still_runs_stay(temporary: Path) -> None:
+def test_it_stays_as_long_as_a_worker_of_the_service_runs(temporary: Path) -> None:
     with killed_service(temporary, workers=1) as folder:
         folders.make()
         assert folder.exists()
 
 
-def test_what_only_has_the_name_stays(temporary: Path) -> None:
+def test_what_is_no_folder_stays_whatever_its_name(temporary: Path) -> None:
     other = temporary / "other"
     other.mkdir()
     (temporary / "causeway-metrics-link").symlink_to(other)
