@@ -146,7 +146,7 @@ def release_reservations(
     """Deletes the server's unrecorded attachments of a volume: those neither ``known`` nor needed for a revert."""
     kept = known | noted_by_moves(services, instance_uuid)
     ours = admin_context(request_id=context.request_id)
-    for found in services.volumes.attachments_of_server(ours, instance_uuid, volume_id=volume_id):
+    for found in services.volumes.attachments_of_server(context, instance_uuid, volume_id=volume_id):
         if found.id not in kept:
             services.volumes.delete_attachment(ours, found.id)
 

@@ -73,7 +73,7 @@ def _release_port(
 
 def _release_unknown_attachments(services: ConductorServices, context: RequestContext, instance: Instance) -> None:
     ours = admin_context(request_id=context.request_id)
-    for attachment in services.volumes.attachments_of_server(ours, instance.uuid):
+    for attachment in services.volumes.attachments_of_server(context, instance.uuid):
         services.volumes.delete_attachment(ours, attachment.id)
 
 
