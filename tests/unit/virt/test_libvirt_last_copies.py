@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,34 +25,9 @@ from causeway.virt.libvirt.driver import LibvirtDriver
 from causeway.virt.libvirt.hypervisor_events import EVENT_LOOP
 from causeway.virt.libvirt.presence import presence_of
 from causeway.virt.live import Presence
+from tests.unit.virt.libvirt_hypervisor import UUID, TestHypervisor
 
-# libvirt's test hypervisor has one guest, which runs.
-URI, UUID = "test:///default", "6695eb01-f6a4-8304-79aa-97f2502e193f"
-
-
-class TestHypervisor(Connection):
-    """Its hypervisor knows neither keep-alive nor all events."""
-
-    __test__ = False
-
-    def __init__(self) -> None:
-        super().__init__(URI, name="test", timeout=30)
-        self.hypervisor = libvirt.open(URI)
-
-    def _connect(self) -> Any:
-        return self.hypervisor
-
-    @property
-    def guest(self) -> Any:
-        return self.hypervisor.lookupByUUIDString(UUID)
-
-
-@pytest.fixture
-def hypervisor() -> Iterator[TestHypervisor]:
-    found = TestHypervisor()
-    yield found
-    found.hypervisor.close()
-    found._pool.shutdown()
+URI = "test:///default"
 
 
 @pytest.fixture

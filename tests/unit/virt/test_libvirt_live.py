@@ -48,6 +48,23 @@ class Domain:
         return UUID
 
 
+def migrations_of(domain: Domain) -> LiveMigrations:
+    """Of a host whose hypervisor has this guest only."""
+
+    class Hypervisor:
+        def lookupByUUIDString(self, _uuid: str) -> Domain:
+            return domain
+
+    class Connection:
+        events = GuestEvents()
+
+        def call_aside(self, _what: str, function: Callable[[Any], Any], *, timeout: float) -> Any:
+            assert timeout
+            return function(Hypervisor())
+
+    return LiveMigrations(cast(Any, Connection()), LiveSettings(), Path)
+
+
 @pytest.mark.parametrize(
     ("state", "reason", "defined", "shown"),
     [
@@ -300,26 +317,20 @@ def test_post_copy_is_reported() -> None:
             return {"type": 2, "operation": libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT, "memory_remaining": 5}
 
     found = PostCopy(PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY), PostCopy(RUNNING, 1)
-
-    class Hypervisor:
-        def __init__(self, domain: Domain) -> None:
-            self.domain = domain
-
-        def lookupByUUIDString(self, _uuid: str) -> Domain:
-            return self.domain
-
-    class Connection:
-        events = GuestEvents()
-
-        def __init__(self, domain: Domain) -> None:
-            self.domain = domain
-
-        def call_aside(self, _what: str, function: Callable[[Any], Any], *, timeout: float) -> Any:
-            assert timeout
-            return function(Hypervisor(self.domain))
-
-    reported = [LiveMigrations(cast(Any, Connection(each)), LiveSettings(), Path).progress(UUID) for each in found]
+    reported = [migrations_of(each).progress(UUID) for each in found]
     assert [(each.post_copy, each.memory_remaining) for each in reported if each is not None] == [(True, 5), (False, 5)]
+
+
+def test_a_migration_that_ends_while_it_is_looked_at_is_not_under_way() -> None:
+    class Leaving(Domain):
+        def jobStats(self) -> dict[str, int]:
+            return {"type": 2, "operation": libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT}
+
+        def state(self) -> list[int]:
+            libvirt.open("test:///default").lookupByUUIDString(UUID)
+            raise AssertionError("there is no such guest")
+
+    assert migrations_of(Leaving(RUNNING, 1)).progress(UUID) is None
 
 
 def test_certificates_stay_until_the_host_has_another_address_or_the_lab_another_authority(tmp_path: Path) -> None:
@@ -350,17 +361,6 @@ def test_a_guest_that_runs_at_the_target_while_its_memory_follows_is_not_aborted
         def abortJob(self) -> None:
             raise AssertionError("the guest is lost")
 
-    class Hypervisor:
-        def lookupByUUIDString(self, _uuid: str) -> Domain:
-            return PostCopy(PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY)
-
-    class Connection:
-        events = GuestEvents()
-
-        def call_aside(self, _what: str, function: Callable[[Any], Any], *, timeout: float) -> Any:
-            assert timeout
-            return function(Hypervisor())
-
-    migrations = LiveMigrations(cast(Any, Connection()), LiveSettings(), Path)
+    migrations = migrations_of(PostCopy(PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY))
     with pytest.raises(GuestFailed, match="can't be aborted"):
         migrations.abort(UUID)

@@ -58,7 +58,7 @@ class Connection:
 
         ``timeout`` in seconds (None: the connection's). A call that did not begin within it is not begun any more: a caller
         who was refused must not find the guest started later. ``again``: the function changes nothing, or nothing more when
-        called twice, so a call that lost its connection is repeated.
+        called twice, so it is repeated if its connection is lost, or if a guest disappears after the function has found it.
 
         Raises `GuestFailed` if the hypervisor refuses, or does not answer in time.
         """
@@ -97,10 +97,11 @@ class Connection:
         _check_in_time(end)
         try:
             return function(connection)
-        except libvirt.libvirtError:
-            if not _is_lost(connection):
+        except libvirt.libvirtError as error:
+            if _is_lost(connection):
+                self._discard(connection)
+            elif error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                 raise
-            self._discard(connection)
             if not again:
                 raise
         connection = self._connected()

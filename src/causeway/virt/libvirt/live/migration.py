@@ -259,8 +259,14 @@ class LiveMigrations:
             stats = None if domain is None else migration_of(domain)
             if stats is None:
                 return None
-            stands_still = presence.of_domain(domain) is Presence.PAUSED_FOR_MIGRATION
-            return progress_of(stats, post_copy=_is_post_copy(domain), stands_still=stands_still)
+            try:
+                stands_still = presence.of_domain(domain) is Presence.PAUSED_FOR_MIGRATION
+                return progress_of(stats, post_copy=_is_post_copy(domain), stands_still=stands_still)
+            except libvirt.libvirtError as error:
+                # The migration has just ended.
+                if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+                    return None
+                raise
 
         return self._connection.call_aside(f"describe the live migration of guest {uuid}", look, timeout=_LOOK_SECONDS)
 
