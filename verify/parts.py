@@ -75,7 +75,7 @@ def _faults(name: str, about: str, minutes: float, *actions: str, lane: str) -> 
 
 
 def _operations(name: str, about: str, minutes: float, *actions: str) -> Part:
-    """A part of the matrix of all other operations. ``actions``: of `tests.faults.operation_matrix`."""
+    """A part of the matrix of all other operations. ``actions``: of `tests.faults.operations.matrix`."""
     options = ("--of", "operations", *(f"--action={action}" for action in actions))
     return _matrix(f"operations-{name}", f"all other operations: {about}", minutes, *options, lane="d")
 

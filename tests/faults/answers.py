@@ -9,7 +9,7 @@ from typing import Any
 import openstack.exceptions
 from keystoneauth1 import exceptions as keystone_errors
 
-from .site import Site
+from tests.faults.clouds.site import Site
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rich.table import Table
 
-from .complaints import KINDS, Complaint
+from tests.faults.complaints import KINDS, Complaint
 
 # Where an operation ended. "undone": it was meant to be, its flow is spoiled; "neither": not done, and not as before.
 FORWARD, ROLLED_BACK, REFUSED, UNDONE, NEITHER = "forward", "rolled back", "refused", "undone", "neither"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
-from . import look
 
 # What is wrong: nothing can be done with it any more; records and what is there disagree; something is left that is nobody's.
 # What is worse comes first.
@@ -26,8 +24,3 @@ class Complaint:
 def expect(kind: str, what: str, seen: Any, wanted: Any) -> Iterator[Complaint]:
     if seen != wanted:
         yield Complaint(kind, f"{what}: {seen}, not {wanted}")
-
-
-def of_texts(texts: Iterable[str]) -> list[Complaint]:
-    """Of what `look` says: its words say how bad it is."""
-    return [Complaint(LOST if look.is_lost(text) else LEAKED, text) for text in texts]

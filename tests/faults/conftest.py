@@ -1,4 +1,4 @@
-"""Clouds to break; see `site`."""
+"""Clouds to break; see `clouds.site`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .site import ChildSite, LocalSite
+from tests.faults.clouds.site import ChildSite, LocalSite
 
 
 @pytest.fixture(scope="module")

@@ -1,256 +1,33 @@
-"""The matrix of faults: every point on the way of every operation, and what becomes of the server.
-
-For resize, confirm and revert, and for drains that ask for them; across cells, inside one, and on one host; image- and
-volume-backed, with ephemeral disks, and with a NUMA topology; each as it succeeds and (``rolled-back``) as its end is refused and
-everything before it undone. The points are not written down here: an operation is run once, and those that it reaches are its
-cases. So a new step is covered when it is added.
-
-A *batch* runs several cases at once on a server each: the first server to reach a point takes its fault. After it nobody
-lends a hand: everything must settle by itself, with each server in exactly one cell, usable, its data intact, and nothing
-orphaned; what waits for confirm is confirmed or reverted, and all are deleted, which leaves nothing.
-
-What came of a case is reported twice. *Recovered*, *lost* or *leaked*: is the server whole, and is nothing orphaned. *Forward*,
-*rolled back* or *refused*: did the move end where its user wanted it, was it undone, or were they refused at once (``undone``:
-rolled back in a flow whose end refuses, where that is right). The last line has the share of accepted moves that went forward.
-
-Actions:
-
-- ``error``: the step fails there, once.
-- ``crash``: a cloud in a child process gets SIGKILL while a move of each server stands at its point; it is started again.
-- ``cancel``: as ``crash``, and moves are cancelled before it is started again: what a step did, but had not noted yet, is undone.
-- ``power-cut``: as ``crash``, and everything is lost that the process had not synced, as strace saw it. See `unsynced`.
-- ``hang``: the move stops there for longer than its lease, another conductor takes it over, then the first wakes.
-- ``dead-source``, ``dead-target``: while moves stand before or behind a step (or before they are asked for), that host's compute
-  is stopped for good and forced down. All must settle without it; then it comes back, and is cleaned.
-- ``target-lost``, ``source-lost``: the guest or disks of the host that is to keep the server are gone before confirm or revert:
-  nothing may be destroyed, and the other way must be open still. See `accidents`.
-- ``pause``, ``long-pause``, ``longest-pause``: two conductors are processes over RabbitMQ; one gets SIGSTOP while moves stand
-  at the points that it reaches. It is woken as soon as the other has taken them over; when the other is done with them; or when
-  users have confirmed, reverted or deleted the servers since. See `paused`.
+"""The matrices of faults: each point on the way of each operation, and what becomes of the server.
 
 ``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--json FILE] [--driver libvirt]`` runs them and
 prints the table. With libvirt there are real guests in QEMU, and what crashes is the process of everything else: before, in and
-after each step of moves across cells; and hypervisors and networks meet their accidents, see `real_accidents`.
+after each step of moves across cells; and hypervisors and networks meet their accidents, see
+`moves.real_accidents`.
 
 ``--of operations`` runs everything else that takes long on a server (create, delete, shelve, ...), by ``crash`` and ``error``.
-See `operation_matrix`.
+See `operations.matrix`.
 """
 
 from __future__ import annotations
 
 import logging
-import random
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
 
-from causeway.faults import injector
-from causeway.faults.points import every_point
-from causeway.moves.recipes import RECIPES
-
-from . import accidents, look, operation_matrix, paused, real_accidents
-from .batches import finish, run_batch
-from .cases import ROLLED_BACK, Case, summary, table
-from .flows import FLOWS, Flow
-from .libvirt_site import LibvirtSite
-from .power_site import PowerSite
-from .progress import Progress
-from .roles_site import RolesSite, why_not
-from .site import ChildSite, LocalSite, Site, chunks, until
-from .users import ask, prepare
-
-ACTIONS = ("error", "crash", "cancel", "power-cut", "hang", *paused.ACTIONS, *accidents.ACTIONS)
-# Of real guests.
-REAL_ACCIDENTS = tuple(real_accidents.ACCIDENTS)
-EVERY_ACTION = (*ACTIONS, *REAL_ACCIDENTS)
-# Servers at once.
-BATCH = {
-    "error": 8,
-    "crash": 20,
-    "cancel": 20,
-    "power-cut": 20,
-    "hang": 16,
-    "pause": 12,
-    "long-pause": 12,
-    "longest-pause": 12,
-    **accidents.BATCH,
-}
-# Of points that were not reached in a batch there are so many times fewer in the next one.
-SMALLER = 4
-# Real guests need their time and memory.
-LIBVIRT_BATCH = 4
-# What is done to drains.
-OF_DRAINS = ("error", "crash", "hang")
-# What comes from time to time, whatever moves do.
-BACKGROUND = ("rpc.cell_conductor.report_host",)
-
-
-# These are remembered for some seconds: whether they are asked for is not the operation's doing.
-NOW_AND_THEN = tuple(f"call.network GET /v2.0/{what}" for what in ("networks", "subnets", "security-groups"))
-# Hosts that reach one another download only base images, once for all servers of a host.
-BASE_IMAGES = ("call.image GET /v2/images/{image_id}/file",)
-
-
-def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
-    """The points that the operation reaches; of one that is rolled back, or meets an obstacle, those that are only on that way.
-
-    Of an action that is done to a conductor, those that a conductor reaches while it works on a move. Accidents have their own.
-    """
-    if flow.is_drain and action not in OF_DRAINS:
-        return []
-    if action in accidents.ACTIONS:
-        return accidents.points_of(flow, action)
-    if action == "cancel" and not (flow.is_plain and flow.operation == "resize"):
-        return []
-    seen = _trace(site, flow)
-    if not flow.is_plain:
-        before = _trace(
-            site, replace(flow, spoiled_by=None, is_cut_off=flow.is_cut_off and flow.spoiled_by is not None)
-        )
-        seen = {point: of_conductor for point, of_conductor in seen.items() if point not in before}
-    unknown = set(seen) - set(every_point())
-    assert not unknown, f"`causeway faults list` does not know {unknown}"
-    wanted = [point for point, of_conductor in seen.items() if of_conductor or action not in paused.ACTIONS]
-    if flow.is_drain:
-        # All else is reached in the same way by what users ask for.
-        wanted = [point for point in wanted if point.startswith(("drain.", *(f"{recipe}." for recipe in flow.recipes)))]
-    left_out = NOW_AND_THEN if flow.is_cut_off else NOW_AND_THEN + BASE_IMAGES
-    return [point for point in wanted if not point.startswith(left_out)]
-
-
-def _trace(site: LocalSite, flow: Flow) -> dict[str, bool]:
-    """point -> whether a conductor reaches it for a move."""
-    known: dict[Flow, dict[str, bool]] = site.__dict__.setdefault("traces", {})
-    if flow not in known:
-        (uuid,) = prepare(site, flow, 1)
-        seen: dict[str, bool] = {}
-
-        def note(point: str, scope: injector.Scope) -> None:
-            of_conductor = scope.move_id is not None and scope.host not in site.hosts
-            seen[point] = seen.get(point, False) or of_conductor
-
-        assert injector._active is not None
-        site.arm(flow.rules)
-        injector._active.on_reach = note
-        try:
-            ask(site, flow, flow.operation, uuid)
-            assert until(lambda: look.is_settled(site, uuid), bool)
-        finally:
-            injector._active.on_reach = None
-        site.disarm()
-        finish(site, flow, [uuid], {uuid: []})
-        asked_by_us = ("call.network GET /v2.0/ports.",)
-        known[flow] = {
-            point: of_conductor
-            for point, of_conductor in seen.items()
-            if not point.startswith((*BACKGROUND, *asked_by_us))
-        }
-    return known[flow]
-
-
-# running
-
-
-def make_site(action: str, directory: Path, driver: str) -> Site:
-    if driver == "libvirt":
-        return LibvirtSite(directory)
-    if action in paused.ACTIONS:
-        return RolesSite(directory)
-    if action == "power-cut":
-        return PowerSite(directory)
-    return (
-        ChildSite(directory)
-        if action in ("crash", "cancel")
-        else LocalSite(directory, conductors=2 if action == "hang" else 1)
-    )
-
-
-@contextmanager
-def temporary_site(action: str, driver: str = "simulated") -> Iterator[Site]:
-    directory = Path(tempfile.mkdtemp(prefix="causeway-matrix-"))
-    try:
-        with make_site(action, directory, driver) as site:
-            yield site
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def all_points(flows: list[Flow], actions: Sequence[str]) -> dict[str, dict[Flow, list[str]]]:
-    """action -> operation -> points"""
-    with temporary_site("error") as site:
-        assert isinstance(site, LocalSite)
-        return {action: {flow: points_of(site, flow, action) for flow in flows} for action in actions}
-
-
-def run_any(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case[Flow]]:
-    if action in accidents.ACTIONS:
-        assert isinstance(site, LocalSite)
-        return accidents.run_batch(site, flow, action, points)
-    return run_batch(site, flow, action, points)
-
-
-def run(
-    site: Site, action: str, points: dict[Flow, list[str]], report: Callable[[Case[Flow]], None]
-) -> list[Case[Flow]]:
-    """All cases of an action."""
-    cases = []
-    size = LIBVIRT_BATCH if isinstance(site, LibvirtSite) else BATCH[action]
-    for flow, wanted in points.items():
-        for case in _run_in_batches(site, flow, action, wanted, size):
-            cases.append(case)
-            report(case)
-    return cases
-
-
-def _run_in_batches(site: Site, flow: Flow, action: str, points: list[str], size: int) -> Iterator[Case[Flow]]:
-    """A point that was not reached (another fault was quicker) is tried again in a smaller batch, and by itself in the end."""
-    # Points of different parts of the way in a batch: each server comes to one of them.
-    spread = [point for start in range(size) for point in points[start::size]]
-    left: list[str] = []
-    for batch in chunks(spread, size):
-        for case in run_any(site, flow, action, batch):
-            if case.reached or size == 1:
-                yield case
-            else:
-                left.append(case.point)
-    if left:
-        yield from _run_in_batches(site, flow, action, left, max(1, size // SMALLER))
-
-
-def on_steps(points: list[str]) -> list[str]:
-    """Those before, in and after each step."""
-    return [point for point in points if point.startswith(("compute.", *(f"{recipe}." for recipe in RECIPES)))]
-
-
-def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, list[str]]:
-    """``count`` points of each flow, spread over its way; another ``seed`` gives others."""
-    chosen = {}
-    for flow, wanted in points.items():
-        step = max(1, len(wanted) // count)
-        first = random.Random(f"{seed} {flow.name}").randrange(step)
-        chosen[flow] = wanted[first::step][:count]
-    return chosen
+from tests.faults.moves import matrix as moves
+from tests.faults.operations import matrix as operations
+from tests.faults.reporting import Wanted
 
 
 @click.command()
 @click.option("--of", "what", type=click.Choice(["moves", "operations"]), default="moves")
-@click.option(
-    "--action",
-    "actions",
-    multiple=True,
-    type=click.Choice((*ACTIONS, *REAL_ACCIDENTS)),
-    default=(*ACTIONS, *REAL_ACCIDENTS),
-)
-@click.option("--flow", "wanted_flow", default="", help="Only operations whose name has this in it.")
-@click.option("--point", "wanted_point", default="", help="Only points whose name has this in it.")
+@click.option("--action", "actions", multiple=True, type=click.Choice(moves.EVERY_ACTION), default=moves.EVERY_ACTION)
+@click.option("--flow", default="", help="Only operations whose name has this in it.")
+@click.option("--point", default="", help="Only points whose name has this in it.")
 @click.option("--sample", "count", type=int, help="So many points of each operation.")
 @click.option(
     "--driver",
@@ -263,68 +40,19 @@ def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, l
 def main(
     what: str,
     actions: tuple[str, ...],
-    wanted_flow: str,
-    wanted_point: str,
+    flow: str,
+    point: str,
     count: int | None,
     driver: str,
     file: Path | None,
     resume: bool,
 ) -> None:
     """Runs the matrix and prints what came of it; exit status 1 if a server was lost or something leaked."""
-    console = Console(width=150)
     # Every fault is in the log twice and more; what came of them is in the table.
     logging.basicConfig(level=logging.CRITICAL)
-    if what == "operations":
-        sys.exit(
-            operation_matrix.run_and_report(console, actions, wanted_flow, wanted_point, count, file, resume=resume)
-        )
-    flows = [flow for flow in FLOWS if wanted_flow in flow.name]
-    if why_not() is not None and set(actions) & set(paused.ACTIONS):
-        console.print(f"Without {', '.join(paused.ACTIONS)}: {why_not()}", markup=False, highlight=False)
-        actions = tuple(action for action in actions if action not in paused.ACTIONS)
-    if shutil.which("strace") is None and "power-cut" in actions:
-        console.print("Without power-cut: there is no strace")
-        actions = tuple(action for action in actions if action != "power-cut")
-    real = [action for action in actions if action in REAL_ACCIDENTS] if driver == "libvirt" else []
-    actions = tuple(action for action in actions if action not in REAL_ACCIDENTS)
-    if driver == "libvirt":
-        flows = [flow for flow in flows if flow.reach == "cross" and not flow.is_drain]
-        actions = tuple(action for action in actions if action == "crash")
-    points = all_points(flows, actions)
-    if driver == "libvirt":
-        points = {action: {flow: on_steps(of) for flow, of in found.items()} for action, found in points.items()}
-    for action, found in points.items():
-        points[action] = {flow: [point for point in of if wanted_point in point] for flow, of in found.items()}
-        if count is not None:
-            points[action] = sample(points[action], count, 0)
-    progress = Progress(file)
-    if resume:
-        progress.resume(FLOWS)
-
-    def report(case: Case[Any]) -> None:
-        progress.add(case)
-        if case.outcome != "recovered" or case.end == ROLLED_BACK:
-            console.print(
-                f"{case.outcome}, {case.end}: {case.action} {case.flow.name} {case.point}",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
-            for complaint in case.complaints[:6]:
-                console.print(f"    {complaint}", markup=False, highlight=False, soft_wrap=True)
-
-    for action in actions:
-        left = progress.begin(action, points[action])
-        if any(left.values()):
-            with temporary_site(action, driver) as site:
-                run(site, action, left, report)
-        progress.end()
-    if real:
-        progress.seconds |= real_accidents.run_all(wanted_flow, wanted_point, real, report)
-    progress.write()
-    console.print(table(progress.cases, progress.seconds))
-    console.print(summary(progress.cases), markup=False, highlight=False, soft_wrap=True)
-    sys.exit(0 if all(case.outcome == "recovered" for case in progress.cases) else 1)
+    matrix = moves if what == "moves" else operations
+    wanted = Wanted(actions, flow, point, count, driver, file, resume)
+    sys.exit(matrix.run_and_report(Console(width=150), wanted))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .cases import RECOVERED, Case, F, as_json
+from tests.faults.cases import RECOVERED, Case, F, as_json
 
 # Cases between two lines.
 EVERY = 25

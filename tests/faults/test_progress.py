@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cases import Case
-from .complaints import LOST, Complaint
-from .progress import Progress
+from tests.faults.cases import Case
+from tests.faults.complaints import LOST, Complaint
+from tests.faults.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from causeway.store.api import mappings
-
-from .site import Site
-from .users import mark
+from tests.faults.clouds.site import Site
+from tests.faults.moves.users import mark
 
 Json = dict[str, Any]
 

@@ -11,5 +11,5 @@ How to add an operation:
    recipe that makes things of other services before its pivot has an `undo_late`, for conductors that are too slow.
 3. Add a line to `recipes.py`. Then the journal, the leases, takeovers, `causeway operation` and the fault points know it.
 4. Add a handler of the API that requests it with `requests.ask`.
-5. Add tests through the API, and a flow in tests/faults/operations.
+5. Add tests through the API, and an entry in tests/faults/operations/table.py.
 """

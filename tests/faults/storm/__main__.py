@@ -13,9 +13,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ..site import ChildSite
-from .deeds import DEEDS
-from .run import Result, Storm
+from tests.faults.clouds.site import ChildSite
+from tests.faults.storm.deeds import DEEDS
+from tests.faults.storm.run import Result, Storm
 
 
 @click.command()

@@ -7,9 +7,9 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from ..answers import ACCEPTED, Answer, call
-from ..site import Site
-from .ledger import EXISTS, Account, Asked, Ledger, Seen, WantedImage
+from tests.faults.answers import ACCEPTED, Answer, call
+from tests.faults.clouds.site import Site
+from tests.faults.storm.ledger import EXISTS, Account, Asked, Ledger, Seen, WantedImage
 
 # A disk never becomes smaller. Those of gen1 and gen2 are in one cell each, any.medium may go anywhere.
 FLAVORS = {

@@ -21,10 +21,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from causeway.model.states import VmState
-
-from . import asking
-from .asking import Scene
-from .ledger import LIFE
+from tests.faults.storm import asking
+from tests.faults.storm.asking import Scene
+from tests.faults.storm.ledger import LIFE
 
 LIVES, GONE, NOTED, IMAGE, VALUE, NOTHING = "lives", "gone", "noted", "image", "value", "nothing"
 

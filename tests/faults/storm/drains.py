@@ -16,11 +16,10 @@ from causeway.model.operations import SHELVE, SHELVE_OFFLOAD
 from causeway.store.api import cells, journal
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts, instances
-
-from .. import look
-from ..answers import Answer, call
-from ..complaints import LEAKED, LOST, STUCK, Complaint
-from ..site import Site, until
+from tests.faults.answers import Answer, call
+from tests.faults.clouds.site import Site, until
+from tests.faults.complaints import LEAKED, LOST, STUCK, Complaint
+from tests.faults.moves import look
 
 PATH = "/os-causeway/drains"
 # Each way out of a cell: servers of the others are kept as they are, and go if their flavor may be elsewhere.

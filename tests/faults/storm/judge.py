@@ -18,14 +18,13 @@ from causeway.moves.dead_hosts import IS_DEAD
 from causeway.operations.recipes import RECIPES
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.cell import instances
-
-from ..complaints import LEAKED, LOST, STUCK, Complaint, expect
-from ..judge import devices, on_hosts
-from ..site import Site
-from ..world import Holding, Json, World, holding, see
-from .asking import ROTATION
-from .deeds import BY_NAME, IMAGE, NOTED
-from .ledger import EXISTS, Account, Ledger, WantedImage
+from tests.faults.clouds.site import Site
+from tests.faults.complaints import LEAKED, LOST, STUCK, Complaint, expect
+from tests.faults.operations.judge import devices, on_hosts
+from tests.faults.storm.asking import ROTATION
+from tests.faults.storm.deeds import BY_NAME, IMAGE, NOTED
+from tests.faults.storm.ledger import EXISTS, Account, Ledger, WantedImage
+from tests.faults.world import Holding, Json, World, holding, see
 
 SHELVED_IMAGE, MOVING_IMAGE = "-shelved", "-resize-temp"
 # In a server's history: a drain moves it. What it asked for comes after that.

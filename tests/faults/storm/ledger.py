@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from causeway.model.instance import Instance
-
-from ..answers import Answer
+from tests.faults.answers import Answer
 
 EXISTS = ("exists", "")
 # What may be asked for by one user at a time, so that nobody contradicts themselves.

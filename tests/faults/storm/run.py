@@ -17,19 +17,18 @@ from causeway.model.sagas import ENDED
 from causeway.model.states import PowerState, VmState
 from causeway.store.api import drains as store
 from causeway.store.api import journal, mappings
-
-from .. import look
-from ..answers import call
-from ..complaints import LEAKED, LOST, STUCK, Complaint
-from ..site import ChildSite, until
-from ..world import World, see
-from . import asking
-from .asking import Scene
-from .deeds import DEEDS, Deed
-from .drains import Operator
-from .judge import Verdict, judge
-from .ledger import EXISTS, Account, Ledger, Seen
-from .weather import Weather
+from tests.faults.answers import call
+from tests.faults.clouds.site import ChildSite, until
+from tests.faults.complaints import LEAKED, LOST, STUCK, Complaint
+from tests.faults.moves import look
+from tests.faults.storm import asking
+from tests.faults.storm.asking import Scene
+from tests.faults.storm.deeds import DEEDS, Deed
+from tests.faults.storm.drains import Operator
+from tests.faults.storm.judge import Verdict, judge
+from tests.faults.storm.ledger import EXISTS, Account, Ledger, Seen
+from tests.faults.storm.weather import Weather
+from tests.faults.world import World, see
 
 USERS = 12
 # Seconds for everything to settle when nobody asks for anything any more; and for what is done after an operation has ended.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ..site import ChildSite
+from tests.faults.clouds.site import ChildSite
 
 # After so many crashes a host dies, and after so many more it is back.
 DIES_AFTER, BACK_AFTER = 2, 2
