@@ -19,6 +19,8 @@
     ├── Conflict                      409  conflict
     │   ├── InvalidState              409  invalid_state
     │   ├── StateChanged              409  state_changed
+    │   │   ├── DevicesChanging       409  devices_changing       (a volume or port is being attached or detached)
+    │   │   ├── RecordsClosed         409  records_closed         (the server's records are moving to another cell)
     │   │   └── TakenOver             409  taken_over
     │   ├── ServerLocked              409  server_locked
     │   ├── CellDown                  409  cell_down
@@ -29,7 +31,7 @@
     ├── Misconfigured                 500  misconfigured          (options, policy files: raised when a process starts)
     ├── DatabaseFailed                503  database_failed
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
-        ├── Cancelled                 500  move_cancelled         (a user asked for that)
+        ├── Cancelled                 500  move_cancelled         (by a user, or because it took too long)
         ├── NoValidHost               500  no_valid_host
         ├── ClaimRefused              500  claim_refused          (an alternate host may take the server)
         ├── UnexpectedFailure         500  unexpected_failure     (a mistake in the program, most likely)
@@ -41,6 +43,8 @@
         ├── CopyNotUsable             500  copy_not_usable        (so the other copy was not destroyed)
         ├── DiskTransferFailed        500  disk_transfer_failed
         │   └── DiskTransferBroken    500  disk_transfer_broken   (it broke off, or what came was damaged)
+        ├── WarmCopyImpossible        500  warm_copy_impossible   (the disks can be copied only while the guest is off)
+        ├── Held                      500  held                   (a prepared move waits for its time)
         ├── HostUnreachable           500  host_unreachable       (one host can't connect to another)
         ├── HostNotTrusted            500  host_not_trusted       (hosts refuse each other's certificates)
         ├── SenderNotTrusted          500  sender_not_trusted     (a service of ours refuses another one's signature)
@@ -48,6 +52,7 @@
         ├── OperationUnderWay         500  operation_under_way    (on the same server: its end is waited for)
         ├── HostDown                  500  host_down              (a needed host does not report; it is waited for)
         ├── HostFenced                500  host_fenced            (an operator said that it is dead)
+        ├── HostTooOld                500  host_too_old           (it does not know what it was asked)
         ├── ClaimsUnknown             500  claims_unknown         (a host asks which of its resources a server holds)
         ├── RpcTimeout                500  rpc_timeout            (one of our services did not answer in time)
         └── ServiceFailed             503  service_failed         (a service around us failed or did not answer)
@@ -215,7 +220,7 @@ class InvalidState(Conflict):
 
 
 class StateChanged(Conflict):
-    """A compare-and-swap on the task state lost against another request."""
+    """Another request or process has changed the server, its records or its operation meanwhile."""
 
     code = "state_changed"
 
@@ -306,7 +311,7 @@ class OperationFailed(CausewayError):
 
 
 class Cancelled(OperationFailed):
-    """Work was rolled back because a user asked for that."""
+    """The work is undone, because a user cancelled it or it took longer than the configured limit."""
 
     code = "move_cancelled"
 
