@@ -122,7 +122,7 @@ def moves_of_former_lives_are_free_at_once(database: Database) -> None:
     recording.record(database, held, lease=MINUTE)
     assert journal.acquire(database, move.id, OTHER, MINUTE) is None
     assert [each.id for each in journal.abandoned(database, {OTHER, ONE}, MINUTE, knowledge="-")] == [move.id]
-    assert journal.abandoned(database, {OTHER, ONE}, MINUTE, in_hand={move.id}, knowledge="-") == []
+    assert journal.abandoned(database, {OTHER, ONE}, MINUTE, at_work={move.id}, knowledge="-") == []
     assert journal.acquire(database, move.id, OTHER, MINUTE, former={ONE}) is not None
 
 

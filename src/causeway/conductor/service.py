@@ -29,8 +29,7 @@ from causeway.conductor.upkeep.recovery import Recovery, WorkEndpoint
 from causeway.drains.runner import Drains
 from causeway.operations.engine import engine_of
 from causeway.parts.services import ConductorServices
-from causeway.rpc import conductor as super_conductor
-from causeway.rpc.conductor import ConductorClient
+from causeway.rpc.conductor import TOPIC, ConductorClient
 from causeway.rpc.server import RpcServer
 from causeway.rpc.transport import Transport
 from causeway.store import mapping_facts
@@ -51,7 +50,7 @@ class ConductorService:
         engine = engine_of(services)
         self._conductor = conductor
         self._keeper = Keeper(engine, MoveCallers(services, conductor))
-        self._recovery = Recovery(services, conductor, self._in_hand)
+        self._recovery = Recovery(services, conductor, self._at_work)
         self._periodic = [
             Periodic(name, module.interval(services), partial(look, services, conductor), services.stopping)
             for name, module, look in (
@@ -76,7 +75,7 @@ class ConductorService:
         self._servers = [
             RpcServer(
                 transport,
-                super_conductor.TOPIC,
+                TOPIC,
                 services.host,
                 [
                     AuditEndpoint(services),
@@ -93,7 +92,7 @@ class ConductorService:
                     EvacuatedEndpoint(services),
                     LiveEndpoint(services),
                     MovesEndpoint(self._keeper),
-                    WorkEndpoint(services.life, self._in_hand),
+                    WorkEndpoint(services.life, self._at_work),
                 ],
             )
         ]
@@ -121,11 +120,11 @@ class ConductorService:
         for periodic in self._periodic:
             periodic.start()
 
-    def _in_hand(self) -> set[str]:
+    def _at_work(self) -> set[str]:
         """Returns the servers of the requests that are running."""
         return set().union(*(server.resources() for server in self._servers))
 
-    def drain(self) -> None:
+    def release_moves(self) -> None:
         """Waits for the running steps of all moves, and releases the moves. Call this while the hosts can still be reached."""
         self._services.stopping.set()
         for periodic in self._periodic:
@@ -135,7 +134,7 @@ class ConductorService:
 
     def stop(self) -> None:
         """Takes no new work, waits for the running steps, and hands over their moves."""
-        self.drain()
+        self.release_moves()
         # All at the same time, because each of oslo.messaging's RabbitMQ listeners may take five seconds to notice.
         with ThreadPoolExecutor(1 + len(self._servers), thread_name_prefix="conductor-stop") as pool:
             cells = pool.submit(self._cells.stop)

@@ -77,7 +77,8 @@ OPTS: dict[str, list[Opt]] = {
             "cells",
             default=[],
             help="Names or uuids of the cells whose computes report to this conductor; empty: all cells that there are"
-            " when it starts. Only for role = all. Whatever they are, it drives moves between all of them. Ours.",
+            " when it starts. Only for role = all. This option does not limit moves: a super conductor always drives moves"
+            " between all cells. Ours.",
         ),
         cfg.StrOpt(
             "credentials_key",

@@ -32,7 +32,8 @@ _RUN: list[Opt] = [
         default=3600.0,
         min=0.0,
         help="How many seconds before a window the disks of servers that go warm begin to be copied, so that only their last"
-        " changes are left for the window. Until then users can do nothing else with these servers. 0: nothing is copied before.",
+        " changes are left for the window. Until then users may rename and delete these servers, and change metadata, tags"
+        " and locks; other actions are refused. 0: nothing is copied before.",
     ),
     cfg.FloatOpt(
         "retry_pause",

@@ -11,8 +11,8 @@ OPTS: dict[str, list[Opt]] = {
             "workers",
             default=32,
             min=1,
-            help="Threads of one conductor for its moves. A move that waits for long work of a host, such as a transfer, holds"
-            " none.",
+            help="Threads of one conductor for all operations: builds, deletes, moves and others. An operation that waits for"
+            " long work of a host, such as a transfer, holds none.",
         ),
         cfg.IntOpt(
             "at_once",
@@ -98,8 +98,7 @@ OPTS: dict[str, list[Opt]] = {
             "held_round_interval",
             default=300.0,
             min=1.0,
-            help="Seconds between two rounds that copy the changes of a server whose disks were copied ahead of its time (a"
-            " drain's window).",
+            help="Seconds between two rounds for a server whose disks a drain copies before its window opens.",
         ),
         cfg.StrOpt(
             "direct",

@@ -58,8 +58,8 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
     elif any(operation.state not in ENDED for operation in operations):
         _note_hold(look, server, operations[-1])
         # A server that has left a dead host can't return to it, so the operation that starts it is not cancelled.
-        comes_up = server.how is How.EVACUATE and operations[-1].recipe != SHELVE_OFFLOAD
-        if look.drain.undo and look.drain.state in _ENDING and not comes_up:
+        starts_at_target = server.how is How.EVACUATE and operations[-1].recipe != SHELVE_OFFLOAD
+        if look.drain.undo and look.drain.state in _ENDING and not starts_at_target:
             concluding.cancel_running(look, operations)
     elif all(operation.state is SagaState.FAILED for operation in operations):
         _handle_failure(look, server, operations[-1])

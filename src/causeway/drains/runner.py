@@ -85,7 +85,7 @@ def _run(look: Look) -> None:
         return
     holds.refresh(look)
     replanning.reconsider(look)
-    _bring_up(look)
+    _start_evacuated(look)
     _begin_moves(look)
     if look.drain.state is not DrainState.RUNNING:
         return
@@ -172,10 +172,10 @@ def _save_note(look: Look, note: str | None) -> None:
 
 def _pause(look: Look) -> None:
     following.follow(look)
-    _bring_up(look)
+    _start_evacuated(look)
 
 
-def _bring_up(look: Look) -> bool:
+def _start_evacuated(look: Look) -> bool:
     """Starts servers that have left a dead host, whatever the drain's state. Returns whether there may be more of them."""
     some = False
     for server in look.servers:
@@ -191,9 +191,9 @@ def _bring_up(look: Look) -> bool:
 def _end(look: Look, state: DrainState) -> None:
     """Ends the drain if no operation is running any more: opens its hosts and sets the state."""
     following.follow(look)
-    comes_up = _bring_up(look)
+    starts_at_target = _start_evacuated(look)
     busy = IN_WORK | ({DrainServerState.MOVED} if state is DrainState.ROLLED_BACK else set())
-    if comes_up or any(server.state in busy for server in look.servers) or not closing.open_again(look):
+    if starts_at_target or any(server.state in busy for server in look.servers) or not closing.open_again(look):
         _save_note(look, " ".join(look.troubles) or None)
         return
     look.advance(state, ended_at=utcnow(), note=_unconfirmed(look))

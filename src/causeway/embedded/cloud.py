@@ -33,7 +33,7 @@ from causeway.embedded.settings import StateDir
 from causeway.embedded.web import THREADS, WebServer
 from causeway.metrics import endpoint
 from causeway.model.host import CELL0_UUID, CellMapping
-from causeway.moves.standing import StandingMoves
+from causeway.moves.metrics import MovesCollector
 from causeway.roles import cells_of
 from causeway.store import schema
 from causeway.store.api import cells as cell_records
@@ -136,7 +136,7 @@ class EmbeddedCloud:
         self._metadata = roles.metadata_app(self.around.sessions, self.api_database, self.cells)
         self.web.mount("/metadata", self._metadata)
         if self.conf.metrics.enabled:
-            self.web.mount("/metrics", endpoint.application([StandingMoves(self.api_database)]))
+            self.web.mount("/metrics", endpoint.application([MovesCollector(self.api_database)]))
         self.web.start()
         on_stop(self.web.stop)
         on_stop(long_polls.stop)
@@ -307,7 +307,7 @@ class EmbeddedCloud:
                 self.computes[host] = service
         scheduler.invalidate()
         conductor.recover(alone=True)
-        on_stop(conductor.drain)
+        on_stop(conductor.release_moves)
 
     def _fill(self) -> None:
         """Makes an image, a network and flavors at the first start, and puts new hosts into aggregates at every start."""

@@ -2,7 +2,7 @@
 
 Counting costs a microsecond or two and happens whether somebody reads it or not; ``[metrics] enabled`` opens the endpoint
 (`causeway.metrics.endpoint`). What can be read from the journal is read when Prometheus asks, not kept
-(`causeway.moves.standing`).
+(`causeway.moves.metrics`).
 
 Every metric has labels, all of them from small fixed sets: names of steps, routes, methods, filters; never an id or the
 name of a server or host. (Values of labels are made when they are first counted, which is what lets the API's workers

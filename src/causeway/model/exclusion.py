@@ -46,8 +46,8 @@ class Rule(StrEnum):
     REFUSED = "refused"
     #: accepted; begins when the other work has ended
     AFTER = "after"
-    #: refused while the server has the other work's task; without a task the user sees it as ended, so accepted, and begins at
-    #: its end
+    #: refused while the server has the other work's task. If that task has ended but the journal does not have the end of the
+    #: operation yet: accepted, and begins at that end
     AT_ITS_END = "at its end"
     #: accepted; the other work is undone if it has not passed its pivot; begins at its end
     INSTEAD = "instead"
@@ -79,7 +79,7 @@ _AT_THEIR_END: dict[Work, Rule] = dict.fromkeys(
     Rule.AT_ITS_END,
 )
 
-# requested work -> the other work that does not refuse it. Everything else does.
+# requested work -> the rule for each work that may be under way. A pair that is not listed is REFUSED.
 _RULES: dict[Work, dict[Work, Rule]] = {
     Work.DELETE: {
         Work.BUILD: Rule.INSTEAD,

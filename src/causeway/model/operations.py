@@ -1,7 +1,7 @@
 """Operations: long work on servers, its kinds, and the server's task meanwhile.
 
-An operation is a saga that works on a server (`causeway.sagas`). The names of recipes are here. Most operations are *moves*,
-which have a migration.
+An operation is a saga that works on a server (`causeway.sagas`). The names of recipes are here. Some operations are *moves*
+(`causeway.moves`). A move, an evacuation and a live migration each have a migration.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ OF_DEVICES = frozenset({ATTACH_VOLUME, DETACH_VOLUME, ATTACH_INTERFACE, DETACH_I
 # Those for which an image's record is made before they are accepted; others may name an image that a server needs.
 MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_VOLUME_IMAGE, CREATE_BACKUP, SHELVE})
 
-# Those whose end no other operation of the server waits for: a delete has a resize confirmed on its way, and what devices keep
-# from being done is refused.
+# Operations for which later operations of the server do not wait. A delete requests a confirm and waits for it, so the confirm
+# must not wait for the delete. Requests that an attach or detach excludes are refused instead (`exclusion`).
 NOT_WAITED_FOR = OF_DEVICES | {DELETE}
 
 # recipe -> the task of the server from the request's acceptance on; None for no task.

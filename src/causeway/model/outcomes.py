@@ -15,7 +15,7 @@ from causeway.model.states import PowerState
 
 @dataclass
 class MoveToken:
-    """The sender of an order to a compute: the move, its fencing epoch, and the step. An older epoch is refused."""
+    """Identifies an order to a compute: its operation, the operation's epoch, and the step. An older epoch is refused."""
 
     move_id: str
     migration_uuid: str
@@ -118,13 +118,13 @@ class DiskOffer:
 
 @dataclass
 class SourceOutcome:
-    """The outcome at the source: the guest is off and removed from the host, and its disks are stashed there."""
+    """What the source returns: its guest is off or saved, and the disks are stashed there."""
 
     power_state: PowerState
     snapshot: Snapshot | None = None
-    # ephemeral disks by name
+    # the other files by name: ephemeral disks, the guest's memory, the state of firmware and TPM
     disks: dict[str, Snapshot] = field(default_factory=dict)
-    # inside a cell: what the target fetches
+    # what the target fetches: inside a cell always, between cells if the hosts reach one another
     offer: DiskOffer | None = None
 
 

@@ -27,7 +27,7 @@ COMPUTE = (
     Version(
         5,
         "1.4",
-        "so are guests built, volumes connected and ports plugged; what was undone is not done by an order that comes late",
+        "guests are built, volumes connected and ports plugged once for an operation; late orders do not redo what was undone",
     ),
     Version(6, "1.5", "disks are copied while their guest runs, before it moves; live migrations"),
     Version(7, "1.6", "guests are saved, and woken at another host"),

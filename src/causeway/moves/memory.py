@@ -32,7 +32,7 @@ OLDEST_MEMORY_VERSION, _KEEPS_STATE, _IS_SUSPENDED, MEMORY_VERSION = 1, 2, 3, 4
 
 @dataclass
 class AttachmentPair:
-    """The attachments of one volume during a move: at most one of them is connected at a time."""
+    """The attachments of one volume during a move. Only a live migration has both of them connected for a while."""
 
     volume_id: str
     source: str | None = None

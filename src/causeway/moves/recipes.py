@@ -1,6 +1,6 @@
 """The recipes of all moves. The steps of a recipe run from top to bottom; each step's docstring says what it does.
 
-Every resize and cold migration begins with the recipe ``resize``. Its only step chooses the destination; then the move continues
+Every resize and cold migration begins with the recipe ``resize``. Its only step chooses the target; then the move continues
 with ``cross_cell_resize`` or ``same_cell_resize``, whose first step is the same. In the same way, every live migration to another
 cell begins with ``near_live_migration``, and continues with ``cross_cell_live_migration`` if its hosts reach one another.
 

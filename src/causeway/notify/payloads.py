@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from oslo_utils import strutils
 
 from causeway.model.flavor import Flavor
-from causeway.model.host import Aggregate, CellMapping, ServerGroup, Service
+from causeway.model.host import Aggregate, ServerGroup, Service
 from causeway.model.image import ImageMeta
 from causeway.model.instance import KeyPair
 from causeway.model.states import VmState
@@ -151,13 +151,6 @@ def service(value: Service, availability_zone: str | None = None) -> Payload:
             "version": value.version,
             "uuid": value.uuid,
         },
-    )
-
-
-def cell_mapping(value: CellMapping) -> Payload:
-    """A cell without its URLs, which have passwords."""
-    return nova_object(
-        "CellMappingPayload", "2.0", {"uuid": value.uuid, "name": value.name, "disabled": value.disabled}
     )
 
 

@@ -15,7 +15,7 @@ from causeway.operations import endings
 from causeway.operations.live_run import TASKS, Run, devices_there, notified, notify, target_host, there
 from causeway.parts import devices, groups
 from causeway.parts.live_queue import run_queued
-from causeway.parts.live_transfer import Side, done_or_noted, life_of
+from causeway.parts.live_transfer import Side, life_of, send_or_note
 from causeway.sagas.recipe import Step
 from causeway.store.api import migrations
 from causeway.store.cell import instances
@@ -98,7 +98,7 @@ class LeaveSource(Step[Run]):
             )
 
         side = Side(host, run.cell.uuid, run.database, run.computes)
-        done_or_noted(run, side, Missed.DELETE_LIVE_SOURCE, instance, present, token, clear)
+        send_or_note(run, side, Missed.DELETE_LIVE_SOURCE, instance, present, token, clear)
 
 
 def _show_target(run: Run) -> None:

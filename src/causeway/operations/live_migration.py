@@ -2,8 +2,8 @@
 
 The target is chosen, checked and prepared while the guest runs. Then the source's hypervisor sends the guest. Once the memory is
 only at the target there is no way back, so what both hypervisors show decides whether the pivot has come (`live_owner`).
-Everything before the pivot is undone after a failure; everything after it goes forward. The steps are in `live_target` (until
-the guest goes), `live_transfer` (it goes) and `live_arrival` (it is there).
+Everything before the pivot is undone after a failure; everything after it goes forward. The steps are in `live_target` (before
+the transfer), `live_transfer` (the transfer) and `live_arrival` (after it).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from causeway.model.states import TaskState, VmState
 from causeway.moves.memory import AttachmentPair
 from causeway.operations.places import Place, at_place
 from causeway.operations.run import OperationRun
-from causeway.parts.live_volumes import as_there
+from causeway.parts.live_volumes import devices_at_target
 from causeway.sagas.memory import Given
 from causeway.scheduler.request import RequestedGroup
 from causeway.virt.live import LiveSource, LiveTarget
@@ -26,10 +26,11 @@ TASKS = {TaskState.MIGRATING}
 class LiveMemory:
     """``source_node``: uuid of the source's compute node. ``wanted_host``, ``forced``: as in evacuations.
 
-    ``may_leave_cell``: if no host of the cell will do. ``event``: the name of the choice in the history. ``place``,
-    ``connector``: of the chosen target. ``refused``: hosts that were chosen and refused. ``source``, ``target``: what the two
-    hypervisors must know. ``attachments``: of volumes, at both ends. ``devices``: the volumes as the target has them.
-    ``disk_over_commit``: as `LiveSource` has it. ``is_lost``: neither hypervisor has the guest.
+    ``may_leave_cell``: whether a near-live move to another cell may follow if no host of the cell fits. ``event``: the name, in
+    the server's history, of the event for choosing the target. ``place``, ``connector``: of the chosen target. ``refused``: hosts
+    that were chosen and refused. ``source``, ``target``: what the two hypervisors must know. ``attachments``: of volumes, at both
+    ends. ``devices``: the volumes as the target has them. ``disk_over_commit``: as `LiveSource` has it. ``is_lost``: neither
+    hypervisor has the guest.
     """
 
     source_host: str
@@ -101,4 +102,4 @@ def pair(run: Run, volume_id: str) -> AttachmentPair:
 
 def devices_there(run: Run) -> list[BlockDevice]:
     """The server's block devices as the target has them."""
-    return as_there(run.devices(), run.memory.devices)
+    return devices_at_target(run.devices(), run.memory.devices)

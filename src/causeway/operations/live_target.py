@@ -17,8 +17,8 @@ from causeway.model.things import Thing
 from causeway.operations.live_run import Run, devices_there, notified, notify, pair, target_host, there
 from causeway.operations.places import place_of
 from causeway.parts import cleanups, groups, liveness, placing
-from causeway.parts.live_transfer import Side, done_or_noted, failure_of
-from causeway.parts.live_volumes import attached_there, delete_orphaned_attachments
+from causeway.parts.live_transfer import Side, failure_of, send_or_note
+from causeway.parts.live_volumes import attach_at_target, delete_orphaned_attachments
 from causeway.rpc.compute.live import LiveCheck
 from causeway.sagas.recipe import Step
 from causeway.scheduler.request import MoveClaim, RequestSpec
@@ -245,7 +245,7 @@ class PrepareTarget(Step[Run]):
             known.target = attachment_id
             run.save()
 
-        return attached_there(run, device, device.volume_id, known.target, run.memory.connector, note)
+        return attach_at_target(run, device, device.volume_id, known.target, run.memory.connector, note)
 
     def undo(self, run: Run) -> None:
         memory, host, instance = run.memory, target_host(run), run.instance()
@@ -271,4 +271,4 @@ class PrepareTarget(Step[Run]):
 
         # A host that is down may have a copy of the guest. Nothing resumes that copy; the host deletes it when it is up again.
         side = Side(host, run.cell.uuid, run.database, run.computes)
-        done_or_noted(run, side, Missed.UNDO_LIVE, there(run), devices_there(run), token, clear)
+        send_or_note(run, side, Missed.UNDO_LIVE, there(run), devices_there(run), token, clear)

@@ -106,7 +106,7 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
             request.operation.id = str(uuids.uuid4())
         swapped = False
         try:
-            when_others_rest(partial(_propose, api, request), of_device=False)
+            retry_briefly(partial(_propose, api, request), of_device=False)
             _swap(cells, cell_uuid, request, again=attempt > 0)
             swapped = True
             if request.prepare is not None:
@@ -159,9 +159,10 @@ def _excluded(operation: Operation, other: Operation, work: Work | None) -> erro
 
 
 def accept_at_once(api: Database, operation: Operation, requester: Requester) -> None:
-    """Enters an operation that changes nothing in the server's cell before it begins. It counts when this returns.
+    """Accepts, in one write to the journal, an operation that changes nothing in the server's cell before it begins.
 
-    Raises what `admit_in` raises, and DatabaseFailed if it could not be written. Then it never runs.
+    When this returns, the operation is accepted. Raises what `admit_in` raises, and DatabaseFailed if the operation could not be
+    written. Then it never runs.
     """
 
     def insert(connection: sa.Connection) -> None:
@@ -178,14 +179,14 @@ def accept_at_once(api: Database, operation: Operation, requester: Requester) ->
             insert(connection)
 
     try:
-        when_others_rest(insert_now, of_device=True)
+        retry_briefly(insert_now, of_device=True)
     except errors.DatabaseFailed:
         # It may have been written all the same.
         _patiently(insert_if_missing)
 
 
-def when_others_rest(admit: Callable[[], T], *, of_device: bool) -> T:
-    """Calls ``admit``, and again for a moment if it is refused: a user may see the end of an operation before the journal has it.
+def retry_briefly(admit: Callable[[], T], *, of_device: bool) -> T:
+    """Calls ``admit``, and for 1.5 s again if it is refused: a user may see the end of an operation before the journal has it.
 
     ``of_device``: for an attach or detach, which waits for any operation. Others wait for attaches and detaches only.
     """

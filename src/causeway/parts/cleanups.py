@@ -36,7 +36,7 @@ def note(
     block_devices: list[BlockDevice],
     token: MoveToken | None = None,
 ) -> None:
-    """Notes an order that a host missed, in its own transaction. For callers other than moves. ``token``: of a build."""
+    """Notes, in a transaction of its own, an order that a host missed. ``token``: of the order, if it had one."""
     missed = dataclasses.replace(missed_order(host, what, instance, token), block_devices=block_devices)
     with services.api.write() as connection:
         cleanups.note_in(connection, host, cell_uuid, missed)

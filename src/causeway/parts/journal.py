@@ -67,8 +67,8 @@ class MoveJournal:
     def check_wanted(self, saga: Operation) -> None:
         wanted_moves.check_wanted(self._api, saga)
 
-    def abandoned(self, mine: Set[str], lease: float, *, in_hand: Set[str], knowledge: str) -> list[Operation]:
-        return journal.abandoned(self._api, mine, lease, in_hand=in_hand, knowledge=knowledge)
+    def abandoned(self, mine: Set[str], lease: float, *, at_work: Set[str], knowledge: str) -> list[Operation]:
+        return journal.abandoned(self._api, mine, lease, at_work=at_work, knowledge=knowledge)
 
     def park(self, saga: Operation, parked: str) -> None:
         journal.park(self._api, saga, parked)

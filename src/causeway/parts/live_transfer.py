@@ -1,4 +1,4 @@
-"""The step of a live migration in which the guest goes, inside a cell or across cells.
+"""The step of a live migration that transfers the guest, inside a cell or across cells.
 
 It passes the pivot when both hypervisors show that the guest arrived (`live_owner`), whatever the source answered.
 """
@@ -47,7 +47,7 @@ class Side:
 
 
 @dataclass
-class Journey:
+class Transfer:
     """The source and target of a guest. ``instance``, ``devices``: as they will be at the target."""
 
     source: Side
@@ -56,7 +56,7 @@ class Journey:
     devices: list[BlockDevice]
 
 
-class GuestGoes(Step[R], ABC, Generic[R]):
+class TransferGuest(Step[R], ABC, Generic[R]):
     """Has the source send the guest. Then asks both hosts for the outcome, whatever the source answered."""
 
     name = "MigrateGuest"
@@ -64,13 +64,13 @@ class GuestGoes(Step[R], ABC, Generic[R]):
     makes = frozenset({Thing.GUEST})
 
     @abstractmethod
-    def _journey(self, run: R) -> Journey: ...
+    def _transfer(self, run: R) -> Transfer: ...
 
     @abstractmethod
     def _made_ready(self, run: R) -> tuple[LiveTarget | None, LiveOptions]:
         """The target's answer when it was prepared, and the options of the request."""
 
-    def _arrived(self, run: R, journey: Journey) -> None:
+    def _arrived(self, run: R, transfer: Transfer) -> None:
         """Writes what is known of the guest into the memory, with the pivot."""
 
     def where(self, run: R) -> str | None:
@@ -81,40 +81,40 @@ class GuestGoes(Step[R], ABC, Generic[R]):
         api, migration_uuid = run.services.api, run.saga.migration_uuid
         if migrations.get(api, migration_uuid).status is not MigrationStatus.RUNNING_POST_COPY:
             migrations.update(api, migration_uuid, status=MigrationStatus.RUNNING)
-        journey = self._journey(run)
+        transfer = self._transfer(run)
         cause: errors.CausewayError | None = None
         # An earlier attempt may have brought the guest there, also one that is being undone.
-        seen = look(run, journey) if self._was_begun(run) else None
+        seen = look(run, transfer) if self._was_begun(run) else None
         if seen is None or seen.decision is not Decision.ARRIVED:
-            cause = self._send(run, journey)
-            seen = look(run, journey)
+            cause = self._send(run, transfer)
+            seen = look(run, transfer)
         decision = seen.decision
         if decision is Decision.ARRIVED:
             if seen.came is not None:
                 self._count(run, seen.came)
-            self._arrived(run, journey)
+            self._arrived(run, transfer)
             self._pivot(run)
             return
         cause = cause or errors.GuestFailed("the hypervisor reported success, but the guest is not there.")
         if decision in _STAYED:
             raise failure_of(cause, run.uuid) from cause
-        raise _unclear(run, journey, seen) from cause
+        raise _unclear(run, transfer, seen) from cause
 
     def _was_begun(self, run: R) -> bool:
         return run.is_repeated or any(record.step == self.name for record in run.steps[:-1])
 
-    def _send(self, run: R, journey: Journey) -> errors.CausewayError | None:
+    def _send(self, run: R, transfer: Transfer) -> errors.CausewayError | None:
         """Sends the guest. Returns the error of the call; None if it succeeded."""
         target, options = self._made_ready(run)
         if target is None:
             raise RuntimeError("the target was not made ready")
         try:
-            outcome = journey.source.computes.live_migration(
+            outcome = transfer.source.computes.live_migration(
                 run.context,
-                journey.source.host,
+                transfer.source.host,
                 token=run.token(self.name),
-                instance=journey.instance,
-                block_devices=journey.devices,
+                instance=transfer.instance,
+                block_devices=transfer.devices,
                 target=target,
                 options=options,
             )
@@ -126,12 +126,12 @@ class GuestGoes(Step[R], ABC, Generic[R]):
         return errors.from_wire(outcome.failure) if outcome.failure is not None else None
 
     def _count(self, run: R, came: LiveProgress) -> None:
-        """Records the bytes that the target has counted. They are complete; the source was last asked before the end."""
+        """Records the bytes that the target counted. The source's last report may lack some, because it came before the end."""
         sent = came.memory_processed + came.disk_processed
         if run.step is not None and sent >= (run.step.bytes_done or 0):
             run.transferred(sent)
             counters: dict[str, Any] = {f"{name}_bytes": value for name, value in came.bytes_of().items()}
-            # In this transaction, after which no report of the source is recorded: one may still arrive.
+            # Written with the end of this step: a report of the source that arrives later is not recorded any more.
             run.with_next_save(lambda connection: migrations.update_in(connection, run.saga.migration_uuid, **counters))
 
     def _pivot(self, run: R) -> None:
@@ -144,24 +144,24 @@ class GuestGoes(Step[R], ABC, Generic[R]):
             raise
 
     def undo(self, run: R) -> None:
-        journey = self._journey(run)
-        source = journey.source
-        seen = look(run, journey)
+        transfer = self._transfer(run)
+        source = transfer.source
+        seen = look(run, transfer)
         if seen.decision is Decision.UNDER_WAY:
             source.computes.live_migration_abort(
                 run.context, source.host, token=run.token(self.name), instance_uuid=run.uuid
             )
-            seen = look(run, journey)
+            seen = look(run, transfer)
         if seen.decision in _STAYED:
             self._refuse_late_orders(run, source)
-            seen = look(run, journey)
+            seen = look(run, transfer)
         if seen.decision is Decision.ARRIVED:
             LOG.warning("Live migration %s can't be undone: the guest has arrived", run.saga.id)
-            self._arrived(run, journey)
+            self._arrived(run, transfer)
             run.saga.pivoted = True
             raise errors.GuestArrived(f"Server {run.uuid} is at the target of its live migration: it stays there.")
         if seen.decision not in _STAYED:
-            raise _unclear(run, journey, seen)
+            raise _unclear(run, transfer, seen)
         run.memory.is_lost = seen.decision is Decision.LOST
 
     def _refuse_late_orders(self, run: R, source: Side) -> None:
@@ -175,7 +175,7 @@ def life_of(run: ServerRun[Any], side: Side) -> HostLife:
     return liveness.of_host(run.services, side.database, side.host)
 
 
-def done_or_noted(
+def send_or_note(
     run: ServerRun[Any],
     side: Side,
     what: Missed,
@@ -184,7 +184,7 @@ def done_or_noted(
     token: MoveToken,
     send: Callable[[], None],
 ) -> None:
-    """Has a host delete what it has of the guest. If the host is down, the order is noted and sent when it is up again."""
+    """Sends a host the order to delete what it has of the guest. Notes the order for a host that is down, to be sent later."""
     if life_of(run, side).is_up:
         try:
             send()
@@ -218,10 +218,10 @@ class Seen:
         return self.source is Presence.PAUSED_FOR_MIGRATION and self.target in nothing
 
 
-def look(run: ServerRun[Any], journey: Journey) -> Seen:
+def look(run: ServerRun[Any], transfer: Transfer) -> Seen:
     """Asks both hosts what they have."""
-    source = _presence(run, journey.source, if_dead=Presence.CRASHED)
-    target = _presence(run, journey.target, if_dead=Presence.ABSENT)
+    source = _presence(run, transfer.source, if_dead=Presence.CRASHED)
+    target = _presence(run, transfer.target, if_dead=Presence.ABSENT)
     shown = source.presence if source is not None else None, target.presence if target is not None else None
     decision = owner(*shown, has_job=source is not None and source.has_job)
     LOG.info("Live migration %s: source %s, target %s: %s", run.saga.id, source, target, decision)
@@ -244,19 +244,19 @@ def _presence(run: ServerRun[Any], side: Side, *, if_dead: Presence) -> GuestPre
         return None
 
 
-def _unclear(run: ServerRun[Any], journey: Journey, seen: Seen) -> errors.CausewayError:
-    down = [life.explained() for side in (journey.source, journey.target) if (life := life_of(run, side)).is_down]
+def _unclear(run: ServerRun[Any], transfer: Transfer, seen: Seen) -> errors.CausewayError:
+    down = [life.explained() for side in (transfer.source, transfer.target) if (life := life_of(run, side)).is_down]
     if down:
         return errors.HostDown(
             "A host that the server needs is down. The operation waits for it.", details="; ".join(down)
         )
     details = (
-        f"source {journey.source.host}: {seen.source}, target {journey.target.host}: {seen.target}, {seen.decision}"
+        f"source {transfer.source.host}: {seen.source}, target {transfer.target.host}: {seen.target}, {seen.decision}"
     )
     if seen.is_stranded:
         # The guest may have run at the target and ended there. Then it must not resume from its state here.
         details += (
-            f". The guest stands still on {journey.source.host} and resumes by itself if its hypervisor only waits for a dead"
+            f". The guest stands still on {transfer.source.host} and resumes by itself if its hypervisor only waits for a dead"
             f" connection. If it does not, make sure that it runs nowhere else, and end it there (virsh destroy {run.uuid}):"
             " then the migration is rolled back, and a hard reboot boots the server from its disks"
         )

@@ -12,7 +12,7 @@ from causeway.parts import devices
 from causeway.parts.run import ServerRun
 
 
-def attached_there(
+def attach_at_target(
     run: ServerRun[Any],
     device: BlockDevice,
     volume_id: str,
@@ -30,7 +30,7 @@ def attached_there(
     return dataclasses.replace(device, attachment_id=made.id, connection_info=made.connection_info)
 
 
-def as_there(present: list[BlockDevice], there: list[BlockDevice]) -> list[BlockDevice]:
+def devices_at_target(present: list[BlockDevice], there: list[BlockDevice]) -> list[BlockDevice]:
     """A server's block devices as the target has them. ``there``: its volumes with their attachments there."""
     by_uuid = {device.uuid: device for device in there}
     return [

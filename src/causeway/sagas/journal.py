@@ -70,10 +70,10 @@ class Journal(Protocol[S]):
     def check_wanted(self, saga: S) -> None:
         """Raises Cancelled, StateChanged (its server is being deleted) or TakenOver if the saga is no longer wanted."""
 
-    def abandoned(self, mine: Set[str], lease: float, *, in_hand: Set[str], knowledge: str) -> list[S]:
+    def abandoned(self, mine: Set[str], lease: float, *, at_work: Set[str], knowledge: str) -> list[S]:
         """Returns the sagas that no process works on: their lease has expired, their pause is over, or one of ``mine`` owns them.
 
-        Excludes the sagas ``in_hand``, those requested less than ``lease`` seconds ago, those that wait for the end of another
+        Excludes the sagas ``at_work``, those requested less than ``lease`` seconds ago, those that wait for the end of another
         saga, and those that a process with the same ``knowledge`` has parked.
         """
 

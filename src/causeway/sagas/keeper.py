@@ -57,7 +57,7 @@ class Keeper(Generic[S]):
         self._stopping = environment.stopping
         self._lease = environment.options.lease
         self._lock = threading.Lock()
-        self._in_hand: dict[str, Any] = {}
+        self._at_work: dict[str, Any] = {}
         self._pool = Workers(environment.options.workers, environment.options.at_once, "sagas")
         self._blind_until = 0.0
         self._renewing = threading.Event()
@@ -74,7 +74,7 @@ class Keeper(Generic[S]):
     def is_busy(self) -> bool:
         """Whether this process works on sagas, or waits for the end of sagas that it lost."""
         with self._lock:
-            return bool(self._in_hand) or self._engine.late.is_waiting
+            return bool(self._at_work) or self._engine.late.is_waiting
 
     def stop(self) -> None:
         """Waits for the running steps, then releases their sagas and asks other processes to resume them.
@@ -86,7 +86,7 @@ class Keeper(Generic[S]):
             self._pool.shutdown(wait=False)
         self._pool.shutdown(wait=True)
         with self._lock:
-            never_begun, self._in_hand = self._in_hand, {}
+            never_begun, self._at_work = self._at_work, {}
         for saga_id, context in never_begun.items():
             self._hand_over(context, saga_id)
         self._renewing.set()
@@ -113,9 +113,9 @@ class Keeper(Generic[S]):
 
     def _take(self, context: Any, saga_id: str) -> bool:
         with self._lock:
-            if saga_id in self._in_hand or self._stopping.is_set():
+            if saga_id in self._at_work or self._stopping.is_set():
                 return False
-            self._in_hand[saga_id] = context
+            self._at_work[saga_id] = context
             self._pool.submit(partial(self._run, context, saga_id))
             return True
 
@@ -140,7 +140,7 @@ class Keeper(Generic[S]):
             return
         finally:
             with self._lock:
-                self._in_hand.pop(saga_id, None)
+                self._at_work.pop(saga_id, None)
         if saga is None:
             return
         if saga.state in ENDED:
@@ -194,10 +194,10 @@ class Keeper(Generic[S]):
         """
         was_blind = self._clock.boot() < self._blind_until
         with self._lock:
-            in_hand = self._in_hand.keys() | self._life.at_work()
+            at_work = self._at_work.keys() | self._life.at_work()
         proposed: list[S] = []
         for saga in self._journal.abandoned(
-            self._life.mine, self._lease, in_hand=in_hand, knowledge=self._engine.knowledge.digest
+            self._life.mine, self._lease, at_work=at_work, knowledge=self._engine.knowledge.digest
         ):
             if was_blind and saga.owner is not None and saga.owner not in self._life.mine:
                 continue

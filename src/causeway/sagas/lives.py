@@ -88,7 +88,10 @@ class Life:
             return set(self._at_work)
 
     def end(self) -> None:
-        """Lets the next life acquire the sagas of this life at once; while a thread works on one, only when the process ends."""
+        """Ends this life, so that the next one acquires its sagas at once.
+
+        Does nothing while a thread works on a saga: then the lock is released when the process ends.
+        """
         with self._condition:
             if self._lock is not None and not self._at_work:
                 os.close(self._lock)

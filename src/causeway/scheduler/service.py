@@ -3,7 +3,7 @@
 1. One query to Placement for everything that has room and fits (`resources`).
 2. The hosts of all cells, from a cache (`host_state`); filters, then weighers (`select`).
 3. The best host is claimed (`claims`), the next one if Placement refuses; alternates are of the chosen host's cell.
-4. In any case, every host has its verdict (`explain`, `diagnose`).
+4. The answer has the best ten hosts, and how many others each filter refused; `explain` computes a verdict on every host.
 
 In a large cloud the best host is chosen from what is remembered of all of them (`fleet`), and Placement is only asked about that
 one (`remembered`). If that finds no host, and for what memory can't decide, the scheduler works as above.
@@ -55,7 +55,7 @@ DEFAULT_AVAILABILITY_ZONE = "nova"
 
 
 class Scheduler:
-    """Safe to use from many threads. Has no state but a cache of hosts."""
+    """Safe to use from many threads. Holds a cache of hosts, and the choices that the databases and Placement do not show yet."""
 
     def __init__(self, conf: ConfigOpts, placement: PlacementClient, source: HostSource) -> None:
         """``conf`` has the options of `causeway.conf.scheduler`; service_down_time and default_availability_zone are read

@@ -343,7 +343,7 @@ def test_allocations_move_between_consumers_once(
     host = make_host()
     giver, taker = claimed(client, host), new_uuid()
     for _ in range(2):
-        client.move_allocations(giver, taker)
+        client.return_allocations(taker, giver)
         assert (truth(placement, giver), truth(placement, taker)) == ({}, {host: SMALL})
 
 

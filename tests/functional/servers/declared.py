@@ -39,7 +39,6 @@ MAKERS: dict[type[Any], dict[str, set[Thing]]] = {
         "claim": {Thing.ALLOCATION},
         "claim_for_move": {Thing.ALLOCATION},
         "set_allocations": {Thing.ALLOCATION},
-        "move_allocations": {Thing.ALLOCATION},
     },
     SchedulerClient: {"select_destinations": {Thing.ALLOCATION}},
     ComputeClient: {

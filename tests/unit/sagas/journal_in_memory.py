@@ -111,8 +111,8 @@ class JournalInMemory:
         if known.cancel_requested and not known.pivoted:
             raise errors.Cancelled("its user asked for it")
 
-    def abandoned(self, mine: Set[str], lease: float, *, in_hand: Set[str], knowledge: str) -> list[Saga]:  # noqa: ARG002
-        found = (saga for saga in self.sagas.values() if saga.id not in in_hand and saga.state not in ENDED)
+    def abandoned(self, mine: Set[str], lease: float, *, at_work: Set[str], knowledge: str) -> list[Saga]:  # noqa: ARG002
+        found = (saga for saga in self.sagas.values() if saga.id not in at_work and saga.state not in ENDED)
         return [self.get(saga.id) for saga in found if self._is_over(saga) or saga.owner in mine]
 
     def park(self, saga: Saga, parked: str) -> None:

@@ -48,7 +48,6 @@ NOTHING: JsonSchema = {"type": "null"}
 # Query parameters: what one value must be. All values are strings.
 ANY_STRING: JsonSchema = {"type": "string"}
 NUMBER: JsonSchema = {"type": "string", "pattern": "^[0-9]+$", "maxLength": 255}
-UUID_VALUE: JsonSchema = UUID
 TIME: JsonSchema = {"type": "string", "format": "date-time"}
 LIMIT = NUMBER
 MARKER = ANY_STRING

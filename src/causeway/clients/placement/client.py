@@ -307,13 +307,6 @@ class PlacementClient(ProviderCalls):
         """Releases the migration's allocations at the source, after a confirm. Idempotent."""
         self.delete_allocations(migration)
 
-    def move_allocations(self, giver: str, taker: str) -> AllocationRecord:
-        """Moves all allocations of one consumer to another, whose own are replaced, in one POST. Returns the taker's record.
-
-        Succeeds also if this was done before: the giver has nothing and the taker something.
-        """
-        return self.return_allocations(taker, giver)
-
     # Inside
 
     def _write(self, *changes: _Write) -> None:

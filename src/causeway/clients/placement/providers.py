@@ -171,9 +171,6 @@ class ProviderCalls:
         sharing = [wire["uuid"] for wire in answer["resource_providers"] if wire["uuid"] != uuid]
         return any(resource_class in self.get_inventories(each) for each in sharing)
 
-    def set_aggregates(self, uuid: str, aggregates: set[str]) -> bool:
-        return self._change_aggregates(uuid, lambda _now: aggregates)
-
     def add_aggregate(self, uuid: str, aggregate: str) -> bool:
         return self._change_aggregates(uuid, lambda now: now | {aggregate})
 

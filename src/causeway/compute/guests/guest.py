@@ -90,8 +90,8 @@ def connected_volumes(
 ) -> Iterator[list[BlockDevice]]:
     """The volumes with connection info for this host.
 
-    First updates attachments without connection info with this host, and completes them when the block succeeds: then the
-    guest has opened them. Leaves out a data volume that no longer exists: no attempt would ever find it.
+    An attachment without connection info is first updated with this host's connector. If the block succeeds, the guest has
+    opened the volume, and the attachment is completed. A data volume that no longer exists is left out.
     """
     connected: list[BlockDevice] = []
     fresh: list[str] = []

@@ -118,7 +118,7 @@ def make_guest(
                 f"The old disks of server {instance.uuid} were not stashed.", details=f"host {host.name}"
             )
         if power_on and facts.power_state is PowerState.RUNNING:
-            return found_running(host, context, instance, block_devices)
+            return complete_running_guest(host, context, instance, block_devices)
         if facts.power_state is not None or facts.has_disks:
             # An earlier attempt was interrupted; what it connected is still connected.
             destroy_with_disks(
@@ -164,10 +164,10 @@ def adopt_completed(host: Host, spec: GuestSpec, move_id: str) -> None:
         spec.local_disks = [dataclasses.replace(disk, snapshot=None) for disk in spec.local_disks]
 
 
-def found_running(
+def complete_running_guest(
     host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]
 ) -> GuestOutcome:
-    """Completes the ports and volumes of a guest that runs here already, and returns it.
+    """Completes the ports and volumes of a guest that runs here already, and returns the outcome.
 
     Either the guest never left, or an earlier attempt started it. A guest that runs has all of its disks.
     """

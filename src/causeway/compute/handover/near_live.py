@@ -118,7 +118,7 @@ class NearLiveEndpoint:
             is_complete = host.driver.saved_memory(instance.uuid) is not None
             if facts.power_state in _LIVING and not is_complete:
                 # The guest was resumed already: it is the server's only guest.
-                return actions.found_running(host, context, instance, block_devices)
+                return actions.complete_running_guest(host, context, instance, block_devices)
             if not is_complete and (facts.power_state is not None or facts.has_disks):
                 # An earlier attempt was interrupted; what it connected is still connected.
                 devices = guest.with_connections(host, context, block_devices)
@@ -175,7 +175,7 @@ class NearLiveEndpoint:
             is_saved = facts.power_state is not PowerState.RUNNING and memory is not None
             if is_suspended and facts.power_state is not None and facts.has_disks:
                 # The guest never left, or an earlier attempt restored it.
-                outcome = actions.found_running(host, context, instance, block_devices)
+                outcome = actions.complete_running_guest(host, context, instance, block_devices)
                 outcome.power_state = _power_state_between(is_suspended)
                 return outcome
             if is_saved and not facts.has_disks:
@@ -185,7 +185,7 @@ class NearLiveEndpoint:
                     outcome = _make(host, context, instance, block_devices, None, is_suspended=is_suspended)
                 else:
                     # The guest never left, or an earlier attempt has woken it.
-                    outcome = actions.found_running(host, context, instance, block_devices)
+                    outcome = actions.complete_running_guest(host, context, instance, block_devices)
                 if not is_suspended:
                     facts = _resume_guest(host, context, instance, block_devices, is_paused=is_paused)
                     outcome.power_state = facts.power_state or PowerState.SHUTDOWN

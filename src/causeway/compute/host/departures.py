@@ -1,11 +1,12 @@
-"""Which live migration a host sends each of its guests with.
+"""Records which live migration sends each guest of this host.
 
 ::
 
     DEPARTURES/SERVER    the id of the migration's operation
 
-Hypervisors know a guest's migration, but not whose it is. So whoever aborts or hurries one says which (`of`), and no other one
-begins meanwhile. The files outlive the process, as migrations do. One that is older than its migration's end does no harm.
+A hypervisor knows that a guest is being migrated, but not by which operation. So whoever aborts or forces a migration names the
+operation (`of`), and no other one begins meanwhile. The files outlive the process, as migrations do. A file that outlives its
+migration does no harm.
 """
 
 from __future__ import annotations

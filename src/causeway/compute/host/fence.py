@@ -7,8 +7,8 @@ answered with its recorded outcome. So no step takes effect twice, however often
 An order can also arrive too late: its sender stopped waiting and undid its effects, and then the order arrives, with the same
 epoch. No move does again what it has undone on a host, so `UNDONE_BY` names orders that are refused for good after others.
 
-`DONE_ANEW` names exceptions: orders that a conductor which takes over gives anew, on the same host too. For these, what was
-done and undone in an earlier epoch does not count. Orders of that epoch are still refused.
+`DONE_ANEW` names exceptions. After a takeover, the new conductor may send these orders again to the same host, and they are
+carried out again: what earlier epochs did or undid does not count. Orders of earlier epochs are still refused.
 
 The records are small files, which outlive the process, and are deleted long after their move. If a record can't be read, the
 journal decides whether the order is wanted now: it must be of the present epoch, and a forward order needs a move that goes
@@ -35,7 +35,7 @@ from causeway.model.outcomes import MoveToken
 
 T = TypeVar("T")
 
-# method -> the order after which it is refused for its move on this host
+# method -> the orders of the same move after which this host refuses it
 UNDONE_BY = {
     "prep_snapshot_based_resize_at_dest": ("drop_move_claim", "drop_move_at_dest"),
     "prep_snapshot_based_resize_at_source": ("restore_at_source",),
@@ -95,7 +95,7 @@ Ask = Callable[[MoveToken, bool], None]
 
 
 def _nobody_to_ask(token: MoveToken, _forward: bool) -> None:
-    raise errors.GuestFailed(f"A record of move {token.move_id} can't be read, and no conductor to ask.")
+    raise errors.GuestFailed(f"A record of move {token.move_id} can't be read, and there is no conductor to ask.")
 
 
 class Fence:

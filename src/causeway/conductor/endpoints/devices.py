@@ -57,7 +57,7 @@ class DevicesEndpoint:
                 self._engine.carry_out, context, move, admit=partial(acceptance.admit_in, operation=move)
             )
             try:
-                saga = acceptance.when_others_rest(carry_out, of_device=True)
+                saga = acceptance.retry_briefly(carry_out, of_device=True)
             except errors.TakenOver as lost:
                 raise errors.TakenOver(
                     "The service was too slow with the attach, which is being undone unless it took effect at the last moment."

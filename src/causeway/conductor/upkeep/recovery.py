@@ -42,9 +42,9 @@ BINARY, SERVICE_VERSION = "nova-conductor", 1
 class WorkEndpoint:
     """RPC: work_in_hand."""
 
-    def __init__(self, life: Life, in_hand: Callable[[], set[str]]) -> None:
+    def __init__(self, life: Life, at_work: Callable[[], set[str]]) -> None:
         self._life = life
-        self._in_hand = in_hand
+        self._at_work = at_work
 
     def work_in_hand(self, context: RequestContext) -> list[str]:  # noqa: ARG002
         """Returns the servers that this conductor works on.
@@ -55,21 +55,21 @@ class WorkEndpoint:
             raise errors.ServiceRefused(
                 f"Two conductors have the host {self._life.host}: give each its own, with the option host."
             )
-        return sorted(self._in_hand())
+        return sorted(self._at_work())
 
 
 class Recovery:
     """Shows that this conductor is alive, and recovers the work of dead ones.
 
-    ``in_hand``: the servers that this conductor works on.
+    ``at_work``: the servers that this conductor works on.
     """
 
     def __init__(
-        self, services: ConductorServices, conductor: ConductorClient, in_hand: Callable[[], set[str]]
+        self, services: ConductorServices, conductor: ConductorClient, at_work: Callable[[], set[str]]
     ) -> None:
         self._services = services
         self._conductor = conductor
-        self._in_hand = in_hand
+        self._at_work = at_work
 
     def show_life(self) -> None:
         """Updates this conductor's service record, which is in cell0, as in the field."""
@@ -91,7 +91,7 @@ class Recovery:
                 self._services.host,
             )
             return
-        known = self._in_hand()
+        known = self._at_work()
         for conductor in self._others():
             try:
                 known |= set(self._conductor.work_in_hand(admin_context(), conductor))

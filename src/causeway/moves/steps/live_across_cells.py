@@ -35,8 +35,8 @@ from causeway.moves.steps.reservations import volumes
 from causeway.parts import devices as device_records
 from causeway.parts.followers import follower_of
 from causeway.parts.live_queue import run_queued
-from causeway.parts.live_transfer import GuestGoes, Journey, Side, done_or_noted, failure_of
-from causeway.parts.live_volumes import as_there, attached_there, delete_orphaned_attachments
+from causeway.parts.live_transfer import Side, Transfer, TransferGuest, failure_of, send_or_note
+from causeway.parts.live_volumes import attach_at_target, delete_orphaned_attachments, devices_at_target
 from causeway.sagas.journal import Write
 from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import instances
@@ -65,7 +65,7 @@ class PrepareOtherHostLive(PrepareOtherHost):
                 block_migration=None,
             )
 
-    def _notified(self, run: Run) -> AbstractContextManager[None]:  # noqa: ARG002 - when it is made ready
+    def _notified(self, run: Run) -> AbstractContextManager[None]:  # noqa: ARG002 - PrepareTarget sends the live_migration_pre notifications
         return nullcontext()
 
     def _reserve_volumes(self, run: Run) -> None:
@@ -139,7 +139,7 @@ class PrepareTarget(Step):
             pair.target = attachment_id
             run.save()
 
-        return attached_there(run, device, volume_id, pair.target, run.memory.connector, note)
+        return attach_at_target(run, device, volume_id, pair.target, run.memory.connector, note)
 
     def undo(self, run: Run) -> None:
         memory = run.memory
@@ -169,24 +169,24 @@ class PrepareTarget(Step):
                     run.context, host, token=token, instance=instance, block_devices=devices
                 )
 
-        done_or_noted(run, _target(run), Missed.UNDO_LIVE, instance, devices, token, clear)
+        send_or_note(run, _target(run), Missed.UNDO_LIVE, instance, devices, token, clear)
 
 
-class MigrateGuest(GuestGoes[Run]):
+class MigrateGuest(TransferGuest[Run]):
     """The pivot: has the source hand the guest over to the target, in another cell."""
 
     reads = _OF_THE_TARGET | {"live_devices", "live_target", "old_vm_state", "runs_in_error"}
-    writes = GuestGoes.writes | {"guest"}
+    writes = TransferGuest.writes | {"guest"}
 
-    def _journey(self, run: Run) -> Journey:
-        return Journey(_source(run), _target(run), _at_target(run), _devices_at_target(run))
+    def _transfer(self, run: Run) -> Transfer:
+        return Transfer(_source(run), _target(run), _at_target(run), _devices_at_target(run))
 
     def _made_ready(self, run: Run) -> tuple[LiveTarget | None, LiveOptions]:
         return run.memory.live_target, LiveOptions()
 
-    def _arrived(self, run: Run, journey: Journey) -> None:
+    def _arrived(self, run: Run, transfer: Transfer) -> None:
         power_state = PowerState.RUNNING if run.memory.was_running else PowerState.PAUSED
-        run.memory.guest = GuestOutcome(power_state, journey.instance.network_info, run.memory.live_devices)
+        run.memory.guest = GuestOutcome(power_state, transfer.instance.network_info, run.memory.live_devices)
 
 
 class SwitchBehindPivot(SwitchInstanceMapping):
@@ -276,7 +276,7 @@ class LeaveSourceCellLive(ConfirmResizeAtSource):
                 run.context, host, token=token, instance=instance, block_devices=devices
             )
 
-        done_or_noted(run, _source(run), self.missed, instance, devices, token, delete_guest)
+        send_or_note(run, _source(run), self.missed, instance, devices, token, delete_guest)
 
 
 class EndLiveMigration(EndNearLiveMigration):
@@ -337,7 +337,7 @@ def _at_target(run: Run) -> Instance:
 
 
 def _devices_at_target(run: Run) -> list[BlockDevice]:
-    return as_there(run.source_devices(), run.memory.live_devices)
+    return devices_at_target(run.source_devices(), run.memory.live_devices)
 
 
 def _notify_post(run: Run, phase: str, instance: Instance) -> None:

@@ -157,11 +157,11 @@ def renew(database: Database, owner: str, operation_ids: list[str], lease: float
 
 
 def abandoned(
-    database: Database, mine: Set[str], lease: float, *, in_hand: Set[str] = frozenset(), knowledge: str
+    database: Database, mine: Set[str], lease: float, *, at_work: Set[str] = frozenset(), knowledge: str
 ) -> list[Operation]:
     """Operations without an owner: their lease expired or was released, or their pause is over; and those of ``mine``.
 
-    Excludes operations ``in_hand``, those requested less than a ``lease`` (seconds) ago (the notified conductor acquires them),
+    Excludes operations ``at_work``, those requested less than a ``lease`` (seconds) ago (the notified conductor acquires them),
     those that wait for an earlier operation, those that a process with the same ``knowledge`` parked, and those in a state that
     only a newer release knows. Makes one statement, and another one if it finds any.
     """
@@ -179,7 +179,7 @@ def abandoned(
                 sa.select(MOVES.c.id).where(MOVES.c.state.in_(_NOT_ENDED), not_parked, is_free, ~_MUST_WAIT)
             ).scalars()
         )
-    found -= in_hand
+    found -= at_work
     return _select(database, MOVES.c.id.in_(found)) if found else []
 
 

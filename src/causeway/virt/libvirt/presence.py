@@ -38,7 +38,8 @@ def of_domain(domain: Any) -> Presence:
 def presence_of(state: int, reason: int, *, defined: bool) -> Presence:
     """What a state and its reason, as libvirt has them, mean.
 
-    ``defined``: the guest is persistent. A guest of this host is defined before it starts, one that arrives after its arrival.
+    ``defined``: the guest is persistent. A guest that starts here is defined before it starts; a guest that arrives by live
+    migration is defined only after it has arrived.
     """
     if state in _ON:
         incomplete = state == libvirt.VIR_DOMAIN_RUNNING and reason in _RUNNING_INCOMPLETE

@@ -50,7 +50,7 @@ def test_a_move_stays_with_who_has_it(
     assert (after.state, after.owner, after.epoch) == (SagaState.DONE, before.owner, before.epoch)
 
 
-def test_neither_takes_up_what_the_other_one_may_have_in_hand(cloud: Cloud, namesake: ConductorService) -> None:
+def test_neither_takes_up_what_the_other_one_may_work_on(cloud: Cloud, namesake: ConductorService) -> None:
     """Who asks one of them what it works on learns of neither: a task of the other one would be taken for abandoned."""
     server = cloud.boot()
     database = cloud.cell("cell1")
@@ -62,7 +62,7 @@ def test_neither_takes_up_what_the_other_one_may_have_in_hand(cloud: Cloud, name
     for conductor in (namesake, cloud.parts.conductor):
         conductor._recovery.look()
         assert cloud.record(server, "cell1").task_state == "powering-off"
-    endpoint = WorkEndpoint(namesake._services.life, namesake._in_hand)
+    endpoint = WorkEndpoint(namesake._services.life, namesake._at_work)
     with pytest.raises(errors.ServiceRefused, match="give each its own"):
         endpoint.work_in_hand(admin_context())
     namesake.stop()

@@ -47,7 +47,7 @@ def test_the_other_one_continues_at_once(cloud: Cloud, second: ConductorService)
         for server in (under_way, waiting):
             cloud.member.compute.resize_server(server.id, "gen2.small")
             assert arrived.wait(PATIENCE)
-        until(lambda: len(first._keeper._in_hand), lambda moves: moves == 2, "both moves to be worked on")
+        until(lambda: len(first._keeper._at_work), lambda moves: moves == 2, "both moves to be worked on")
         second.start()
         second.recover()
         ending = threading.Thread(target=first.stop)
@@ -72,7 +72,7 @@ def test_moves_that_wait_for_a_worker_cost_one_statement_a_look(cloud: Cloud) ->
         for server in servers:
             cloud.member.compute.resize_server(server.id, "gen2.small")
             assert arrived.wait(PATIENCE)
-        until(lambda: len(keeper._in_hand), lambda moves: moves == 4, "all moves to be worked on")
+        until(lambda: len(keeper._at_work), lambda moves: moves == 4, "all moves to be worked on")
         waiting = journal.MOVES.c.state == SagaState.REQUESTED.value
         with cloud.parts.api_database.write() as connection:
             long_ago = journal.MOVES.update().where(waiting).values(lease_until=utcnow() - timedelta(hours=1))

@@ -188,8 +188,8 @@ class LiveMigrations:
                     if silent > _STUCK_SECONDS:
                         raise GuestFailed(
                             f"The hypervisor has said nothing of guest {uuid} for {silent:.0f} s in the middle of its live"
-                            " migration: it hangs, and the guest may stand still. Hard reboot the server, or have its"
-                            " process killed on its host, if it is not to wait for the hypervisor."
+                            " migration. The hypervisor hangs, and the guest may stand still. To stop waiting, hard reboot"
+                            " the server, or kill its QEMU process on its host."
                         ) from failure
                     if over or call is None:
                         if silent > _SILENT_SECONDS:
