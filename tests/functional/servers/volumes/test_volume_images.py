@@ -11,7 +11,6 @@ import pytest
 from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.volumes.copies import delete_all, snapshots
 
-CLOUD = {"overrides": {"DEFAULT": {"rpc_response_timeout": 3}}}
 # Block storage's NFS driver has the hypervisor make them.
 SNAPSHOTS = "makes volumes of snapshots that a simulated guest has made"
 
