@@ -397,6 +397,8 @@ def test_who_was_only_slow_finds_out(
     cloud: Cloud, other: ConductorService, at_point: Any, operation: str, point: str
 ) -> None:
     """Another conductor takes the operation over, and undoes it, while the first is at it; it did its last call too late."""
+    # The whole takeover happens while the API waits for the answer; nobody dies.
+    cloud.option("rpc_response_timeout", 60)
     devices = Devices(cloud)
     taken = []
 
@@ -418,6 +420,8 @@ def test_who_was_only_slow_finds_out(
 def test_what_came_too_late_is_left_if_the_user_did_it_again(
     cloud: Cloud, other: ConductorService, at_point: Any
 ) -> None:
+    # The whole takeover happens while the API waits for the answer; nobody dies.
+    cloud.option("rpc_response_timeout", 60)
     devices = Devices(cloud)
 
     def take_over_and_do_it_again() -> None:

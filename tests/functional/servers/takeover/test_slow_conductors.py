@@ -132,6 +132,8 @@ def test_the_answer_to_an_attach_that_was_taken_over_says_what_to_do(
     cloud: Cloud, at_point: Any, other: ConductorService, kind: str
 ) -> None:
     """The other conductor undoes it, because nobody knew whether its user would learn of its end."""
+    # The whole takeover happens while the API waits for the answer.
+    cloud.option("rpc_response_timeout", 60)
     server, volume = cloud.boot(), cloud.volume()
     path, body = f"/servers/{server.id}/os-interface", {"interfaceAttachment": {"net_id": cloud.network_id}}
     if kind == "volume":
