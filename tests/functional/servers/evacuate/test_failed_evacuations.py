@@ -86,7 +86,6 @@ def test_a_step_that_is_repeated_keeps_the_attachment_of_the_new_guest(
 ) -> None:
     server, host = with_volume(cloud, kind)
     dead(host)
-    cloud.option("rpc_response_timeout", 1)
     cloud.lose("rebuild_guest", Verdict.LOSE_REPLY)
     evacuate(cloud, server)
     assert cloud.wait(server, "ACTIVE").compute_host == other_host(host)

@@ -69,7 +69,6 @@ def test_a_rebuild_whose_answer_is_lost_is_done_once(cloud: Cloud) -> None:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(driver, "spawn", spawn)
-        cloud.option("rpc_response_timeout", 1)
         cloud.lose("rebuild_guest", Verdict.LOSE_REPLY)
         act(cloud, server, "rebuild", {"imageRef": cloud.image_id})
         cloud.wait(server, "ACTIVE")

@@ -35,12 +35,6 @@ def disconnected(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[list
     yield found
 
 
-def impatient(cloud: Cloud) -> None:
-    cloud.without_patience()
-    cloud.option("long_rpc_timeout", 2)
-    cloud.option("rpc_response_timeout", 1)
-
-
 @pytest.mark.parametrize("boot", ["image", "volume"])
 def test_volumes_of_a_guest_whose_making_was_not_heard_of_are_disconnected(
     cloud: Cloud, disconnected: list[tuple[str, BlockDevice]], boot: str
@@ -48,7 +42,7 @@ def test_volumes_of_a_guest_whose_making_was_not_heard_of_are_disconnected(
     server = cloud.boot() if boot == "image" else cloud.boot_from_volume()
     cloud.attach(server, cloud.volume())
     before = cloud.reality(server)
-    impatient(cloud)
+    cloud.without_patience()
     cloud.lose(FINISH, Verdict.LOSE_REPLY)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)
@@ -88,7 +82,7 @@ def test_volumes_connected_for_a_guest_that_was_never_made_are_disconnected(
 def test_an_order_that_arrives_after_it_was_undone_does_nothing(cloud: Cloud, lost: str) -> None:
     server = cloud.boot()
     before = cloud.reality(server)
-    impatient(cloud)
+    cloud.without_patience()
     cloud.lose(lost)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)

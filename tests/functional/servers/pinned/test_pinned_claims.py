@@ -62,8 +62,6 @@ def test_a_target_that_refuses_or_does_not_answer_keeps_nothing(
     if answer == "refused":
         monkeypatch.setattr(Claims, "claim", claim)
     else:
-        cloud.option("rpc_response_timeout", 1)
-        cloud.option("long_rpc_timeout", 1)
         cloud.lose("prep_snapshot_based_resize_at_dest", Verdict.LOSE_REPLY)
     moved = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2"))
     assert sorted(claims_of(cloud, server)) == sorted([source, moved.compute_host])
@@ -317,8 +315,6 @@ def test_confirm_and_revert_that_fail_on_the_way_count_neither_twice_nor_not_at_
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     source = cloud.show(server).compute_host
     target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
-    cloud.option("rpc_response_timeout", 1)
-    cloud.option("long_rpc_timeout", 1)
     # The order arrives and its answer does not: it is asked for again.
     cloud.lose("confirm_snapshot_based_resize_at_source", Verdict.LOSE_REPLY)
     cloud.confirmed(server)

@@ -227,8 +227,6 @@ def test_an_alternate_host_has_providers_of_its_own(cloud: Cloud, policy: Any) -
     port = make_port(cloud, policy)
     server = cloud.boot(networks=[{"port": port.id}])
     cloud.lose("prep_snapshot_based_resize_at_dest")
-    cloud.option("long_rpc_timeout", 2)
-    cloud.option("rpc_response_timeout", 1)
     target = cloud.resized(server).compute_host
     assert providers_bound(cloud, port, target) == {bridge(target)}
     check_holds(cloud, server.id, target, {bridge(target): PROMISED})
