@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -257,12 +257,13 @@ def test_an_unexpected_error_exits_with_255(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_check_that_hangs_holds_up_nobody() -> None:
-    began = time.monotonic()
+    over = threading.Event()
 
     def hang() -> tuple[Level, str]:
-        time.sleep(5)
+        over.wait(60)
         return Level.SUCCESS, ""
 
-    found = together({"hangs": hang, "fine": lambda: (Level.SUCCESS, "")}, 0.2)
-    assert time.monotonic() - began < 3
+    found = together({"hangs": hang, "fine": lambda: (Level.SUCCESS, "")}, 1.0)
+    over.set()
+    # Whoever waits for it hears of a success.
     assert [each.level for each in found] == [Level.FAILURE, Level.SUCCESS]
