@@ -69,10 +69,33 @@ def test_a_port_that_is_never_plugged_may_be_no_reason_to_fail(cloud: Cloud) -> 
     cloud.resized(server)
 
 
+def nothing_is_plugged(cloud: Cloud) -> None:
+    """Hosts wait for ports until `plug_now`."""
+    cloud.parts.devcloud.plug_delay = 3600.0
+
+
+def wait_until_bound(cloud: Cloud, server: Any, cell: str) -> None:
+    """Until a host of the cell has bound the server's port, and waits for it."""
+
+    def bound_to() -> str:
+        ((_status, host, _bindings),) = cloud.ports(server).values()
+        return str(host)
+
+    until(bound_to, lambda host: host.startswith(cell), "its port to be bound")
+
+
+def plug_now(cloud: Cloud, server: Any) -> None:
+    cloud.parts.devcloud.plug_delay = 0.0
+    for port in cloud.ports(server):
+        # Whatever is switched on is plugged anew.
+        for is_up in (False, True):
+            cloud.admin.network.update_port(port, admin_state_up=is_up)
+
+
 def test_a_server_that_is_reverted_shows_so_until_its_guest_runs(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.resized(server)
-    cloud.parts.devcloud.plug_delay = 0.3
+    nothing_is_plugged(cloud)
     cloud.member.compute.revert_server_resize(server.id)
     seen: list[tuple[str, str, bool]] = []
 
@@ -82,6 +105,9 @@ def test_a_server_that_is_reverted_shows_so_until_its_guest_runs(cloud: Cloud) -
         seen.append((shown.status, shown.compute_host[:5], runs))
         return shown
 
+    wait_until_bound(cloud, server, "cell1")
+    look()
+    plug_now(cloud, server)
     until(look, lambda shown: shown.status == "ACTIVE", "the revert to end")
     assert {status for status, _cell, _runs in seen} == {"REVERT_RESIZE", "ACTIVE"}
     assert ("REVERT_RESIZE", "cell1", False) in seen, "the source's record was shown while its guest did not run"
@@ -90,7 +116,7 @@ def test_a_server_that_is_reverted_shows_so_until_its_guest_runs(cloud: Cloud) -
 
 def test_a_server_shows_resize_until_it_can_be_verified(cloud: Cloud) -> None:
     server = cloud.boot()
-    cloud.parts.devcloud.plug_delay = 0.2
+    nothing_is_plugged(cloud)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     seen = []
 
@@ -98,11 +124,11 @@ def test_a_server_shows_resize_until_it_can_be_verified(cloud: Cloud) -> None:
         seen.append(cloud.show(server).status)
         return str(seen[-1])
 
-    until(
-        look,
-        lambda status: status == "VERIFY_RESIZE",
-        "the resize to end",
-    )
+    look()
+    wait_until_bound(cloud, server, "cell2")
+    look()
+    plug_now(cloud, server)
+    until(look, lambda status: status == "VERIFY_RESIZE", "the resize to end")
     assert set(seen) == {"RESIZE", "VERIFY_RESIZE"}
 
 
