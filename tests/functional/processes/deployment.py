@@ -295,6 +295,10 @@ class Deployment:
         self._faults.with_name("faults.yaml.hits").unlink(missing_ok=True)
         self._faults.write_text(yaml.safe_dump({point: {"times": 1, **rule}}))
 
+    def no_fault(self) -> None:
+        """Ends the delay of who is held up."""
+        self._faults.write_text("{}")
+
     def hit(self, point: str) -> dict[str, Any]:
         """Waits until a point is reached: where, and with which move."""
         hits = self._faults.with_name("faults.yaml.hits")
