@@ -116,16 +116,17 @@ def kill_libvirtd(folder: Path) -> None:
 
 
 def test_hypervisor_that_hangs_is_an_error_and_not_a_hang(
-    cloud: Cloud, endpoints: dict[str, LibvirtEndpoint], lab_dir: Path
+    cloud: Cloud, endpoints: dict[str, LibvirtEndpoint], lab_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guest = cloud.guest()
     endpoint = endpoints["cell2-host1"]
-    driver = LibvirtDriver(endpoint.uri, endpoint.host, endpoint.instances_dir, virt_type="qemu", call_timeout=1.0)
+    driver = LibvirtDriver(endpoint.uri, endpoint.host, endpoint.instances_dir, virt_type="qemu")
     driver.start()
     pid = int((lab_dir / "hosts" / endpoint.host / "libvirtd.pid").read_text())
     os.kill(pid, signal.SIGSTOP)
     try:
-        with pytest.raises(GuestFailed, match="did not answer within 1 s"):
+        with monkeypatch.context() as patched, pytest.raises(GuestFailed, match="did not answer within 1 s"):
+            patched.setattr(driver._connection, "_timeout", 1.0)
             driver.inspect(guest.uuid)
     finally:
         os.kill(pid, signal.SIGCONT)
