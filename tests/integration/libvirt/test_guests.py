@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -35,9 +34,8 @@ def test_stopped_guest_starts_again_from_its_disk(cloud: Cloud) -> None:
     guest = cloud.guest()
     first = guest.spawn().last("CAUSEWAY-MARKER", disk="vda")
 
-    started = time.monotonic()
     guest.driver.power_off(guest.uuid, timeout=60)
-    assert time.monotonic() - started < 30, "the guest did not hear the power button"
+    # One that is only switched off says nothing.
     assert "CAUSEWAY-SHUTDOWN" in guest.console().text
     assert guest.driver.inspect(guest.uuid).power_state == PowerState.SHUTDOWN
     guest.driver.power_off(guest.uuid, timeout=60)
