@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from causeway.faults import hooks
 from causeway.http.strict import WsgiApp
 from causeway.metadata.app import MetadataServices
 from causeway.metadata.app import build_app as build_metadata_app
+from causeway.notify import saved_states
 from causeway.notify.notifier import Notifier
 from causeway.parts.services import ConductorServices
 from causeway.policy import Enforcer
@@ -70,10 +72,17 @@ class Surroundings:
     def __post_init__(self) -> None:
         self._notifiers: list[Notifier] = []
 
-    def notifier(self, publisher_id: str) -> Notifier:
-        """Makes a notifier; `close` closes it too."""
-        self._notifiers.append(Notifier(None, publisher_id, self.conf))
-        return self._notifiers[-1]
+    def notifier(self, publisher_id: str, cells: Cells | None = None) -> Notifier:
+        """Makes a notifier; `close` closes it too.
+
+        ``cells``: of a role that writes servers. Its changes of their states are notified, if that is configured.
+        """
+        devices_of = None if cells is None else partial(saved_states.devices_of, cells)
+        made = Notifier(None, publisher_id, self.conf, block_devices_of=devices_of)
+        self._notifiers.append(made)
+        if cells is not None and made.notifies_states:
+            cells.observe(saved_states.SavedStates(made))
+        return made
 
     def close(self) -> None:
         for notifier in self._notifiers:
@@ -170,7 +179,7 @@ def conductor(
         images=around.images,
         network=around.network,
         volumes=around.volumes,
-        notifier=around.notifier(f"nova-conductor:{host}"),
+        notifier=around.notifier(f"nova-conductor:{host}", cells),
         life=Life(host, Path(around.conf.state_path) / "conductors"),
         clock=clock.of(around.conf.simulated.clock),
     )
@@ -181,7 +190,10 @@ def cell_conductor(
     conf: cfg.ConfigOpts, queues: Transports, host: str, database: Database, cell_transport: str
 ) -> CellConductorService:
     """The conductor of one cell and nothing else; ``database`` and ``cell_transport`` are the cell's."""
-    return CellConductorService(host, conf, database, queues.get(cell_transport))
+    notifier = Notifier(None, f"nova-conductor:{host}", conf)
+    if notifier.notifies_states:
+        database.observer = saved_states.SavedStates(notifier)
+    return CellConductorService(host, conf, database, queues.get(cell_transport), notifier)
 
 
 def compute(around: Surroundings, name: str, driver: Driver, cell_transport: str, state_dir: Path) -> ComputeService:
@@ -240,7 +252,7 @@ def api_app(
             enforcer=Enforcer(around.conf),
             identity=around.identity,
             limits=LimitsClient(around.conf) if around.conf.quota.driver == UNIFIED else None,
-            notifier=around.notifier(f"nova-api:{host}"),
+            notifier=around.notifier(f"nova-api:{host}", cells),
             long_polls=long_polls,
             clock=clock.of(around.conf.simulated.clock),
         )

@@ -34,6 +34,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, VmState
+from causeway.notify.notifier import Notifier
 from causeway.policy import Enforcer
 from causeway.sagas import retries
 from causeway.store import schema
@@ -343,6 +344,7 @@ def cloud(
         network=network,
         volumes=volumes,
         enforcer=Enforcer(conf),
+        notifier=Notifier(None, "nova-api:controller", conf),
     )
     yield Cloud(services, uuids)
     cells.close()

@@ -14,6 +14,7 @@ from causeway.conductor.cells.cell import CellEndpoint
 from causeway.conductor.cells.cell_queues import THREADS
 from causeway.conductor.upkeep.periodic import Periodic
 from causeway.conductor.upkeep.recovery import BINARY, SERVICE_VERSION
+from causeway.notify.notifier import Notifier
 from causeway.rpc.cell_conductor import TOPIC
 from causeway.rpc.server import RpcServer
 from causeway.rpc.super_conductor import SuperConductorClient
@@ -23,11 +24,17 @@ from causeway.store.database import Database
 
 
 class CellConductorService:
-    """Listens on the cell's queue. Any number of these services share the reports of a cell."""
+    """Listens on the cell's queue. Any number of these services share the reports of a cell.
 
-    def __init__(self, host: str, conf: cfg.ConfigOpts, database: Database, transport: Transport) -> None:
+    ``notifier``: of this service, which closes it.
+    """
+
+    def __init__(
+        self, host: str, conf: cfg.ConfigOpts, database: Database, transport: Transport, notifier: Notifier
+    ) -> None:
         self._host = host
         self._database = database
+        self._notifier = notifier
         self._stopping = threading.Event()
         cloud = SuperConductorClient(transport)
         endpoint = CellEndpoint(conf, lambda: database, cloud, remind=conf.service_down_time)
@@ -49,3 +56,4 @@ class CellConductorService:
         self._stopping.set()
         self._life.stop()
         self._server.stop()
+        self._notifier.close()

@@ -23,7 +23,8 @@ OPTS: dict[str, list[Opt]] = {
                 ("vm_state", "when the VM state changes"),
                 ("vm_and_task_state", "when the VM state or the task state changes"),
             ],
-            help="When to send instance.update. Not set: never.",
+            help="When to send instance.update. The process that saved the change sends it: an API or a conductor. If this is"
+            " set, it is also sent when a server is renamed. Not set: never.",
         ),
         cfg.ListOpt(
             "versioned_notifications_topics",
@@ -33,7 +34,8 @@ OPTS: dict[str, list[Opt]] = {
         cfg.BoolOpt(
             "bdms_in_notifications",
             default=False,
-            help="Fill in block_devices in all notifications of servers, even if it must be looked up.",
+            help="Fill in block_devices in all notifications of servers, even if it must be looked up. Otherwise it is only in"
+            " those whose sender knows them.",
         ),
     ]
 }

@@ -131,7 +131,7 @@ class EmbeddedCloud:
         long_polls = LongPolls(round(THREADS * LONG_POLLS))
         self.web.mount(
             "/compute",
-            roles.api_app(self.around, self.api_database, self.cells, socket.gethostname(), long_polls),
+            roles.api_app(self.around, self.api_database, self._cells_of_api(), socket.gethostname(), long_polls),
         )
         self._metadata = roles.metadata_app(self.around.sessions, self.api_database, self.cells)
         self.web.mount("/metadata", self._metadata)
@@ -247,6 +247,14 @@ class EmbeddedCloud:
         cells = cells_of(self.conf, api)
         self._cleanup.callback(cells.close)
         return api, cells
+
+    def _cells_of_api(self) -> Cells:
+        """The same as the conductor's, unless changes of states are notified: then each of the two notifies of what it saves."""
+        if self.conf.notifications.notify_on_state_change is None:
+            return self.cells
+        cells = cells_of(self.conf, self.api_database)
+        self._cleanup.callback(cells.close)
+        return cells
 
     def _make_console_proxy(self) -> ConsoleProxy:
         """Called before the hosts are made, since they get the URLs by which their guests' consoles are opened."""

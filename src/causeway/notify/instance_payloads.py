@@ -72,7 +72,8 @@ def instance_fields(
         "ip_addresses": [ip for vif in instance.network_info for ip in ip_addresses(vif)],
         "block_devices": None
         if block_devices is None
-        else [block_device(each) for each in block_devices if each.is_volume],
+        # As in the field, not volumes that are still to be made.
+        else [block_device(each) for each in block_devices if each.is_volume and each.volume_id is not None],
         "metadata": dict(instance.metadata),
         "locked": instance.locked,
         "auto_disk_config": "AUTO" if instance.auto_disk_config else "MANUAL",

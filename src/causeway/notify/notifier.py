@@ -5,11 +5,12 @@ driver in ``[oslo_messaging_notifications]``, they do nothing. A broken message 
 `causeway.notify.sender`.
 
 Publishers are ``<source>:<host>``. For servers, the source is ``nova-compute`` and the host the one that sends the event in the
-field, whichever process sends it here. For everything else it is the notifier's own publisher.
+field, whichever process sends it here. For everything else, and for ``instance.update``, it is the notifier's own publisher.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -33,6 +34,8 @@ from causeway.notify.sender import Outgoing, Sender
 
 if TYPE_CHECKING:
     from causeway.scheduler.request import RequestSpec
+
+LOG = logging.getLogger(__name__)
 
 BlockDeviceLookup = Callable[[Instance], Iterable[BlockDevice]]
 
@@ -69,7 +72,8 @@ class Notifier:
     ) -> None:
         self.publisher_id = publisher_id
         self._name_template: str = conf.instance_name_template
-        self._block_devices_of = block_devices_of if conf.notifications.bdms_in_notifications else None
+        self._block_devices_of = block_devices_of
+        self._fills_block_devices: bool = conf.notifications.bdms_in_notifications
         self._on_state_change: str | None = conf.notifications.notify_on_state_change
         self._sender: Sender | None = None
         self._own_transport: Any = None
@@ -140,19 +144,6 @@ class Notifier:
         event = f"instance.{action}" if phase is None else f"instance.{action}.{phase}"
         self._emit(context, event, payload, f"{source}:{host}", failed=fault is not None)
 
-    def instance_create(
-        self,
-        context: RequestContext,
-        instance: Instance,
-        phase: str,
-        *,
-        host: str,
-        fault: BaseException | None = None,
-        block_devices: Iterable[BlockDevice] | None = None,
-    ) -> None:
-        """``instance.create.<phase>``."""
-        self.instance_action(context, instance, "create", phase, host=host, fault=fault, block_devices=block_devices)
-
     def instance_exists(
         self,
         context: RequestContext,
@@ -169,38 +160,51 @@ class Notifier:
         payload = instance_payloads.exists(context, instance, devices, _current_period())
         self._emit(context, "instance.exists", payload, f"{source}:{host}")
 
+    @property
+    def notifies_states(self) -> bool:
+        """Whether changes of servers' states are notified."""
+        return self._sender is not None and self._on_state_change is not None
+
+    def wants_update(
+        self,
+        old: tuple[VmState | None, TaskState | None],
+        new: tuple[VmState, TaskState | None],
+        *,
+        renamed: bool = False,
+    ) -> bool:
+        """Whether ``notify_on_state_change`` wants this change of a server's VM state and task state."""
+        if not self.notifies_states:
+            return False
+        return renamed or old[0] != new[0] or (self._on_state_change == "vm_and_task_state" and old[1] != new[1])
+
     def instance_update(
         self,
         context: RequestContext,
         instance: Instance,
         *,
-        host: str | None = None,
-        source: str | None = None,
         old_vm_state: VmState | None = None,
         old_task_state: TaskState | None = None,
         old_display_name: str | None = None,
-        block_devices: Iterable[BlockDevice] | None = None,
+        block_devices_of: BlockDeviceLookup | None = None,
     ) -> None:
-        """``instance.update`` if ``notify_on_state_change`` wants this change. The publisher is the process that saved it."""
-        if self._sender is None or self._on_state_change is None:
-            return
+        """``instance.update`` if ``notify_on_state_change`` wants this change. The publisher is the process that saved it.
+
+        ``old_display_name``: of a server that was renamed. ``block_devices_of``: a lookup in place of the notifier's own.
+        """
         renamed = old_display_name is not None and old_display_name != instance.display_name
-        changed = old_vm_state != instance.vm_state
-        if self._on_state_change == "vm_and_task_state":
-            changed = changed or old_task_state != instance.task_state
-        if not changed and not renamed:
+        old, new = (old_vm_state, old_task_state), (instance.vm_state, instance.task_state)
+        if not self.wants_update(old, new, renamed=renamed):
             return
         payload = instance_payloads.update(
             context,
             instance,
-            self._block_devices(instance, block_devices),
+            self._block_devices(instance, None, block_devices_of),
             _current_period(),
             old_vm_state,
             old_task_state,
             old_display_name,
         )
-        publisher = f"{source or COMPUTE}:{host}" if host is not None else self.publisher_id
-        self._emit(context, "instance.update", payload, publisher)
+        self._emit(context, "instance.update", payload)
 
     def compute_task_error(
         self,
@@ -290,10 +294,22 @@ class Notifier:
             payload = drain_payloads.server(drain, server)
             self._emit(context, f"causeway.drain.server.{phase}", payload, failed=phase == "error")
 
-    def _block_devices(self, instance: Instance, given: Iterable[BlockDevice] | None) -> Iterable[BlockDevice] | None:
-        if given is None and self._block_devices_of is not None:
-            return self._block_devices_of(instance)
-        return given
+    def _block_devices(
+        self, instance: Instance, given: Iterable[BlockDevice] | None, lookup: BlockDeviceLookup | None = None
+    ) -> Iterable[BlockDevice] | None:
+        lookup = lookup or self._block_devices_of
+        if given is not None or lookup is None or not self._fills_block_devices:
+            return given
+        try:
+            return list(lookup(instance))
+        except Exception as failure:  # noqa: BLE001 - no operation may fail because of a notification
+            LOG.warning(
+                "Server %s is notified without its block devices, which could not be looked up: %s: %s",
+                instance.uuid,
+                type(failure).__name__,
+                failure,
+            )
+            return None
 
     def _emit(
         self,

@@ -110,7 +110,9 @@ class TearDown(Step[Run]):
             return
         run.memory.host = instance.host
         if not run.memory.is_told:
-            run.services.notifier.instance_action(run.context, instance, "delete", "start", host=instance.host or "")
+            run.services.notifier.instance_action(
+                run.context, instance, "delete", "start", host=instance.host or "", block_devices=present
+            )
             run.memory.is_told = True
         with run.event("compute_terminate_instance", instance.host):
             self._destroy(run, instance, present)
@@ -163,11 +165,11 @@ class TearDown(Step[Run]):
         if not liveness.of_host(services, run.database, host).is_up:
             cleanups.note(services, host, run.cell.uuid, Missed.DESTROY, instance, present)
             return
-        services.notifier.instance_action(run.context, instance, "shutdown", "start", host=host)
+        services.notifier.instance_action(run.context, instance, "shutdown", "start", host=host, block_devices=present)
         run.computes.remove_guest(
             run.context, host, token=run.token(self.name), instance=instance, block_devices=present
         )
-        services.notifier.instance_action(run.context, instance, "shutdown", "end", host=host)
+        services.notifier.instance_action(run.context, instance, "shutdown", "end", host=host, block_devices=present)
 
 
 class EndDelete(Step[Run]):
@@ -178,7 +180,7 @@ class EndDelete(Step[Run]):
 
     def do(self, run: Run) -> None:
         try:
-            instance = run.instance()
+            instance, present = run.instance(), run.devices()
         except errors.ServerNotFound:
             return
         # The order matters: a client that no longer sees the server may request another member of its group for the same host.
@@ -187,7 +189,9 @@ class EndDelete(Step[Run]):
             run.write_history(connection)
             instances.soft_delete_in(connection, run.uuid)
         instance.vm_state, instance.task_state = VmState.DELETED, None
-        run.services.notifier.instance_action(run.context, instance, "delete", "end", host=instance.host or "")
+        run.services.notifier.instance_action(
+            run.context, instance, "delete", "end", host=instance.host or "", block_devices=present
+        )
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:

@@ -25,7 +25,7 @@ from causeway.store.api import cells as cell_records
 from causeway.store.api import mappings
 from causeway.store.askers import Askers
 from causeway.store.connections import ConnectionBudget
-from causeway.store.database import Database
+from causeway.store.database import Database, Observer
 
 LOG = logging.getLogger(__name__)
 
@@ -89,6 +89,7 @@ class Cells:
         self._mappings: dict[str, CellMapping] = {}
         self._read_at: float | None = None
         self._databases: dict[tuple[str, str], Database] = {}
+        self._observer: Observer | None = None
         # cell -> a question that it did not answer in time; cell -> when it may be asked again after a slow failure
         self._hanging: dict[str, Future[object]] = {}
         self._down_until: dict[str, float] = {}
@@ -143,7 +144,15 @@ class Cells:
                 self._databases[key] = Database(
                     cell.database_connection, cell.name, synchronous=self.api.synchronous, budget=self.budget
                 )
+                self._databases[key].observer = self._observer
             return self._databases[key]
+
+    def observe(self, observer: Observer) -> None:
+        """Makes this the observer of all cells' databases (`Database.observer`), also of those that are opened later."""
+        with self._lock:
+            self._observer = observer
+            for database in self._databases.values():
+                database.observer = observer
 
     def of_server(self, uuid: str) -> tuple[CellMapping, Database]:
         """The cell that a server lives in. Raises ServerNotFound, also while it has no cell yet."""

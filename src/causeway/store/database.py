@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -16,8 +17,12 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from causeway import errors
+from causeway.store import state_changes
 from causeway.store.connections import BudgetPool, ConnectionBudget
 from causeway.store.patterns import sqlite_regexp
+from causeway.store.state_changes import StateChange
+
+LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -111,6 +116,8 @@ class Database:
         power cut. Database servers have their own settings.
         """
         self.name = name
+        #: called after each commit that changed servers' states, once for each server; what it raises is logged
+        self.observer: Observer | None = None
         self.synchronous = synchronous
         self.url = sa.make_url(url)
         options: dict[str, Any] = {
@@ -204,10 +211,22 @@ class Database:
         """One transaction: it is committed at the end of the block, and rolled back if the block raises."""
         try:
             with self.engine.begin() as connection:
+                changes = None if self.observer is None else state_changes.collect_in(connection)
                 self._begin_in(connection)
                 yield connection
         except _FAILURES as failure:
             raise self._translate(failure) from failure
+        if changes is not None:
+            self._notify_observer(changes.all())
+
+    def _notify_observer(self, changes: list[StateChange]) -> None:
+        for change in changes:
+            try:
+                if self.observer is not None:
+                    self.observer(self, change)
+            except Exception:
+                # The change is committed: its writer must not fail.
+                LOG.exception("A change of server %s in %s was saved, but not observed", change.uuid, self.name)
 
     def _begin_in(self, connection: sa.Connection) -> None:
         if self._begin is None:
@@ -233,6 +252,9 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+Observer = Callable[[Database, StateChange], None]
 
 
 def _timeouts(backend: str, answer: int | None) -> dict[str, Any]:

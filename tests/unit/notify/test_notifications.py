@@ -21,6 +21,7 @@ from causeway.model.instance import Instance, KeyPair
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.notify.notifier import Notifier
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
+from tests.unit.notify.conftest import SERVER
 
 # The field's fields, by payload object.
 FLAVOR = (
@@ -153,6 +154,32 @@ def test_block_devices_are_looked_up_if_it_is_configured(
     assert len(heard.data["block_devices"]) == 1
 
 
+def test_an_event_whose_block_devices_can_not_be_looked_up_has_none(
+    listening: Any, context: RequestContext, instance: Instance, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(_instance: Instance) -> list[BlockDevice]:
+        raise errors.DatabaseFailed("The database of cell1 does not answer.")
+
+    heard = reported(
+        listening,
+        lambda n: n.instance_action(context, instance, "resize_confirm", "start", host="h"),
+        bdms_in_notifications=True,
+        block_devices_of=fails,
+    )
+    assert heard.data["block_devices"] is None
+    assert f"Server {instance.uuid} is notified without its block devices" in caplog.text
+
+
+def test_volumes_that_are_still_to_be_made_are_not_shown(
+    listening: Any, context: RequestContext, instance: Instance
+) -> None:
+    new = [BlockDevice("3", SERVER, "image", "volume", boot_index=0)]
+    heard = reported(
+        listening, lambda n: n.instance_action(context, instance, "x", "start", host="h", block_devices=new)
+    )
+    assert heard.data["block_devices"] == []
+
+
 def test_resize_prep_has_the_new_flavor(
     listening: Any, context: RequestContext, instance: Instance, flavor: Flavor
 ) -> None:
@@ -235,10 +262,10 @@ def test_task_states_are_notified_if_that_is_wanted(
     instance.task_state = TaskState.RESIZE_PREP
     heard = reported(
         listening,
-        lambda n: n.instance_update(context, instance, host="h", source="nova-conductor", old_vm_state=VmState.ACTIVE),
+        lambda n: n.instance_update(context, instance, old_vm_state=VmState.ACTIVE),
         notify_on_state_change="vm_and_task_state",
     )
-    assert heard.publisher_id == "nova-conductor:h"
+    assert heard.publisher_id == "nova-api:controller"
 
 
 def test_the_scheduler_notifies_of_what_was_asked(listening: Any, context: RequestContext, flavor: Flavor) -> None:

@@ -247,7 +247,7 @@ class ShowTarget(Step):
         delete_images(run)
 
     def _show(self, run: Run) -> None:
-        instances.show(run.target_database, run.uuid, run.move.id)
+        instances.show(run.target_database, run.uuid, run.move.id, former=run.source_database)
         instances.set_hidden(run.source_database, run.uuid, hidden=True)
         wipe_secret(run)
 

@@ -144,7 +144,7 @@ class SwitchInstanceMappingBack(Step):
         return None if run.move.pivoted else lambda connection: self._switch(connection, run)
 
     def do(self, run: Run) -> None:
-        instances.show(run.source_database, run.uuid, run.move.id)
+        instances.show(run.source_database, run.uuid, run.move.id, former=run.target_database)
         instances.set_hidden(run.target_database, run.uuid, hidden=True)
         run.keep_records(run.memory.target_cell, hidden=True)
 

@@ -7,7 +7,7 @@ the server lives (`causeway.store.servers`). Every function here that changes a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -18,9 +18,11 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.instance import Instance
 from causeway.model.states import DELETING, MOVE_TASKS, TaskState, VmState
+from causeway.store import state_changes
 from causeway.store.cell_tables import BlockDeviceMapping, Instances, Tags
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, parts, utcnow
+from causeway.store.state_changes import States
 
 TABLE: sa.Table = Instances.__table__  # type: ignore[assignment]
 TAGS: sa.Table = Tags.__table__  # type: ignore[assignment]
@@ -37,6 +39,11 @@ _TAGS_OF = sa.select(TAGS.c.tag).where(TAGS.c.resource_id == sa.bindparam("of_uu
 _FIND_AND_HOLD = _FIND.with_for_update()
 _IS_CLOSED = sa.select(TABLE.c.closed_by, TABLE.c.vm_state, TABLE.c.task_state).where(
     TABLE.c.uuid == sa.bindparam("of_uuid"), TABLE.c.deleted.is_(False)
+)
+_FIND_STATES = (
+    sa.select(TABLE.c.vm_state, TABLE.c.task_state, TABLE.c.display_name, TABLE.c.hidden)
+    .where(TABLE.c.uuid == sa.bindparam("of_uuid"), TABLE.c.deleted.is_(False))
+    .with_for_update()
 )
 _INSERT, _INSERT_TAGS = TABLE.insert(), TAGS.insert()
 
@@ -59,6 +66,11 @@ def insert(connection: sa.Connection, instance: Instance, *, closed_by: str | No
     connection.execute(_INSERT, row_of(instance) | {"closed_by": closed_by})
     if instance.tags:
         connection.execute(_INSERT_TAGS, [{"resource_id": instance.uuid, "tag": tag} for tag in instance.tags])
+    changes = state_changes.of(connection)
+    if changes is not None and closed_by is None and not instance.hidden:
+        # Until now the server was a build request, with these states.
+        before = States(VmState.BUILDING, TaskState.SCHEDULING, instance.display_name)
+        changes.note(instance.uuid, before, States(instance.vm_state, instance.task_state, instance.display_name))
 
 
 def find(database: Database, uuid: str, *, deleted: bool = False, with_tags: bool = True) -> Instance | None:
@@ -273,12 +285,28 @@ def reopen(database: Database, uuid: str, move_id: str) -> None:
         connection.execute(TABLE.update().where(*_closed_by(uuid, move_id)).values(closed_by=None))
 
 
-def show(database: Database, uuid: str, move_id: str) -> None:
-    """Makes the copy that this move wrote the server itself."""
+def show(database: Database, uuid: str, move_id: str, *, former: Database | None = None) -> None:
+    """Makes the copy that this move wrote the server itself.
+
+    ``former``: where the server was until now. An observer sees what differs as a change; without it, it sees none.
+    """
+    before = _states(former, uuid) if former is not None and database.observer is not None else None
     with database.write() as connection:
+        copy = None if before is None else connection.execute(_FIND_STATES, {"of_uuid": uuid}).one_or_none()
         mine = sa.or_(TABLE.c.closed_by.is_(None), TABLE.c.closed_by == move_id)
         statement = TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False), mine)
-        connection.execute(statement.values(hidden=False, closed_by=None, updated_at=utcnow()))
+        shown = connection.execute(statement.values(hidden=False, closed_by=None, updated_at=utcnow())).rowcount
+        # A repeated step finds the copy shown already.
+        if before is not None and copy is not None and copy.hidden and shown:
+            _note(connection, uuid, before, copy._mapping)
+
+
+def _states(database: Database, uuid: str) -> States | None:
+    """A server's states, also of a hidden copy."""
+    query = sa.select(TABLE.c.vm_state, TABLE.c.task_state, TABLE.c.display_name).where(TABLE.c.uuid == uuid)
+    with database.read() as connection:
+        row = connection.execute(query).one_or_none()
+    return None if row is None else States.of_row(row._mapping)
 
 
 def change_copy(database: Database, uuid: str, move_id: str, **changes: Any) -> None:
@@ -336,10 +364,28 @@ def _update(
         None if expected_task is None else tuple(expected_task),
         None if expected_vm is None else tuple(expected_vm),
     )
+    before = None if state_changes.OBSERVED.isdisjoint(values) else _observed_before(connection, uuid)
     changed = connection.execute(statement, values | {"of_uuid": uuid}).rowcount
+    if changed and before is not None:
+        _note(connection, uuid, before, values)
     if changed and tags is not None:
         replace_tags(connection, uuid, tags)
     return changed
+
+
+def _observed_before(connection: sa.Connection, uuid: str) -> States | None:
+    """The states of a server that will change. None if nobody observes this, there is no such server, or it is a hidden copy."""
+    if state_changes.of(connection) is None:
+        return None
+    row = connection.execute(_FIND_STATES, {"of_uuid": uuid}).one_or_none()
+    return None if row is None or row.hidden else States.of_row(row._mapping)
+
+
+def _note(connection: sa.Connection, uuid: str, before: States, values: Mapping[Any, Any]) -> None:
+    """Notes for the observer that columns have these values now."""
+    changes = state_changes.of(connection)
+    if changes is not None:
+        changes.note(uuid, before, before.changed(values))
 
 
 @cache
@@ -379,19 +425,15 @@ def soft_delete(database: Database, uuid: str) -> None:
 
 def soft_delete_in(connection: sa.Connection, uuid: str) -> None:
     """Marks a server and its block devices deleted. Its actions and events stay readable."""
-    now = utcnow()
+    now, states = utcnow(), {"vm_state": VmState.DELETED.value, "task_state": None}
+    before = _observed_before(connection, uuid)
     connection.execute(
         TABLE.update()
         .where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
-        .values(
-            deleted=True,
-            deleted_at=now,
-            terminated_at=now,
-            updated_at=now,
-            vm_state=VmState.DELETED.value,
-            task_state=None,
-        )
+        .values(deleted=True, deleted_at=now, terminated_at=now, updated_at=now, **states)
     )
+    if before is not None:
+        _note(connection, uuid, before, states)
     connection.execute(TAGS.delete().where(TAGS.c.resource_id == uuid))
     devices: sa.Table = BlockDeviceMapping.__table__  # type: ignore[assignment]
     connection.execute(devices.update().where(devices.c.instance_uuid == uuid).values(deleted=True))

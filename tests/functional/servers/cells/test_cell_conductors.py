@@ -123,7 +123,7 @@ def conductor_of_cell1(cloud: Cloud, host: str) -> tuple[CellConductorService, D
     (cell,) = (each for each in embedded.cells.mappings() if each.name == "cell1")
     database = embedded.cells.database(cell.uuid)
     queue = embedded.around.transports.get(f"{cell.transport_url}-of-{host}")
-    conductor = CellConductorService(host, embedded.conf, database, queue)
+    conductor = CellConductorService(host, embedded.conf, database, queue, embedded.around.notifier(host))
     conductor.start()
     return conductor, database, queue
 

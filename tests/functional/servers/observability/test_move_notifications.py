@@ -81,6 +81,8 @@ def test_a_resize_and_its_confirm_are_notified_in_order(cloud: Cloud, consumer: 
     cloud.confirmed(server)
     until(lambda: consumer.types(start), lambda heard: len(heard) >= 2, "the confirm to be notified")
     assert consumer.types(start) == ["instance.resize_confirm.start", "instance.resize_confirm.end"]
+    # Unless it is configured.
+    assert "instance.update" not in {event for event, _publisher, _data in consumer.heard}
 
 
 def test_a_revert_is_notified_in_order(cloud: Cloud, consumer: Consumer) -> None:

@@ -368,6 +368,8 @@ def _write(request: ApiRequest, plan: Plan, instance: Instance) -> Operation:
             groups.add_member_in(connection, plan.placement.group.id, instance.uuid)
         kept = requesters.requester_of(request.services.conf, request.context, instance.uuid)
         journal.insert_in(connection, build, requester=kept)
+    # The record in a cell, whose changes are notified by whoever saves them, is made later.
+    request.services.notifier.instance_update(request.context, instance, block_devices_of=lambda _instance: devices)
     return build
 
 
