@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import libvirt
+import libvirt_qemu
 import pytest
 
 from causeway.errors import GuestFailed
@@ -18,6 +19,8 @@ from causeway.virt.driver import RootDisk
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.storage import backups
 from tests.integration.libvirt.lab_guests import Cloud, Guest
+
+BEGIN = backups._begin
 
 
 def info(path: Path) -> dict[str, Any]:
@@ -28,6 +31,22 @@ def info(path: Path) -> dict[str, Any]:
 
 def domain(guest: Guest) -> Any:
     return guest.driver._connection.call("find it", lambda hypervisor: power.find(hypervisor, guest.uuid))
+
+
+def begin_slowly(hypervisor: Any, uuid: str, disk: Path, copy: Path) -> None:
+    """As the driver begins a copy; but it would take years."""
+    running = hypervisor.lookupByUUIDString(uuid)
+
+    def ask(command: str, **arguments: Any) -> Any:
+        text = json.dumps({"execute": command, "arguments": arguments} if arguments else {"execute": command})
+        return json.loads(libvirt_qemu.qemuMonitorCommand(running, text, 0)).get("return")
+
+    # A disk of this size takes seconds, although there is nothing on it: time enough to slow the job down.
+    running.blockResize(str(disk), 2**39, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
+    BEGIN(hypervisor, uuid, disk, copy)
+    for job in ask("query-block-jobs"):
+        ask("block-job-set-speed", device=job["device"], speed=1)
+    assert [job["status"] for job in ask("query-block-jobs")] == ["running"]
 
 
 def exports(guest: Guest) -> list[Path]:
@@ -68,7 +87,7 @@ def test_a_copy_that_lost_its_caller_is_ended_by_the_next(cloud: Cloud) -> None:
     guest.spawn()
     left = guest.driver._disks.directory / f"export-{guest.uuid}-disk-left.qcow2"
     disk = guest.driver._disks.root(guest.uuid)
-    guest.driver._connection.call("begin", lambda hypervisor: backups._begin(hypervisor, guest.uuid, disk, left))
+    guest.driver._connection.call("begin", lambda hypervisor: begin_slowly(hypervisor, guest.uuid, disk, left))
     with guest.driver.export_running_disk(guest.instance, "disk") as export:
         assert [path.name for path in exports(guest)] == [export.path.name]
     assert exports(guest) == []
@@ -96,10 +115,9 @@ def test_a_backup_that_somebody_else_makes_is_left_alone(cloud: Cloud, tmp_path:
 def test_a_copy_of_a_guest_that_stops_fails_and_is_cleaned(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     guest = cloud.guest()
     guest.spawn()
-    begin = backups._begin
 
     def begin_and_stop(hypervisor: Any, uuid: str, disk: Path, copy: Path) -> None:
-        begin(hypervisor, uuid, disk, copy)
+        begin_slowly(hypervisor, uuid, disk, copy)
         hypervisor.lookupByUUIDString(uuid).destroy()
 
     monkeypatch.setattr(backups, "_begin", begin_and_stop)
@@ -113,6 +131,7 @@ def test_a_copy_that_takes_too_long_is_ended(cloud: Cloud, monkeypatch: pytest.M
     guest = cloud.guest()
     guest.spawn()
     monkeypatch.setattr(guest.driver._disks, "timeout", -1.0)
+    monkeypatch.setattr(backups, "_begin", begin_slowly)
     with (
         pytest.raises(GuestFailed, match="took longer"),
         guest.driver.export_running_disk(guest.instance, "disk"),
