@@ -106,11 +106,11 @@ def test_what_cannot_be_written_as_json_raises_at_the_sender(queue: Queue) -> No
 def test_heartbeats_keep_a_caller_waiting(queue: Queue) -> None:
     driver = queue.driver()
     pause = threading.Event()
-    with listening(driver) as received, calling(driver, timeout=TIMEOUT, call_monitor_timeout=0.4) as results:
+    with listening(driver) as received, calling(driver, timeout=TIMEOUT, call_monitor_timeout=3) as results:
         incoming = received.get(timeout=TIMEOUT)
-        assert incoming.client_timeout == 0.4
-        for _ in range(6):
-            pause.wait(0.1)
+        assert incoming.client_timeout == 3
+        for _ in range(7):
+            pause.wait(0.5)
             incoming.heartbeat()
         incoming.reply({"result": 5})
         assert results.get(timeout=TIMEOUT) == {"result": 5}
