@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import os_traits
 
 from causeway import errors
-from causeway.clients.placement.types import CandidatesRequest, RequestGroup, Resources
+from causeway.clients.placement.types import CandidatesRequest, RequestGroup
 from causeway.hardware import firmware
 from causeway.hardware.numa_request import dedicated_cpus
 from causeway.model.flavor import Flavor
@@ -49,11 +49,6 @@ class Prefilters:
     image_metadata: bool = False
     isolated_aggregates: bool = False
     default_availability_zone: str = "nova"
-
-
-def flavor_resources(flavor: Flavor, *, is_volume_backed: bool) -> Resources:
-    """What a server of this flavor takes on its compute node (the group without a suffix)."""
-    return flavor_groups(flavor, is_volume_backed=is_volume_backed)[""].resources
 
 
 def flavor_groups(flavor: Flavor, *, is_volume_backed: bool, image: ImageMeta | None = None) -> dict[str, RequestGroup]:

@@ -14,7 +14,7 @@ from causeway.hardware.requests import asked_of
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.numa import MEMPAGES_LARGE, NUMACell
-from causeway.scheduler.resources import flavor_resources
+from causeway.scheduler.resources import flavor_groups
 
 NIC = '{"name": "nic", "vendor_id": "8086", "product_id": "154D", "numa_policy": "required"}'
 
@@ -54,7 +54,8 @@ def test_pinned_and_mixed_cpus_and_pages_are_read() -> None:
     assert by_image is not None and (by_image.num_pcpus, by_image.cells[0].pagesize) == (4, 2048)
     mixed = numa_topology(flavor(cpu_policy="mixed", cpu_dedicated_mask="^0"), None)
     assert mixed is not None and (mixed.cells[0].cpuset, mixed.cells[0].pcpuset) == ([0], [1, 2, 3])
-    assert flavor_resources(flavor(cpu_policy="mixed", cpu_dedicated_mask="1-3"), is_volume_backed=True) == {
+    groups = flavor_groups(flavor(cpu_policy="mixed", cpu_dedicated_mask="1-3"), is_volume_backed=True)
+    assert groups[""].resources == {
         "VCPU": 1,
         "PCPU": 3,
         "MEMORY_MB": 1024,

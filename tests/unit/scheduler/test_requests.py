@@ -14,7 +14,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import Aggregate
 from causeway.model.image import ImageMeta
 from causeway.scheduler.request import PERSISTED, Destination, RequestedGroup, RequestSpec
-from causeway.scheduler.resources import Prefilters, candidates_request, flavor_groups, flavor_resources
+from causeway.scheduler.resources import Prefilters, candidates_request, flavor_groups
 
 MakeSpec = Callable[..., RequestSpec]
 
@@ -38,7 +38,8 @@ MakeSpec = Callable[..., RequestSpec]
 def test_a_flavor_asks_for_its_resources(
     flavor: dict[str, Any], is_volume_backed: bool, resources: dict[str, int]
 ) -> None:
-    assert flavor_resources(Flavor("1", "f", 2, 512, **flavor), is_volume_backed=is_volume_backed) == resources
+    groups = flavor_groups(Flavor("1", "f", 2, 512, **flavor), is_volume_backed=is_volume_backed)
+    assert groups[""].resources == resources
 
 
 def test_groups_and_traits_of_a_flavor_are_read() -> None:

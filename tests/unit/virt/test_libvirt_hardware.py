@@ -11,7 +11,7 @@ import pytest
 
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.model.pci import PciDevice
-from causeway.virt.libvirt.capabilities.hardware import numa_cells, pci_device
+from causeway.virt.libvirt.capabilities.hardware import numa_cells, pci_devices
 from causeway.virt.libvirt.guest_xml.domain_xml import GuestHardware, domain_xml
 
 CAPABILITIES = """
@@ -74,14 +74,13 @@ def test_cells_of_a_host_are_read() -> None:
 
 
 def test_devices_of_a_host_are_read() -> None:
-    function = pci_device(VIRTUAL_FUNCTION)
-    assert function == PciDevice(
+    function = PciDevice(
         "0000:81:10.2", "8086", "1520", "type-VF", 1, parent_addr="0000:81:00.0", label="pci_0000_81_10_2"
     )
+    assert pci_devices([VIRTUAL_FUNCTION, BRIDGE]) == [function]
     physical = VIRTUAL_FUNCTION.replace("phys_function", "virt_functions")
-    found = pci_device(physical)
-    assert found is not None and (found.dev_type, found.parent_addr) == ("type-PF", None)
-    assert pci_device(BRIDGE) is None
+    (found,) = pci_devices([physical])
+    assert (found.dev_type, found.parent_addr) == ("type-PF", None)
 
 
 def test_a_pinned_guest_has_its_cpus_pages_and_devices() -> None:

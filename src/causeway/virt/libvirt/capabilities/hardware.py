@@ -93,12 +93,8 @@ def _kib(memory: ET.Element) -> int:
     return int(int(memory.text or 0) * factor)
 
 
-def pci_device(xml: str) -> PciDevice | None:
-    """The PCI device that this XML describes; None: it is a bridge, or no PCI device."""
-    return _pci_device(ET.fromstring(xml))
-
-
 def _pci_device(device: ET.Element) -> PciDevice | None:
+    """None: it is a bridge, or no PCI device."""
     capability = device.find("capability[@type='pci']")
     if capability is None or capability.find("capability[@type='pci-bridge']") is not None:
         return None
