@@ -125,7 +125,7 @@ def test_a_hypervisor_that_hangs_is_abandoned_though_its_call_continues(
         with monkeypatch.context() as patched:
             patched.setattr(migration, "_STUCK_SECONDS", 3.0)
             patched.setattr(guest.driver._live, "_job", no_answer)
-            with pytest.raises(GuestFailed, match=r"it hangs.*Hard reboot the server"):
+            with pytest.raises(GuestFailed, match=r"hypervisor hangs.*hard reboot the server"):
                 call.result(30)
 
 
