@@ -22,8 +22,6 @@ from causeway.cli.demo.watch import TIMEOUT, Timeout
 
 HOLD = "causeway:hold"
 DRAIN, FLAVOR, NAME = "empty-cell1", "any.small", "story-leaves"
-# Seconds. Eight emulated guests wait for the cores of one machine, those that do not move yet as well.
-LONGEST_IN_A_CROWD = 30.0
 _ON_THE_WAY = ("pending", "asked", "confirming", "blocked")
 _RUNS = ("running", "paused")
 
@@ -177,9 +175,6 @@ class EmptyingChapter(RescuingChapter):
             self._screen.note(
                 ", ".join(f"{name} was not heard for {silent:.1f} s" for name, silent in silences.items())
             )
-            longest = max(silences.values())
-            claim = f"nobody outside missed one of them for {LONGEST_IN_A_CROWD:.0f} s"
-            check(claim, longest < LONGEST_IN_A_CROWD, f"the longest: {longest:.1f} s")
         flavor = str(self._show(resized)["flavor"])
         check(f"{resized.name} has the flavor of the new hardware", "gen2.small" in flavor)
         left = [server.name for server in servers if self._traces(server).records("cell1")]

@@ -12,7 +12,6 @@ from causeway.cli.demo.chapter import NETWORK, Traveller, cell_of, path_of, shor
 from causeway.cli.demo.client import ADMIN
 from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.emptying import EmptyingChapter
-from causeway.cli.demo.neighbour import LONGEST_SILENCE, LONGEST_STANDING_STILL
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.serial_console import can_type
 from causeway.cli.demo.timeline import moves_of, seen_from_outside, timeline
@@ -57,20 +56,20 @@ class Story(EmptyingChapter):
         self._revert(second)
         if neighbour := self._neighbour(second):
             self._screen.heading("7. It goes to the other host of its cell, and does not stop")
-            self._migrate_live(second, neighbour, LONGEST_SILENCE)
+            self._migrate_live(second, neighbour)
         travellers = [first, second]
         if self._cloud.real:
             self._screen.heading("8. A third one, on a flavor that both cells have, goes to the other cell as well")
             third = Traveller("story-3", "story-data-3")
             self._boot(third, "any.small", cell=None)
-            self._migrate_live(third, self._elsewhere(third), LONGEST_SILENCE)
+            self._migrate_live(third, self._elsewhere(third))
             travellers.append(third)
             if apart := self._cloud.apart(third.host):
                 self._screen.heading(
                     "9. It goes back, from a host that reaches no other: it stands still, and does not boot"
                 )
                 with apart:
-                    self._migrate_live(third, self._elsewhere(third), LONGEST_STANDING_STILL)
+                    self._migrate_live(third, self._elsewhere(third))
             if can_type():
                 self._screen.heading("10. A fourth one does not boot after its move: its owner rescues and repairs it")
                 fourth = Traveller("story-4", "story-data-4")

@@ -59,7 +59,7 @@ class Observer:
             raise GuestFailed(f"The guest at {address} was not heard for {time.monotonic() - after:.0f} s.")
 
     def silence(self, address: str, since: float) -> float:
-        """The longest silence of a guest since a moment (of `time.monotonic`), in seconds."""
+        """The longest silence of a guest since a moment (of `time.monotonic`), in seconds. What lies before does not count."""
         with self._news:
             heard = list(self._heard.get(address, []))
         return longest_silence(heard, since)
@@ -74,5 +74,5 @@ class Observer:
 
 
 def longest_silence(heard: list[float], since: float) -> float:
-    """The longest silence between moments in order, in seconds. A silence counts if it ended after ``since``."""
-    return max((after - before for before, after in pairwise(heard) if after > since), default=0.0)
+    """The longest silence between moments in order, in seconds. What lies before ``since`` does not count."""
+    return max((after - max(before, since) for before, after in pairwise(heard) if after > since), default=0.0)
