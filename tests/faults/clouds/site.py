@@ -127,6 +127,17 @@ class Site:
         self.api.close()
         self.stop()
 
+    def root_volume(self, gigabytes: int = 1) -> dict[str, Any]:
+        """The block device of a server that boots from a volume of its own, made of the image."""
+        return {
+            "boot_index": 0,
+            "source_type": "image",
+            "destination_type": "volume",
+            "uuid": self.image_id,
+            "volume_size": gigabytes,
+            "delete_on_termination": True,
+        }
+
     def make_flavors(self) -> None:
         """Flavors of tests, beside those that a new cloud has; some are tied to one host."""
         for host in ("cell1-host1", "cell1-host2")[: self.hosts_per_cell]:

@@ -15,15 +15,7 @@ from tests.faults.moves.flows import Flow
 def boot(site: Site, flow: Flow, count: int) -> list[str]:
     fields: dict[str, Any] = {"image_id": site.image_id}
     if flow.backing == "volume":
-        root = {
-            "boot_index": 0,
-            "source_type": "image",
-            "destination_type": "volume",
-            "uuid": site.image_id,
-            "volume_size": 1,
-            "delete_on_termination": True,
-        }
-        fields = {"block_device_mapping": [root]}
+        fields = {"block_device_mapping": [site.root_volume()]}
     made = [
         site.member.compute.create_server(
             name=f"server{number}", flavor_id=flow.flavors[0], networks=[_network(site, flow)], **fields

@@ -45,16 +45,7 @@ def create(
         "networks": [{"port": subject.port_id} if subject.port_id else {"uuid": site.network_id}],
     }
     if on_volume:
-        server["block_device_mapping_v2"] = [
-            {
-                "boot_index": 0,
-                "source_type": "image",
-                "destination_type": "volume",
-                "uuid": site.image_id,
-                "volume_size": 1,
-                "delete_on_termination": True,
-            }
-        ]
+        server["block_device_mapping_v2"] = [site.root_volume()]
     else:
         server["imageRef"] = site.image_id
     if host is not None:

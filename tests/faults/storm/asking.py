@@ -54,9 +54,7 @@ def create(scene: Scene, deed: str) -> None:
         "networks": [{"uuid": scene.site.network_id}],
     }
     if ledger.on_volume:
-        root = {"boot_index": 0, "source_type": "image", "destination_type": "volume", "volume_size": 2}
-        root |= {"uuid": scene.site.image_id, "delete_on_termination": True}
-        body["block_device_mapping_v2"] = [root]
+        body["block_device_mapping_v2"] = [scene.site.root_volume(gigabytes=2)]
     else:
         body["imageRef"] = scene.site.image_id
     answer = call(scene.site, "POST", "/servers", {"server": body})
