@@ -18,13 +18,13 @@ OPTS: dict[str, list[Opt]] = {
             "at_once",
             default=1000,
             min=1,
-            help="The most moves that one conductor runs at the same time; others wait for their turn.",
+            help="The most operations that one conductor runs at the same time; others wait for their turn.",
         ),
         cfg.FloatOpt(
             "lease",
             default=30.0,
             min=0.3,
-            help="Seconds after which another conductor takes over the moves of one that no longer renews its leases.",
+            help="Seconds after which another conductor takes over the operations of one that no longer renews its leases.",
         ),
         cfg.FloatOpt(
             "journal_patience",
