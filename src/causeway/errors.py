@@ -48,6 +48,7 @@
         ├── HostUnreachable           500  host_unreachable       (one host can't connect to another)
         ├── HostNotTrusted            500  host_not_trusted       (hosts refuse each other's certificates)
         ├── SenderNotTrusted          500  sender_not_trusted     (a service of ours refuses another one's signature)
+        ├── AnswerRefused             500  answer_refused         (a host's answer names what it was not asked about)
         ├── VifPluggingFailed         500  vif_plugging_failed
         ├── OperationUnderWay         500  operation_under_way    (on the same server: its end is waited for)
         ├── HostDown                  500  host_down              (a needed host does not report; it is waited for)
@@ -70,6 +71,9 @@ failures may pass or not, such as a broken hypervisor or a mistake in the progra
 from __future__ import annotations
 
 from typing import Any, ClassVar
+
+# Characters of an error's message, and of its details, that another process may send.
+_LONGEST_TEXT = 20_000
 
 
 class CausewayError(Exception):
@@ -420,6 +424,18 @@ class SenderNotTrusted(OperationFailed):
         super().__init__(f"{method} was refused: its sender is not trusted.", details=details)
 
 
+class AnswerRefused(OperationFailed):
+    """A host answered with things of other servers, or with what can't be. Nothing of its answer was used."""
+
+    code = "answer_refused"
+
+    def __init__(self, host: str, method: str, what: str) -> None:
+        super().__init__(
+            "The host of the server gave an answer that can't be right. Ask your cloud's administrator.",
+            details=f"Host {host} answered {method} with {what}. It is broken or compromised: look at it before it gets servers.",
+        )
+
+
 class VifPluggingFailed(OperationFailed):
     """The network service did not plug a port in time. Not passing: the time was long, and the guest is off meanwhile."""
 
@@ -496,9 +512,20 @@ def _tree(cls: type[CausewayError]) -> dict[str, type[CausewayError]]:
     return found
 
 
-def from_wire(wire: dict[str, Any]) -> CausewayError:
-    """Returns the error that ``to_wire`` described. An unknown code, from a newer service, becomes the root class."""
-    cls = _tree(CausewayError).get(wire["code"], CausewayError)
+def from_wire(wire: Any) -> CausewayError:
+    """Returns the error that ``to_wire`` described. An unknown code, from a newer service, becomes the root class.
+
+    Any JSON becomes an error that can be recorded: the other side may be compromised.
+    """
+    said = wire if isinstance(wire, dict) else {"message": wire}
+    code, message, details = (_text(said.get(name)) for name in ("code", "message", "details"))
+    cls = _tree(CausewayError).get(code, CausewayError)
     error = cls.__new__(cls)
-    CausewayError.__init__(error, wire["message"], details=wire.get("details", ""))
+    CausewayError.__init__(error, message, details=details)
     return error
+
+
+def _text(value: object) -> str:
+    text = value if isinstance(value, str) else "" if value is None else repr(value)
+    # Databases take no NUL, nor half of a surrogate pair.
+    return text[:_LONGEST_TEXT].replace("\0", "").encode(errors="replace").decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
+from types import NoneType
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from causeway.context import RequestContext
 from causeway.rpc import counters
 from causeway.rpc.endpoint import Reply, from_wire, to_wire
 from causeway.rpc.late_answers import NAMESPACE, LateAnswer, ListeningContext
+from causeway.rpc.plain import problem_of
 from causeway.rpc.signatures import SignedContext
 from causeway.rpc.transport import SEND_RETRIES, ContextSerializer, Outgoing, Transport, Verdict
 
@@ -125,9 +127,20 @@ class RpcClient:
             verdict = self._transport.on_reply(Outgoing("call", self.topic, server, method, arguments))
         if verdict is Verdict.LOSE_REPLY:
             raise self._timeout(method, server, time.monotonic() - started)
-        if "error" in reply:
+        return self._result_in(reply, method, server, result)
+
+    def _result_in(self, reply: Any, method: str, server: str | None, result: type[T]) -> T:
+        """Returns the result in a reply, which may be any JSON. Raises the error in it."""
+        if isinstance(reply, dict) and "error" in reply:
             raise _error_in(method, reply["error"])
+        if result is NoneType:
+            # Whatever was said, nobody reads it.
+            return None  # type: ignore[return-value]
         try:
+            if not isinstance(reply, dict) or "result" not in reply:
+                raise msgspec.ValidationError("it has neither a result nor an error")
+            if (problem := problem_of(reply["result"], may_have_nul=result is str)) is not None:
+                raise msgspec.ValidationError(problem)
             return from_wire(reply["result"], result)
         except msgspec.ValidationError as error:
             raise errors.CausewayError(
@@ -251,7 +264,7 @@ class RpcClient:
         )
 
 
-def _error_in(method: str, wire: dict[str, Any]) -> errors.CausewayError:
+def _error_in(method: str, wire: Any) -> errors.CausewayError:
     """Returns the error in a service's answer."""
     failure = errors.from_wire(wire)
     # Releases without the class NoSuchMethod send the error as the root class, with this sentence.

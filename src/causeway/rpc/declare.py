@@ -111,7 +111,7 @@ class Call:
 
         Raises TypeError for undeclared or missing arguments, and what `RpcClient.call` or `RpcClient.cast` raises.
         """
-        given = self._filled(given)
+        given = client._for_host(host, self._filled(given))
         message = {name: value for name, value in given.items() if self.arguments[name].sends(value)}
         if self.is_cast:
             client._rpc.cast(context, self.name, server=host, fanout=self.fanout, version=self.since, **message)
@@ -133,13 +133,15 @@ class Call:
             )
 
         if too_old is None and self.formerly is None:
-            return ask()
+            return client._believed(self, host, given, ask())
         unknown: errors.NoSuchMethod | None = None
         if client._rpc.can_send(since):
             try:
-                return ask()
+                answer = ask()
             except errors.NoSuchMethod as failure:
                 unknown = failure
+            else:
+                return client._believed(self, host, given, answer)
         if too_old is not None:
             raise too_old(host or (unknown.details if unknown else ""), self.name) from unknown
         assert self.formerly is not None
@@ -269,6 +271,14 @@ class Client:
         self._rpc = RpcClient(
             transport, self.topic, version=next(iter(self.history)), version_cap=version_cap, listens_at=listens_at
         )
+
+    def _for_host(self, host: str | None, given: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Returns the arguments of a call as they may be sent to a host."""
+        return given
+
+    def _believed(self, call: Call, host: str | None, given: Mapping[str, Any], answer: Any) -> Any:  # noqa: ARG002
+        """Returns what is believed of an answer. Raises an error for one that must not be used."""
+        return answer
 
     def allows(self, method: Callable[..., object]) -> bool:
         """Whether the version cap allows a call: ``computes.allows(ComputeClient.verify_server)``."""

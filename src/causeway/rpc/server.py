@@ -18,17 +18,21 @@ from oslo_utils import versionutils
 from causeway import metrics
 from causeway.context import RequestContext
 from causeway.errors import CausewayError, NoSuchMethod, SenderNotTrusted
+from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.bounded import within
 from causeway.rpc.client import RpcClient
 from causeway.rpc.endpoint import Endpoint, Reply, expose, failure
 from causeway.rpc.heartbeat import Heartbeats
 from causeway.rpc.late_answers import NAMESPACE, LateAnswers, LateAnswersEndpoint, PatientMessage, is_patient
+from causeway.rpc.plain import problem_of
 from causeway.rpc.senders import may_send
 from causeway.rpc.signatures import Refusal, Signatures
 from causeway.rpc.transport import ContextSerializer, Transport
 
 LOG = logging.getLogger(__name__)
 
+# Where hosts report, which may be compromised.
+REPORTED_TO = frozenset({cell_conductor.TOPIC, super_conductor.TOPIC})
 # Seconds for which `RpcServer.stop` waits for running work.
 STOP_TIMEOUT = 30.0
 # Seconds for which `RpcServer.stop` waits for the listener, which needs up to five if RabbitMQ can be reached.
@@ -59,6 +63,8 @@ class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
         name, version = message["method"], message.get("version", "1.0")
         arguments = message.get("args", {})
         context.resource_uuid = _instance_uuid(arguments) or context.resource_uuid
+        if self._topic in REPORTED_TO and (problem := problem_of(arguments)) is not None:
+            return failure(CausewayError(f"The arguments of {name} can't be used: {problem}.", details=self._name))
         try:
             for endpoint in self._endpoints:
                 if endpoint.namespace == message.get("namespace") and name in endpoint.methods:

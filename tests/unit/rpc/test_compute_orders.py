@@ -8,10 +8,21 @@ import pytest
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.model.outcomes import MoveToken
+from causeway.model.block_device import BlockDevice
+from causeway.model.network import Vif
+from causeway.model.outcomes import GuestOutcome, MoveToken, UploadedDisk
+from causeway.model.states import PowerState
 from causeway.rpc.compute import ComputeClient
+from causeway.rpc.declare import calls_of
 
 TOKEN = MoveToken("move", "migration", 1, "Step")
+VOLUME = BlockDevice("bdm", "server", "volume", "volume", volume_id="volume", attachment_id="attachment")
+ANSWERS: dict[Any, Any] = {
+    BlockDevice: VOLUME,
+    GuestOutcome: GuestOutcome(PowerState.RUNNING),
+    UploadedDisk: UploadedDisk(),
+    list[Vif]: [],
+}
 OLDER = {
     "rebuild_guest": ["rebuild_instance"],
     "remove_guest": ["destroy_instance"],
@@ -37,8 +48,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "upload_disk": {"image_id": "image", "power_off": False},
     "build_guest": {"block_devices": [], "again": True},
     "undo_build": {"block_devices": []},
-    "connect_volume": {"block_device": None},
-    "disconnect_volume": {"block_device": None},
+    "connect_volume": {"block_device": VOLUME},
+    "disconnect_volume": {"block_device": VOLUME},
     "plug_port": {"port_id": "port"},
     "unplug_port": {"vif": None},
 }
@@ -60,7 +71,7 @@ class Rpc:
         assert version in ("1.3", "1.4")
         return self._may_send
 
-    def call(self, _context: Any, method: str, **given: Any) -> None:
+    def call(self, _context: Any, method: str, **given: Any) -> Any:
         if method in OLDER:
             assert given["token"] == TOKEN and given["version"] == since(method)
             if not self._knows:
@@ -68,6 +79,7 @@ class Rpc:
         else:
             assert "token" not in given
         self.asked.append(method)
+        return ANSWERS.get(calls_of(ComputeClient)[method].result)
 
 
 def asking(rpc: Rpc) -> ComputeClient:

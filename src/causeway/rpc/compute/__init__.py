@@ -13,13 +13,19 @@ to a move or another operation has the operation's token.
 | `warm`, `live`, `near_live` | moves of running guests |
 | `copies`, `audit` | what is on a host, before another copy is destroyed and when something is orphaned |
 
+A host may be compromised: `answers` says what is believed of its answers.
+
 The versions are in `causeway.model.versions`, because lower layers need them too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from causeway.model import versions
 from causeway.rpc import super_conductor
+from causeway.rpc.compute import answers
 from causeway.rpc.compute.audit import AuditCalls
 from causeway.rpc.compute.copies import CopyCalls
 from causeway.rpc.compute.devices import DeviceCalls
@@ -33,6 +39,7 @@ from causeway.rpc.compute.resizes import ResizeCalls
 from causeway.rpc.compute.snapshot_resizes import SnapshotResizeCalls
 from causeway.rpc.compute.volumes import VolumeCalls
 from causeway.rpc.compute.warm import WarmCalls
+from causeway.rpc.declare import Call
 from causeway.rpc.transport import Transport
 
 TOPIC = "compute"
@@ -60,3 +67,9 @@ class ComputeClient(
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:
         super().__init__(transport, version_cap, listens_at=super_conductor.TOPIC)
+
+    def _for_host(self, host: str | None, given: dict[str, Any]) -> dict[str, Any]:
+        return given if host is None else answers.for_host(host, given)
+
+    def _believed(self, call: Call, host: str | None, given: Mapping[str, Any], answer: Any) -> Any:
+        return answers.check(host or "", call.name, given, call.result, answer)
