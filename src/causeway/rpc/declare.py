@@ -111,7 +111,7 @@ class Call:
 
         Raises TypeError for undeclared or missing arguments, and what `RpcClient.call` or `RpcClient.cast` raises.
         """
-        given = client._for_host(host, self._filled(given))
+        given = client._for_host(self, host, self._filled(given))
         message = {name: value for name, value in given.items() if self.arguments[name].sends(value)}
         if self.is_cast:
             client._rpc.cast(context, self.name, server=host, fanout=self.fanout, version=self.since, **message)
@@ -272,7 +272,7 @@ class Client:
             transport, self.topic, version=next(iter(self.history)), version_cap=version_cap, listens_at=listens_at
         )
 
-    def _for_host(self, host: str | None, given: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+    def _for_host(self, call: Call, host: str | None, given: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         """Returns the arguments of a call as they may be sent to a host."""
         return given
 

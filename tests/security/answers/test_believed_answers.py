@@ -197,14 +197,20 @@ def test_the_connection_that_a_host_named_is_sent_to_that_host_only() -> None:
     connected = volume(connection_info={"data": 1, answers.CONNECTED_HOST: HOST})
     plain = volume("plain", connection_info={"data": 2})
     given = {"block_devices": [connected, plain], "block_device": connected, "new": connected, "instance": instance()}
-    assert answers.for_host(HOST, given) == given
+    assert answers.for_host(HOST, "start_guest", given) == given
     elsewhere = dataclasses.replace(connected, connection_info=None)
-    assert answers.for_host("host2", given) == {
+    assert answers.for_host("host2", "start_guest", given) == {
         "block_devices": [elsewhere, plain],
         "block_device": elsewhere,
         "new": elsewhere,
         "instance": instance(),
     }
+
+
+@pytest.mark.parametrize("method", sorted(answers.ONLY_CHECKS))
+def test_a_host_that_connects_nothing_may_look_at_it(method: str) -> None:
+    given = {"block_devices": [volume(connection_info={"data": 1, answers.CONNECTED_HOST: HOST})]}
+    assert answers.for_host("host2", method, given) == given
 
 
 def test_a_host_can_not_say_that_another_one_connected_a_volume() -> None:

@@ -68,8 +68,8 @@ class ComputeClient(
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:
         super().__init__(transport, version_cap, listens_at=super_conductor.TOPIC)
 
-    def _for_host(self, host: str | None, given: dict[str, Any]) -> dict[str, Any]:
-        return given if host is None else answers.for_host(host, given)
+    def _for_host(self, call: Call, host: str | None, given: dict[str, Any]) -> dict[str, Any]:
+        return given if host is None else answers.for_host(host, call.name, given)
 
     def _believed(self, call: Call, host: str | None, given: Mapping[str, Any], answer: Any) -> Any:
         return answers.check(host or "", call.name, given, call.result, answer)
