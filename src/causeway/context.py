@@ -2,7 +2,8 @@
 
 The API makes one context for each request. It goes with all work for that request: to the conductor, to computes, into log lines
 (oslo.log shows request id, user and project) and into policy checks (`to_policy_values`). It carries the user's token, with
-which Causeway calls the services around. RPC messages contain the token; logs and printed contexts never do.
+which Causeway calls the services around. RPC messages contain the token, but no message to a host does (`tokenless`): a host may
+be compromised. Logs and printed contexts never contain it.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
     def without_tokens(self) -> dict[str, Any]:
         """Returns all fields except the tokens, for `from_dict`. This may be stored."""
         return {name: value for name, value in self.to_dict().items() if name not in TOKENS}
+
+    def tokenless(self) -> RequestContext:
+        """Returns the same request without the tokens, for hosts."""
+        without: RequestContext = RequestContext.from_dict(self.without_tokens(), overwrite=False)
+        return without
 
     def get_logging_values(self) -> dict[str, Any]:
         """Returns the fields that log lines may show."""

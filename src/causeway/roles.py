@@ -117,6 +117,19 @@ def surroundings(
     )
 
 
+def surroundings_of_hosts(around: Surroundings, accounts: cfg.ConfigOpts, transport: requests.Session) -> Surroundings:
+    """The same for hosts in the same process, which call services with accounts of their own."""
+    sessions = ServiceSessions(around.conf, transport=transport, accounts=accounts)
+    return replace(
+        around,
+        sessions=sessions,
+        images=ImageClient(sessions),
+        network=NetworkClient(sessions),
+        volumes=VolumeClient(sessions),
+        identity=IdentityClient(sessions),
+    )
+
+
 def cells_of(conf: cfg.ConfigOpts, api: Database) -> Cells:
     """The cells that an API database knows of."""
     options = conf.api_database

@@ -66,11 +66,15 @@ class ServiceSessions:
     """Connections and credentials for all clients of a process.
 
     ``conf`` has the options of `causeway.conf`. ``transport`` is a requests.Session to use instead of one of our own (with
-    in-process transports mounted on it, for example); it is not closed with this object.
+    in-process transports mounted on it, for example); it is not closed with this object. ``accounts``: options with other
+    accounts than those of ``conf``.
     """
 
-    def __init__(self, conf: ConfigOpts, *, transport: requests.Session | None = None) -> None:
+    def __init__(
+        self, conf: ConfigOpts, *, transport: requests.Session | None = None, accounts: ConfigOpts | None = None
+    ) -> None:
         self.conf = conf
+        self._accounts = conf if accounts is None else accounts
         self._own_transport = transport is None
         self.transport = transport if transport is not None else new_transport()
         self.sends_service_token = bool(conf.service_user.send_service_user_token)
@@ -96,7 +100,7 @@ class ServiceSessions:
 
     def _load(self, group: str) -> Credentials | None:
         try:
-            auth = loading.load_auth_from_conf_options(self.conf, group)
+            auth = loading.load_auth_from_conf_options(self._accounts, group)
         except keystone_errors.MissingAuthPlugin:
             auth = None
         if auth is None:

@@ -124,6 +124,8 @@ class EmbeddedCloud:
         self.conf = self._configure()
         self.around = roles.surroundings(self.conf, self.placement.client(), self._transport)
         on_stop(self.around.close)
+        self.around_of_hosts = roles.surroundings_of_hosts(self.around, self._accounts_of_hosts(), self._transport)
+        on_stop(self.around_of_hosts.sessions.close)
         self._on_progress(f"databases of the API and of {len(self.hosts_by_cell)} cells")
         self.api_database, self.cells = self._open_databases()
 
@@ -225,6 +227,13 @@ class EmbeddedCloud:
             LOG.warning("%s", found)
         return conf
 
+    def _accounts_of_hosts(self) -> cfg.ConfigOpts:
+        """Hosts call the services around with an account that is no administrator's."""
+        account = self._authtoken("causeway-compute")
+        del account["www_authenticate_uri"]
+        accounts: dict[str, Any] = {group: dict(account) for group in AUTH_GROUPS}
+        return new_config(config_files=self._config_files, **accounts)
+
     def _queue(self, name: str) -> str:
         return f"causeway-memory://{self._queues}-{name}"
 
@@ -307,7 +316,7 @@ class EmbeddedCloud:
         for cell, hosts in zip(cells, self.hosts_by_cell, strict=True):
             for host in hosts:
                 service = roles.compute(
-                    self.around, host, self.hosts.driver(host), cell.transport_url, self.state.host(host)
+                    self.around_of_hosts, host, self.hosts.driver(host), cell.transport_url, self.state.host(host)
                 )
                 # First, so that nothing is left running if one can't start.
                 on_stop(service.stop)

@@ -31,7 +31,8 @@ class RpcClient:
     ``version``: the version of the interface that callers are written for. ``version_cap`` (an upgrade level): the newest one
     that all servers understand; None for no limit. Ask `can_send` before using anything newer than the oldest supported
     version. ``listens_at``: the topic at which this process listens for late answers (`AwaitedAnswersEndpoint`), so that a task
-    (`causeway.parking`) holds no thread while it waits; None: nowhere.
+    (`causeway.parking`) holds no thread while it waits; None: nowhere. ``to_hosts``: the servers are hosts, which get no token of
+    a user.
     """
 
     def __init__(
@@ -42,8 +43,11 @@ class RpcClient:
         version_cap: str | None = None,
         namespace: str | None = None,
         listens_at: str | None = None,
+        *,
+        to_hosts: bool = False,
     ) -> None:
         self.topic = topic
+        self._to_hosts = to_hosts
         self._listens_at = listens_at
         self._transport = transport
         self._client = oslo_messaging.get_rpc_client(
@@ -99,6 +103,7 @@ class RpcClient:
         version: str | None,
         arguments: dict[str, Any],
     ) -> T:
+        context = context.tokenless() if self._to_hosts else context
         wire = to_wire(arguments)
         verdict = self._consult("call", server, method, arguments)
         counters.count("call", self.topic, method)
@@ -210,6 +215,7 @@ class RpcClient:
         Raises `ServiceFailed` if the message queue did not take the message, `OperationFailed` if the version cap forbids it.
         """
         kind = "fanout" if fanout else "cast"
+        context = context.tokenless() if self._to_hosts else context
         wire = to_wire(arguments)
         verdict = self._consult(kind, server, method, arguments)
         counters.count(kind, self.topic, method)

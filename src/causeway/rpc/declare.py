@@ -266,10 +266,17 @@ class Client:
 
     topic: ClassVar[str]
     history: ClassVar[Mapping[str, str]]
+    #: whether the servers are hosts
+    to_hosts: ClassVar[bool] = False
 
     def __init__(self, transport: Transport, version_cap: str | None = None, *, listens_at: str | None = None) -> None:
         self._rpc = RpcClient(
-            transport, self.topic, version=next(iter(self.history)), version_cap=version_cap, listens_at=listens_at
+            transport,
+            self.topic,
+            version=next(iter(self.history)),
+            version_cap=version_cap,
+            listens_at=listens_at,
+            to_hosts=self.to_hosts,
         )
 
     def _for_host(self, call: Call, host: str | None, given: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002

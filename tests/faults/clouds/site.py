@@ -275,7 +275,9 @@ class LocalSite(Site):
     def revive_host(self, host: str) -> None:
         cell = next(cell for cell in self.cells.mappings(cell0=False) if host.startswith(cell.name))
         cloud = self.cloud
-        compute = roles.compute(cloud.around, host, cloud.hosts.driver(host), cell.transport_url, self.state.host(host))
+        compute = roles.compute(
+            cloud.around_of_hosts, host, cloud.hosts.driver(host), cell.transport_url, self.state.host(host)
+        )
         compute.start()
         cloud.computes[host] = compute
         cloud._cleanup.callback(compute.stop)

@@ -62,7 +62,7 @@ def stop(embedded: EmbeddedCloud, host: str) -> None:
 def start(embedded: EmbeddedCloud, host: str) -> None:
     """The host is switched on again, with the disks that it had."""
     service = roles.compute(
-        embedded.around,
+        embedded.around_of_hosts,
         host,
         embedded.hosts.driver(host),
         _cell_of(embedded, host).transport_url,

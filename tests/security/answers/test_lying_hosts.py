@@ -10,18 +10,16 @@ from typing import Any
 import pytest
 from openstack import exceptions
 
-from causeway.model.sagas import SagaState
-from causeway.store.api import journal
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.patience import until
 from tests.security.answers.lying import Mutations, lying
+from tests.security.journeys import HOST, JOURNEYS, at_rest, built, nothing
 
 KIND = AuditedCloud
 # What fails is undone at once; what is stuck is tried again soon.
 CLOUD = {
     "overrides": {"moves": {"patience": 0.0, "patience_while_off": 0.0, "whole_tries": 1, "stuck_retry_interval": 0.5}}
 }
-LIAR = "cell1-host1"
 
 
 @dataclass
@@ -64,116 +62,22 @@ def victim(cloud: AuditedCloud) -> Iterator[Victim]:
     admin.block_storage.delete_volume(volume.id)
 
 
-def at_rest(cloud: AuditedCloud, server: Any) -> Any:
-    """The server when no operation works on it, or one that can't end as long as its host lies."""
-    until(
-        lambda: journal.active_of_server(cloud.parts.api_database, server.id),
-        lambda one: one is None or one.state is SagaState.STUCK,
-        f"the end of what works on {server.id}",
-    )
-    return cloud.admin.compute.find_server(server.id, all_projects=True)
-
-
-def built(cloud: AuditedCloud) -> Any:
-    volume = cloud.volume()
-    devices = [
-        {"boot_index": 0, "source_type": "image", "destination_type": "local", "uuid": cloud.image_id},
-        {"boot_index": -1, "source_type": "volume", "destination_type": "volume", "uuid": volume.id},
-    ]
-    return cloud.admin.compute.create_server(
-        name="built",
-        flavor_id="gen1.small",
-        image_id=cloud.image_id,
-        networks=[{"uuid": cloud.network_id}],
-        block_device_mapping=devices,
-        availability_zone=f"nova:{LIAR}",
-    )
-
-
-def nothing(_cloud: AuditedCloud, _server: Any) -> None:
-    """The server is only built."""
-
-
-def devices_changed(cloud: AuditedCloud, server: Any) -> None:
-    volume = cloud.volume()
-    with suppress(exceptions.SDKException):
-        cloud.member.compute.create_volume_attachment(server.id, volume_id=volume.id)
-    at_rest(cloud, server)
-    with suppress(exceptions.SDKException):
-        cloud.member.compute.create_server_interface(server.id, net_id=cloud.network_id)
-    at_rest(cloud, server)
-    with suppress(exceptions.SDKException):
-        cloud.member.compute.delete_volume_attachment(server.id, volume.id)
-
-
-def moved(cloud: AuditedCloud, server: Any) -> None:
-    cloud.member.compute.resize_server(server.id, "gen2.small")
-    if at_rest(cloud, server).status == "VERIFY_RESIZE":
-        cloud.member.compute.revert_server_resize(server.id)
-
-
-def migrated(cloud: AuditedCloud, server: Any) -> None:
-    cloud.admin.compute.migrate_server(server.id)
-    if at_rest(cloud, server).status == "VERIFY_RESIZE":
-        cloud.member.compute.confirm_server_resize(server.id)
-
-
-def migrated_live(cloud: AuditedCloud, server: Any) -> None:
-    cloud.admin.compute.live_migrate_server(server.id, host=None, block_migration="auto")
-
-
-def stored(cloud: AuditedCloud, server: Any) -> None:
-    with suppress(exceptions.SDKException):
-        cloud.member.compute.create_server_image(server.id, name="stored")
-    at_rest(cloud, server)
-    with suppress(exceptions.SDKException):
-        cloud.member.compute.shelve_server(server.id)
-    if at_rest(cloud, server).status == "SHELVED_OFFLOADED":
-        cloud.member.compute.unshelve_server(server.id)
-
-
-def rebooted(cloud: AuditedCloud, server: Any) -> None:
-    acts: list[Callable[[], Any]] = [
-        lambda: cloud.member.compute.reboot_server(server.id, "HARD"),
-        lambda: cloud.member.compute.stop_server(server.id),
-        lambda: cloud.member.compute.start_server(server.id),
-        lambda: cloud.member.compute.rescue_server(server.id),
-        lambda: cloud.member.compute.unrescue_server(server.id),
-        lambda: cloud.member.compute.create_console(server.id, "serial"),
-    ]
-    for act in acts:
-        with suppress(exceptions.SDKException):
-            act()
-        at_rest(cloud, server)
-
-
-OPERATIONS: list[Callable[[AuditedCloud, Any], None]] = [
-    nothing,
-    devices_changed,
-    moved,
-    migrated,
-    migrated_live,
-    stored,
-    rebooted,
-]
-
-
-def lie_during(cloud: AuditedCloud, victim: Victim, operation: Callable[[AuditedCloud, Any], None], seed: int) -> None:
+def lie_during(cloud: AuditedCloud, victim: Victim, journey: Callable[[AuditedCloud, Any], None], seed: int) -> None:
     before = [cloud.reality(server) for server in victim.servers]
     ports = [port.id for server in victim.servers for port in cloud.admin.network.ports(device_id=server.id)]
     attachments = [each["id"] for each in cloud.attachments(victim.servers[0])]
     mutations = Mutations(seed, [*victim.ids, *ports, *attachments])
     server = None
-    with lying(cloud.embedded.computes[LIAR], mutations):
-        if operation is nothing:
+    with lying(cloud.embedded.computes[HOST], mutations):
+        if journey is nothing:
             server = built(cloud)
             at_rest(cloud, server)
     if server is None:
         server = cloud.wait(built(cloud), "ACTIVE")
-        with lying(cloud.embedded.computes[LIAR], mutations), suppress(exceptions.SDKException):
-            operation(cloud, server)
+        with lying(cloud.embedded.computes[HOST], mutations), suppress(exceptions.SDKException):
+            journey(cloud, server)
             at_rest(cloud, server)
-    with lying(cloud.embedded.computes[LIAR], mutations), suppress(exceptions.SDKException):
+    with lying(cloud.embedded.computes[HOST], mutations), suppress(exceptions.SDKException):
         cloud.admin.compute.delete_server(server.id)
         at_rest(cloud, server)
     # The host is put in order again, and whatever its server still has goes with the server.
@@ -192,8 +96,8 @@ def lie_during(cloud: AuditedCloud, victim: Victim, operation: Callable[[Audited
 
 # With 25 a host named the attachment of another server before answers were compared with orders, and it was deleted.
 @pytest.mark.parametrize("seed", (25, 0, 1))
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
+@pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.__name__)
 def test_what_belongs_to_others_stays(
-    cloud: AuditedCloud, victim: Victim, operation: Callable[[AuditedCloud, Any], None], seed: int
+    cloud: AuditedCloud, victim: Victim, journey: Callable[[AuditedCloud, Any], None], seed: int
 ) -> None:
-    lie_during(cloud, victim, operation, seed)
+    lie_during(cloud, victim, journey, seed)

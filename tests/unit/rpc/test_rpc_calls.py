@@ -117,13 +117,26 @@ def test_datetimes_enums_bytes_and_plain_data_cross(start: Start, client: RpcCli
 
 
 def test_the_context_travels_with_its_token_but_does_not_show_it(
-    start: Start, client: RpcClient, context: RequestContext
+    start: Start, transport: Transport, context: RequestContext
 ) -> None:
-    start(Compute())
-    answer = client.call(context, "whoami", result=list[str | None])
+    start(Compute(), topic="conductor")
+    answer = RpcClient(transport, "conductor").call(context, "whoami", result=list[str | None])
     assert answer == ["host1", context.request_id, "user", "secret-token", "member"]
     assert "secret-token" not in repr(context)
     assert "secret-token" not in repr(context.get_logging_values())
+
+
+def test_a_client_of_hosts_sends_no_token(start: Start, transport: Transport, context: RequestContext) -> None:
+    start(Compute(), topic="conductor")
+    client = RpcClient(transport, "conductor", to_hosts=True)
+    assert client.call(context, "whoami", result=list[str | None])[3] is None
+    assert context.auth_token == "secret-token"
+
+
+def test_a_host_uses_no_token_that_comes_all_the_same(start: Start, client: RpcClient, context: RequestContext) -> None:
+    start(Compute())
+    answer = client.call(context, "whoami", result=list[str | None])
+    assert answer == ["host1", context.request_id, "user", None, "member"]
 
 
 def test_an_error_is_raised_again_as_the_same_class(start: Start, client: RpcClient, context: RequestContext) -> None:

@@ -63,7 +63,7 @@ class ComputeClient(
 ):
     """The computes of one cell, over that cell's message queue."""
 
-    topic, history = TOPIC, HISTORY
+    topic, history, to_hosts = TOPIC, HISTORY, True
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:
         super().__init__(transport, version_cap, listens_at=super_conductor.TOPIC)

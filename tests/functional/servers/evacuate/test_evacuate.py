@@ -65,7 +65,7 @@ def come_back(cloud: Cloud, host: str) -> None:
     embedded = cloud.parts
     cell = next(cell for cell in embedded.cells.mappings() if cell.name == host[:5])
     driver = embedded.hosts.driver(host)
-    service = roles.compute(embedded.around, host, driver, cell.transport_url, embedded.state.host(host))
+    service = roles.compute(embedded.around_of_hosts, host, driver, cell.transport_url, embedded.state.host(host))
     embedded.computes[host] = service
     force_down(cloud, host, False)
     service.start()

@@ -1,0 +1,8 @@
+"""What a compromised compute host gets, and what it can send to others.
+
+| promise | test |
+|---|---|
+| no message on a cell's queue has a token, whatever administrators and members do | `test_no_tokens` |
+| a host that gets a token all the same does not use it | `tests/unit/rpc/test_rpc_calls.py` |
+| the account of hosts lists no projects and no users, and is no administrator | `test_accounts_of_hosts` |
+"""
