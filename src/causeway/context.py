@@ -4,6 +4,8 @@ The API makes one context for each request. It goes with all work for that reque
 (oslo.log shows request id, user and project) and into policy checks (`to_policy_values`). It carries the user's token, with
 which Causeway calls the services around. RPC messages contain the token, but no message to a host does (`tokenless`): a host may
 be compromised. Logs and printed contexts never contain it.
+
+What may be done with the token, and what without it, is decided in `causeway.clients.rights`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,10 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
 
     A new context becomes the current one of its thread, unless ``overwrite=False`` is given and the thread has one.
     ``resource_uuid`` is the server that the request works on; log lines show it.
+
+    ``checked`` has the ids that other services let this user have while the request was served. ``work`` is None while a request
+    is served; in work that was accepted, it has the ids that were checked when the request was. Neither goes to other processes
+    with the context: ``checked`` is stored with the operation, and the engine that runs the operation sets ``work``.
     """
 
     request_id: str
@@ -37,7 +43,24 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
     service_token: str | None
     resource_uuid: str | None
 
+    checked: set[str]
+    work: frozenset[str] | None
+
     FROM_DICT_EXTRA_KEYS = ["service_roles", "service_token", "service_user_id", "service_project_id"]
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.checked, self.work = set(), None
+
+    def has_checked(self, *ids: str) -> None:
+        """Notes that a service let the user have these things, unless it is accepted work that asked."""
+        if self.work is None:
+            self.checked.update(ids)
+
+    @property
+    def is_systems(self) -> bool:
+        """Whether this is the system's own work: no user's request, and no operation, which a user may have requested."""
+        return not self.user_id and not self.auth_token and self.work is None
 
     def __repr__(self) -> str:
         return (
@@ -81,14 +104,23 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
         values = self.to_dict()
         values["is_admin"] = True
         values["roles"] = sorted({*self.roles, "admin"})
-        elevated: RequestContext = RequestContext.from_dict(values, overwrite=False)
-        return elevated
+        return self._copy(values)
 
     def for_another_request(self, request_id: str | None = None) -> RequestContext:
         """Returns the same user with another request id, for an action of its own that follows from this request."""
         values = self.to_dict() | {"request_id": request_id or oslo_context.generate_request_id()}
-        other: RequestContext = RequestContext.from_dict(values, overwrite=False)
-        return other
+        return self._copy(values)
+
+    def for_work(self, checked: frozenset[str]) -> RequestContext:
+        """Returns the same request as work that was accepted, after ``checked`` was checked. For the engine of operations."""
+        accepted = self._copy(self.to_dict())
+        accepted.work = checked
+        return accepted
+
+    def _copy(self, values: dict[str, Any]) -> RequestContext:
+        copy: RequestContext = RequestContext.from_dict(values, overwrite=False)
+        copy.checked, copy.work = set(self.checked), self.work
+        return copy
 
 
 def admin_context(*, request_id: str | None = None, project_id: str | None = None) -> RequestContext:

@@ -16,6 +16,7 @@ from oslo_config import cfg
 
 from causeway import errors
 from causeway.api.remembered_tokens import RememberedTokens, seconds_for
+from causeway.conf import library_defaults
 from causeway.context import RequestContext
 from causeway.policy import Enforcer
 
@@ -84,7 +85,8 @@ def noauth2(app: WsgiApp) -> WsgiApp:
             if name.startswith(("HTTP_X_USER", "HTTP_X_PROJECT", "HTTP_X_ROLES", "HTTP_X_SERVICE_ROLES"))
         ]:
             del environ[name]
-        token = environ.get("HTTP_X_AUTH_TOKEN")
+        # It is no token of an Identity service, so no service around is called with it.
+        token = environ.pop("HTTP_X_AUTH_TOKEN", None)
         if token:
             user, _colon, project = token.partition(":")
             environ["HTTP_X_USER_ID"] = environ["HTTP_X_USER_NAME"] = user
@@ -99,11 +101,15 @@ def noauth2(app: WsgiApp) -> WsgiApp:
 
 
 def keystone(app: WsgiApp, conf: cfg.ConfigOpts) -> WsgiApp:
-    """``app`` behind keystonemiddleware (``[keystone_authtoken]``), which does not see tokens that it accepted recently."""
+    """``app`` behind keystonemiddleware (``[keystone_authtoken]``), which does not see tokens that it accepted recently.
+
+    ``token_cache_time`` limits how long a token that was revoked is still let through.
+    """
     from keystonemiddleware import auth_token, opts
 
     for group, options in opts.list_auth_token_opts():
         conf.register_opts(options, group=group)
+    library_defaults.set_defaults(conf)
     cached = conf.keystone_authtoken.token_cache_time
     seconds = seconds_for(cached)
     remembered = RememberedTokens([*_IDENTITY.values(), _ROLES, _SERVICE_ROLES, _STATUS], seconds)
@@ -116,6 +122,8 @@ def keystone(app: WsgiApp, conf: cfg.ConfigOpts) -> WsgiApp:
     protected = auth_token.AuthProtocol(behind, {"oslo_config_config": conf, "token_cache_time": cached - seconds})
 
     def authenticate(environ: Environ, start_response: Any) -> Iterable[bytes]:
+        # keystonemiddleware also takes a token from here, and the context would have none.
+        environ.pop("HTTP_X_STORAGE_TOKEN", None)
         if not remembered.recognise(environ):
             answer: Iterable[bytes] = protected(environ, start_response)
             return answer

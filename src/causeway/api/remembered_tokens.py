@@ -3,6 +3,7 @@
 keystonemiddleware caches what the Identity service says of a token (``[keystone_authtoken] token_cache_time``), but evaluates it
 anew for each request, which takes longer than the request's statements. The result is kept here for `SECONDS`, and
 keystonemiddleware's own cache is shortened by as much: so a revoked token is accepted no longer than ``token_cache_time``.
+What its user names is refused even then (`causeway.clients.rights`): the services around look the token up themselves.
 
 Requests that depend on more than the token are not remembered: those with access rules (of an application credential), with a
 token that is bound to something, or with a service token. An expired token is never accepted.

@@ -63,7 +63,7 @@ def _providers(services: AuditServices) -> dict[str, str]:
 
 def _images_of_servers(services: AuditServices) -> list[ImageMeta]:
     kinds = ("snapshot", "backup")
-    return [image for kind in kinds for image in services.images.list(admin_context(), {"image_type": kind})]
+    return [image for kind in kinds for image in services.images.list_all({"image_type": kind})]
 
 
 class _Around:

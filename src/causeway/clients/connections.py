@@ -77,6 +77,7 @@ class ServiceSessions:
         self._accounts = conf if accounts is None else accounts
         self._own_transport = transport is None
         self.transport = transport if transport is not None else new_transport()
+        self.is_without_identity = conf.api.auth_strategy == "noauth2"
         self.sends_service_token = bool(conf.service_user.send_service_user_token)
         self.stopping = threading.Event()
         self._lock = threading.RLock()

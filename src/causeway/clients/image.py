@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import requests
 
 from causeway import durable, errors
+from causeway.clients.rights import OF_SERVER, ONLY_USER, SERVICE, CalledAs, named
 from causeway.clients.session import ServiceApi, ServiceSessions
 from causeway.context import RequestContext
 from causeway.model.image import ImageMeta
@@ -39,21 +40,26 @@ STANDARD_KEYS = frozenset(
 
 
 class ImageClient:
-    """Images belong to users, so calls are made with the user's token while it is valid."""
+    """Images belong to users, who name them; those that are made of servers and for their moves are found in our records."""
 
     def __init__(self, sessions: ServiceSessions) -> None:
         options = sessions.conf.glance
         self._api = ServiceApi(sessions, "glance", "image", version_suffix="/v2", retries=options.num_retries)
 
     def show(self, context: RequestContext, image_id: str) -> ImageMeta:
-        """Raises ImageNotFound."""
+        """An image that a user named. Raises ImageNotFound."""
+        image = self._show(context, image_id, named(image_id))
+        context.has_checked(image_id)
+        return image
+
+    def show_of_server(self, context: RequestContext, image_id: str) -> ImageMeta:
+        """An image that a server was made from according to our records, or that we made. Raises ImageNotFound."""
+        return self._show(context, image_id, OF_SERVER)
+
+    def _show(self, context: RequestContext, image_id: str, called_as: CalledAs) -> ImageMeta:
+        route, what = "/v2/images/{image_id}", f"show image {image_id}"
         answer = self._api.call(
-            context,
-            "GET",
-            "/v2/images/{image_id}",
-            f"show image {image_id}",
-            missing=not_found(image_id),
-            image_id=image_id,
+            context, "GET", route, what, called_as=called_as, missing=not_found(image_id), image_id=image_id
         )
         return image_meta(answer.json())
 
@@ -62,19 +68,37 @@ class ImageClient:
 
         Returns the answer's JSON; None if it is empty.
         """
-        answer = self._api.call(context, method, route, what, only_as_user=True, **more)
+        answer = self._api.call(context, method, route, what, called_as=ONLY_USER, **more)
         return answer.json() if answer.content else None
 
-    def list(self, context: RequestContext, filters: Mapping[str, str] | None = None) -> list[ImageMeta]:
-        """All images that the caller sees and that match filters of the Image API (name, status, a property, ...)."""
+    def list_all(self, filters: Mapping[str, str]) -> list[ImageMeta]:
+        """The images of all projects that match filters of the Image API (name, status, a property, ...)."""
+        return self._list(None, SERVICE, lambda _as_service: filters)
+
+    def list_of(self, context: RequestContext, project_id: str, filters: Mapping[str, str]) -> list[ImageMeta]:
+        """The images that the user sees and that match; those of their project if their token has expired during the work."""
+        return self._list(
+            context, named(project_id), lambda as_service: {**filters, "owner": project_id} if as_service else filters
+        )
+
+    def _list(
+        self, context: RequestContext | None, called_as: CalledAs, filters: Callable[[bool], Mapping[str, str]]
+    ) -> list[ImageMeta]:
         found: list[ImageMeta] = []
-        query: dict[str, str | int] = {"limit": PAGE_SIZE, **(filters or {})}
+        page_of: dict[str, str | int] = {"limit": PAGE_SIZE}
         while True:
-            page = self._api.call(context, "GET", "/v2/images", "list images", query=query).json()
+            page = self._api.call(
+                context,
+                "GET",
+                "/v2/images",
+                "list images",
+                called_as=called_as,
+                query=lambda as_service: {**page_of, **filters(as_service)},
+            ).json()
             found.extend(image_meta(each) for each in page["images"])
             if "next" not in page or not page["images"]:
                 return found
-            query["marker"] = found[-1].id
+            page_of["marker"] = found[-1].id
 
     def create(
         self,
@@ -89,8 +113,11 @@ class ImageClient:
         min_disk: int = 0,
         min_ram: int = 0,
         owner: str | None = None,
+        called_as: CalledAs = ONLY_USER,
     ) -> ImageMeta:
         """Makes an image's record with status ``queued``. min_disk in GiB, min_ram in MiB.
+
+        Only the user can make one for themselves. ``called_as``: `OF_SERVER` for one that accepted work needs.
 
         With ``image_id`` the call may be repeated: an existing image of that id is returned. Properties that are None are left
         out. ``owner``: a project; by default that of the context, also when our own credentials are used.
@@ -115,21 +142,23 @@ class ImageClient:
             "POST",
             "/v2/images",
             f"make image {name}",
+            called_as=called_as,
             body=body,
             accept=(409,) if image_id is not None else (),
             repeatable=image_id is not None,
         )
         if answer.status_code == 409 and image_id is not None:
-            return self.show(context, image_id)
+            return self._show(context, image_id, called_as)
         return image_meta(answer.json())
 
     def set_properties(self, context: RequestContext, image_id: str, properties: Mapping[str, str]) -> None:
-        """Adds properties to an image, or changes them. Raises ImageNotFound."""
+        """Adds properties to an image that we made, or changes them. Raises ImageNotFound."""
         self._api.call(
             context,
             "PATCH",
             "/v2/images/{image_id}",
             f"set properties of image {image_id}",
+            called_as=OF_SERVER,
             body=[{"op": "add", "path": f"/{name}", "value": value} for name, value in properties.items()],
             headers={"Content-Type": "application/openstack-images-v2.1-json-patch"},
             missing=not_found(image_id),
@@ -182,6 +211,7 @@ class ImageClient:
             "PUT",
             "/v2/images/{image_id}/file",
             f"take the data of image {image_id}",
+            called_as=OF_SERVER,
             data=data,
             headers=headers,
             missing=not_found(image_id),
@@ -198,16 +228,18 @@ class ImageClient:
     ) -> ImageMeta:
         """Writes the image's data to ``destination``, which appears only when size and checksum are right.
 
-        Blocks of zeros become holes. ``image``: the record, if the caller has it. ``progress``: (bytes done, bytes total).
-        Raises ImageNotFound, ServiceRefused (the image has no data), ServiceFailed (the connection broke, or the bytes are not
-        the image's); then no file is left.
+        For an image of a server: one that a user named was checked before it came into the server's record. Blocks of zeros
+        become holes. ``image``: the record, if the caller has it. ``progress``: (bytes done, bytes total). Raises ImageNotFound,
+        ServiceRefused (the image has no data), ServiceFailed (the connection broke, or the bytes are not the image's); then no
+        file is left.
         """
-        image = image or self.show(context, image_id)
+        image = image or self.show_of_server(context, image_id)
         answer = self._api.call(
             context,
             "GET",
             "/v2/images/{image_id}/file",
             f"give the data of image {image_id}",
+            called_as=OF_SERVER,
             headers={"Accept": "*/*", "Accept-Encoding": "identity"},
             missing=not_found(image_id),
             stream=True,
@@ -224,7 +256,7 @@ class ImageClient:
             partial.unlink(missing_ok=True)
         return image
 
-    def delete(self, context: RequestContext, image_id: str) -> None:
+    def delete(self, context: RequestContext, image_id: str, *, called_as: CalledAs = OF_SERVER) -> None:
         """Deletes an image that we made for a server, if it exists."""
         with suppress(errors.ImageNotFound):
             self._api.call(
@@ -232,18 +264,19 @@ class ImageClient:
                 "DELETE",
                 "/v2/images/{image_id}",
                 f"delete image {image_id}",
+                called_as=called_as,
                 missing=not_found(image_id),
-                ours=True,
                 image_id=image_id,
             )
 
     def add_member(self, context: RequestContext, image_id: str, project_id: str) -> None:
-        """Shares an image with a project, unless that is done already."""
+        """Shares an image that we made with a project, unless that is done already."""
         self._api.call(
             context,
             "POST",
             "/v2/images/{image_id}/members",
             f"share image {image_id} with project {project_id}",
+            called_as=OF_SERVER,
             body={"member": project_id},
             accept=(409,),
             repeatable=True,

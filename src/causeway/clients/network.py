@@ -1,7 +1,7 @@
 """The network service (Network API v2.0 with ``binding-extended``).
 
-Ports are made, bound and read with our own credentials, since users may not see bindings. What a user may use is read with the
-user's token: see `causeway.clients.network_requests`.
+Ports are made, bound and read with our own credentials, since users may not see bindings. What a user names is read with the
+user's token first: see `causeway.clients.network_requests`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 import requests
 
 from causeway import errors
+from causeway.clients.rights import ONLY_USER, SERVICE
 from causeway.clients.session import ServiceApi, ServiceSessions
 from causeway.context import RequestContext
 
@@ -31,14 +32,14 @@ class NetworkApi:
         self, context: RequestContext | None, method: str, route: str, what: str, **more: Any
     ) -> requests.Response:
         """Makes a call with our own credentials and the request id of the context."""
-        return self._api.call(context, method, route, what, as_service=True, **more)
+        return self._api.call(context, method, route, what, called_as=SERVICE, **more)
 
     def forward(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> Any:
         """Passes a user's call on, only with their token, as `ServiceApi.call`.
 
         Returns the answer's JSON; None if it is empty.
         """
-        answer = self._api.call(context, method, route, what, only_as_user=True, **more)
+        answer = self._api.call(context, method, route, what, called_as=ONLY_USER, **more)
         return answer.json() if answer.content else None
 
     def has_extension(self, alias: str) -> bool:

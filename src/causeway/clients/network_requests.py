@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from causeway import errors
-from causeway.clients.network_api import PORTS, Json, NetworkApi
+from causeway.clients.network_api import PORT, PORTS, Json, NetworkApi, about
+from causeway.clients.rights import named
 from causeway.context import RequestContext
 from causeway.hardware import port_devices
 from causeway.model.network import RequestedNetwork
@@ -25,16 +26,16 @@ def physical_network_of(network: Json) -> str | None:
 
 
 class NetworkRequests(NetworkApi):
-    """The part of the network client that reads with the user's token, if there is one."""
+    """The part of the network client that reads what users name."""
 
     def list_networks(
         self, context: RequestContext, project_id: str, ids: Iterable[str] = (), *, external: bool = False
     ) -> list[Json]:
         """The networks that the project may use: its own, shared ones, and with ``external`` external ones of others."""
         query = {"id": sorted(set(ids))} if ids else {}
-        answer = self._api.call(context, "GET", "/v2.0/networks", "list networks", query=query)
+        answer = self._api.call(context, "GET", "/v2.0/networks", "list networks", called_as=named(), query=query)
         # With a user's token the service shows what is theirs, what is shared with them, and external networks.
-        trusted = self._api.acts_as_user(context)
+        trusted = bool(context.auth_token)
 
         def usable(network: Json) -> bool:
             if network.get("project_id", network.get("tenant_id")) == project_id or network.get("shared"):
@@ -67,6 +68,7 @@ class NetworkRequests(NetworkApi):
             if len(available) > 1:
                 raise errors.Conflict("Multiple possible networks found, use a Network ID to be more specific.")
             requested = [RequestedNetwork(network_id=network["id"]) for network in available]
+            context.has_checked(*(network["id"] for network in available))
         else:
             requested = [self._with_port(context, each, project_id, count) for each in requested]
             self._check_networks(context, requested, project_id, external)
@@ -85,13 +87,14 @@ class NetworkRequests(NetworkApi):
         if count > 1:
             raise errors.BadRequest("Unable to launch multiple instances with a single configured port ID.")
         try:
-            port = self.show_port(context, requested.port_id)
+            port = self._port_of_user(context, requested.port_id)
         except errors.PortNotFound as error:
             raise errors.BadRequest(error.message, details=error.details) from error
         if port.get("device_id"):
             raise errors.Conflict(f"Port {port['id']} is still in use.")
         if port.get("project_id", port.get("tenant_id")) != project_id and not context.is_admin:
             raise errors.BadRequest(f"Port {port['id']} is not usable for this instance: it is another project's.")
+        context.has_checked(port["id"])
         if str(port.get("binding:vnic_type")).startswith(_ACCELERATED):
             raise errors.BadRequest(
                 f"Port {port['id']} is of vnic_type {port['binding:vnic_type']}: accelerators are not supported."
@@ -106,6 +109,12 @@ class NetworkRequests(NetworkApi):
             resource_request=port.get("resource_request"),
             pci_request=self._device_request(context, port),
         )
+
+    def _port_of_user(self, context: RequestContext, port_id: str) -> Json:
+        """A port that the user sees, with what the service shows only to us. Raises PortNotFound."""
+        what, only = f"show port {port_id}", {"fields": "id"}
+        self._api.call(context, "GET", PORT, what, called_as=named(port_id), query=only, **about(port_id))
+        return self.show_port(context, port_id)
 
     def _device_request(self, context: RequestContext, port: Json) -> InstancePCIRequest | None:
         """The device that a port needs; None if it needs none."""
@@ -132,6 +141,7 @@ class NetworkRequests(NetworkApi):
                 raise errors.Forbidden(f"It is not allowed to create an interface on external network {network_id}")
             if not network.get("subnets"):
                 raise errors.BadRequest(f"Network {network_id} requires a subnet in order to boot instances on.")
+            context.has_checked(network_id)
         self._check_fixed_ips(context, requested)
 
     def _check_fixed_ips(self, context: RequestContext, requested: list[RequestedNetwork]) -> None:
@@ -201,12 +211,16 @@ class NetworkRequests(NetworkApi):
         return found
 
     def list_security_groups(
-        self, context: RequestContext | None, *, project_id: str | None = None, ids: Iterable[str] = ()
+        self, context: RequestContext, *, project_id: str | None = None, ids: Iterable[str] = ()
     ) -> list[Json]:
-        """Security groups (id, name, project_id, ...) of a project, or those with given ids."""
+        """Security groups (id, name, project_id, ...) of a project, or those with given ids, that the user may see.
+
+        If the user's token has expired during accepted work, those of the user's own project are read with our own credentials.
+        """
         query: list[tuple[str, str]] = [("id", each) for each in sorted(set(ids))]
         if project_id is not None:
             query.append(("project_id", project_id))
-        answer = self._api.call(context, "GET", "/v2.0/security-groups", "list security groups", query=query)
+        what, called_as = "list security groups", named() if project_id is None else named(project_id)
+        answer = self._api.call(context, "GET", "/v2.0/security-groups", what, called_as=called_as, query=query)
         groups: list[Json] = answer.json()["security_groups"]
         return groups

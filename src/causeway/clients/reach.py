@@ -11,6 +11,7 @@ from causeway import errors
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement.client import PlacementClient
+from causeway.clients.rights import SERVICE
 from causeway.clients.session import ServiceSessions
 from causeway.clients.volume import VolumeClient
 
@@ -37,15 +38,17 @@ def checks(
         return "answers"
 
     def ask_images() -> str:
-        images._api.call(None, "GET", "/v2/images", "list images", query={"limit": 1})
+        images._api.call(None, "GET", "/v2/images", "list images", called_as=SERVICE, query={"limit": 1})
         return "answers"
 
     def ask_network() -> str:
-        network._api.call(None, "GET", "/v2.0/ports", "list ports", query={"limit": 1, "fields": "id"})
+        network._api.call(
+            None, "GET", "/v2.0/ports", "list ports", called_as=SERVICE, query={"limit": 1, "fields": "id"}
+        )
         return "answers"
 
     def ask_volumes() -> str:
-        volumes._api.call(None, "GET", "/v3/volumes", "list volumes", query={"limit": 1})
+        volumes._api.call(None, "GET", "/v3/volumes", "list volumes", called_as=SERVICE, query={"limit": 1})
         return "answers"
 
     def ask_identity() -> str:

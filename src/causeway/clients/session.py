@@ -4,17 +4,12 @@ One `ServiceSessions` per process holds the connections (kept alive, shared by a
 has a `ServiceApi` of it and calls routes::
 
     api = ServiceApi(sessions, "glance", "image", version_suffix="/v2")
-    api.call(context, "GET", "/v2/images/{image_id}", "show image x", image_id=x, missing=ImageNotFound(...)).json()
+    route, what = "/v2/images/{image_id}", "show image x"
+    api.call(context, "GET", route, what, called_as=named("x"), image_id="x", missing=ImageNotFound(...)).json()
 
-**Credentials.** A call with a context that has a user's token is made with that token, and with an ``X-Service-Token`` if
-``[service_user] send_service_user_token`` is set. Without a token (recovery after a crash, periodic tasks), or when the token
-has expired because the work took longer, the call is made with the service's own credentials: those of the client's group, else
-those of ``[service_user]``. So is every call with context None.
-
-**Objects of other projects.** With a user's token, a service answers 404 (or 403) also for objects of another project. A call
-about something that a server of ours has (``ours=True``: its attachments, its snapshots in transit) is then repeated with the
-service's own credentials, and only their 404 means that the object is gone. This is never done for ids that a user named: the
-user's token decides what the user may use.
+**Credentials.** As whom a call is made, with the user's token or with our own credentials, `causeway.clients.rights` decides by
+what the call is about (``called_as``). Our own credentials are those of the client's group, else those of ``[service_user]``. A
+call with a user's token also has an ``X-Service-Token`` if ``[service_user] send_service_user_token`` is set.
 
 **Retries.** Answers of 5xx and broken connections are retried ``http_retries`` times with growing pauses, if the call may be
 repeated (all except POST, unless the caller says otherwise). Everything else fails at once.
@@ -42,6 +37,7 @@ from requests.structures import CaseInsensitiveDict
 from causeway import errors
 from causeway.clients.answers import error_of, message_of
 from causeway.clients.connections import DEFAULT_TIMEOUT_SECONDS, ServiceSessions, calls, certificates
+from causeway.clients.rights import EXPIRED, CalledAs, Rights, decide
 from causeway.context import RequestContext
 
 LOG = logging.getLogger(__name__)
@@ -49,13 +45,12 @@ LOG = logging.getLogger(__name__)
 CONNECT_TIMEOUT_SECONDS = 10.0
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 3.0
-# The answers of a service about an object of another project.
-NOT_YOURS = frozenset({403, 404})
 RETRIED_STATUSES = frozenset({500, 502, 503, 504})
 REPEATABLE_METHODS = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 # A value to send as JSON, or a callable that returns it, called with True if the call uses our own credentials.
 Body = Any
+Query = Mapping[str, Any] | Iterable[tuple[str, Any]] | Callable[[bool], Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True)
@@ -130,12 +125,6 @@ class ServiceApi:
         )
         self._endpoint: _Endpoint | None = None
 
-    def acts_as_user(self, context: RequestContext | None) -> bool:
-        """Whether a call with this context is made with the user's token."""
-        return (
-            context is not None and bool(context.auth_token) and not self.sessions.has_expired(context.auth_token or "")
-        )
-
     def call(
         self,
         context: RequestContext | None,
@@ -143,28 +132,24 @@ class ServiceApi:
         route: str,
         what: str,
         *,
+        called_as: CalledAs,
         body: Body = None,
-        query: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None,
+        query: Query = None,
         headers: Mapping[str, str] | None = None,
         data: Callable[[], Iterable[bytes]] | None = None,
         missing: errors.NotFound | None = None,
         accept: Iterable[int] = (),
         repeatable: bool | None = None,
         service_token: bool = False,
-        as_service: bool = False,
-        only_as_user: bool = False,
-        ours: bool = False,
         stream: bool = False,
         **parts: str,
     ) -> requests.Response:
         """Makes a call. Returns the answer, if it is a success or its status is in ``accept``.
 
-        ``what`` completes "refused to ..." in messages. ``body`` is sent as JSON; if it is a callable, it is called with True
-        if the call uses our own credentials. ``missing`` is raised for 404. ``data`` returns data to stream, in chunks if there
-        is no Content-Length header. ``service_token``: send X-Service-Token whenever there are credentials for it.
-        ``as_service``: use our own credentials, whatever the context has. ``only_as_user``: never use them, because the other
-        service decides what the user may do. ``ours``: use them after the user's token was answered with 403 or 404, for
-        something that a server has according to our records.
+        ``what`` completes "refused to ..." in messages. ``called_as``: what the call is about, which decides as whom it is made.
+        ``body`` is sent as JSON; if it or ``query`` is a callable, it is called with True if the call uses our own credentials.
+        ``missing`` is raised for 404. ``data`` returns data to stream, in chunks if there is no Content-Length header.
+        ``service_token``: send X-Service-Token whenever there are credentials for it.
 
         Raises ServiceFailed (no answer, 5xx), ServiceRefused (other 4xx), Forbidden, Unauthorized, NotFound, OverQuota.
         """
@@ -173,32 +158,18 @@ class ServiceApi:
         else:
             retries = self._retries
         path = route.format(**{key: quote(part, safe="") for key, part in parts.items()}) if parts else route
-        if query:
-            path += "?" + urlencode([*(query.items() if isinstance(query, Mapping) else query)], doseq=True)
         key = f"{self.name} {method} {route}"
 
         def send_as(user: bool, fresh: bool = False) -> requests.Response:
-            prepared = self._prepare(context, user, fresh, method, path, body, headers, data, service_token)
+            asked = query(not user) if callable(query) else query
+            full = path + "?" + urlencode([*_pairs(asked)], doseq=True) if asked else path
+            prepared = self._prepare(context, user, fresh, method, full, body, headers, data, service_token)
             return self._send(key, what, prepared, retries, stream)
 
-        as_user = not as_service and self.acts_as_user(context)
-        if only_as_user and not as_user:
-            raise errors.Unauthorized(f"To {what} needs a token that is still valid. Log in again.")
-        response = send_as(as_user)
-        if response.status_code == 401 and not only_as_user:
-            response = self._again(context, response, as_user, send_as)
-        if ours and as_user and response.status_code in NOT_YOURS and self.sessions.credentials(self.group) is not None:
-            LOG.debug("%s: %d with the user's token; called again with our own credentials", key, response.status_code)
-            response.close()
-            as_user = False
-            response = send_as(False)
+        response, as_user = self._with(self._rights(context, called_as, what), context, key, send_as)
         if response.status_code < 400 or response.status_code in accept:
             return response
-        if (
-            response.status_code == 401
-            and not only_as_user
-            and not (as_user and self.sessions.credentials(self.group) is None)
-        ):
+        if response.status_code == 401 and not as_user:
             # These were our own credentials: the user can't do anything.
             raise errors.ServiceFailed(
                 f"The {self.name} service does not accept this service's own credentials.",
@@ -206,20 +177,37 @@ class ServiceApi:
             )
         raise error_of(self.name, response, what, missing)
 
-    def _again(
+    def _rights(self, context: RequestContext | None, called_as: CalledAs, what: str) -> Rights:
+        rights = decide(context, called_as, what, without_identity=self.sessions.is_without_identity)
+        if rights.ours_after and self.sessions.credentials(self.group) is None:
+            return Rights(as_user=True)
+        has_expired = context is not None and self.sessions.has_expired(context.auth_token or "")
+        if rights.as_user and has_expired and rights.ours_after >= EXPIRED:
+            return Rights(as_user=False)
+        return rights
+
+    def _with(
         self,
+        rights: Rights,
         context: RequestContext | None,
-        response: requests.Response,
-        as_user: bool,
+        key: str,
         send_as: Callable[..., requests.Response],
-    ) -> requests.Response:
-        if as_user and context is not None and context.auth_token:
-            if self.sessions.credentials(self.group) is None:
-                return response
+    ) -> tuple[requests.Response, bool]:
+        """Sends a call, and once more with our own credentials where the rights say so.
+
+        Returns the answer, and whether it is one to the user's token.
+        """
+        if not rights.as_user:
+            return _with_ours(send_as), False
+        response = send_as(True)
+        if response.status_code not in rights.ours_after:
+            return response, True
+        LOG.debug("%s: %d with the user's token; called again with our own credentials", key, response.status_code)
+        if response.status_code in EXPIRED and context is not None and context.auth_token:
             LOG.info("the user's token has expired; the %s service is called with our own credentials", self.name)
             self.sessions.remember_expired(context.auth_token)
         response.close()
-        return send_as(False, fresh=not as_user)
+        return _with_ours(send_as), False
 
     def _prepare(
         self,
@@ -391,6 +379,19 @@ class ServiceApi:
             f"The {self.name} service can't be called: this service has no credentials of its own.",
             details=f"set auth_type and the options of that plug-in in [{self.group}] or [service_user]",
         )
+
+
+def _with_ours(send_as: Callable[..., requests.Response]) -> requests.Response:
+    """Sends a call with our own credentials; with a new token if the one we have is not valid any more."""
+    response = send_as(False)
+    if response.status_code == 401:
+        response.close()
+        response = send_as(False, fresh=True)
+    return response
+
+
+def _pairs(query: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
+    return query.items() if isinstance(query, Mapping) else query
 
 
 __all__ = ["Address", "ServiceApi", "ServiceSessions", "calls"]

@@ -13,10 +13,11 @@ import requests
 
 from causeway import errors
 from causeway.clients.answers import message_of
+from causeway.clients.rights import OF_SERVER, ONLY_USER, SERVICE, CalledAs, named, of_server_with
 from causeway.clients.session import Address, ServiceApi, ServiceSessions
 from causeway.clients.volume_migrations import VolumeMigrations
 from causeway.clients.volume_snapshots import S, VolumeSnapshots, volume_missing
-from causeway.context import RequestContext, admin_context
+from causeway.context import RequestContext
 
 # 3.44 completes attachments; 3.60 shows more of volumes (shared_targets). The older one is used if the newer is refused.
 MICROVERSION = "3.60"
@@ -78,11 +79,9 @@ Listed = TypeVar("Listed", Attachment, Volume)
 
 
 class VolumeClient(VolumeMigrations, VolumeSnapshots):
-    """Volumes belong to users, so calls are made with the user's token while it is valid.
+    """Volumes and snapshots that users name, and the volumes and attachments that our records say servers have.
 
-    A service token is added where the service needs one (to delete a connected attachment). A server may have volumes of other
-    projects, for which a user's token gets 404. So for everything that our records name (attachments, volumes to delete with
-    their server), a 404 counts only if our own credentials get it too.
+    A service token is added where the service needs one (to delete a connected attachment).
     """
 
     def __init__(self, sessions: ServiceSessions) -> None:
@@ -109,26 +108,31 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
 
         Returns the answer's JSON; None if it is empty.
         """
-        answer = self._call(context, method, route, what, only_as_user=True, **more)
+        answer = self._call(context, method, route, what, called_as=ONLY_USER, **more)
         return answer.json() if answer.content else None
-
-    def acts_as_user(self, context: RequestContext) -> bool:
-        """Whether a call with this context is made with a user's token, not with our own credentials."""
-        return self._api.acts_as_user(context)
 
     # Volumes
 
     def show(self, context: RequestContext, volume_id: str) -> Volume:
-        """Raises VolumeNotFound."""
-        answer = self._call(context, "GET", "/v3/volumes/{volume_id}", f"show volume {volume_id}", volume_id=volume_id)
+        """A volume that a user named. Raises VolumeNotFound."""
+        volume = self._show(context, volume_id, named(volume_id))
+        context.has_checked(volume_id)
+        return volume
+
+    def owner_of(self, volume_id: str) -> str | None:
+        """The project of a volume, whoever asks. Raises VolumeNotFound."""
+        return self._show(None, volume_id, SERVICE).project_id
+
+    def _show(self, context: RequestContext | None, volume_id: str, called_as: CalledAs) -> Volume:
+        route, what = "/v3/volumes/{volume_id}", f"show volume {volume_id}"
+        answer = self._call(context, "GET", route, what, called_as=called_as, volume_id=volume_id)
         return _volume(answer.json()["volume"])
 
     def is_gone(self, context: RequestContext, volume_id: str) -> bool:
         """Whether a volume that a server has according to our records does not exist in any project."""
-        what = f"show volume {volume_id}"
-        answer = self._call(
-            context, "GET", "/v3/volumes/{volume_id}", what, ours=True, volume_id=volume_id, accept=(400, 404, 406)
-        )
+        route, what = "/v3/volumes/{volume_id}", f"show volume {volume_id}"
+        accept = (400, 404, 406)
+        answer = self._call(context, "GET", route, what, called_as=OF_SERVER, volume_id=volume_id, accept=accept)
         return answer.status_code == 404
 
     def create(
@@ -161,7 +165,7 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
         }
         body = {"volume": {key: value for key, value in wanted.items() if value is not None}}
         what = f"make volume {name!r}" if name else "make a volume"
-        answer = self._call(context, "POST", "/v3/volumes", what, body=body, only_as_user=True)
+        answer = self._call(context, "POST", "/v3/volumes", what, called_as=ONLY_USER, body=body)
         return _volume(answer.json()["volume"])
 
     def made_for(self, context: RequestContext, project_id: str, device_uuid: str) -> list[Volume]:
@@ -171,7 +175,7 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
         """
         query = {"all_tenants": "1", "project_id": project_id, "metadata": repr({MADE_FOR_DEVICE: device_uuid})}
         what = f"list the volumes that were made for device {device_uuid}"
-        answer = self._call(context, "GET", "/v3/volumes/detail", what, query=query, as_service=True)
+        answer = self._call(context, "GET", "/v3/volumes/detail", what, called_as=SERVICE, query=query)
         found = [_volume(each) for each in answer.json()["volumes"]]
         # A service may be configured to ignore filters.
         return [
@@ -183,11 +187,11 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
     def wait_available(
         self, context: RequestContext, volume_id: str, *, timeout: float = 180.0, stop: threading.Event | None = None
     ) -> Volume:
-        """Waits until the volume is ``available``, by polling, since the service does not notify. Returns it.
+        """Waits until a volume that we made is ``available``, by polling, since the service does not notify. Returns it.
 
         Raises InvalidVolume if it becomes something else, ServiceFailed after ``timeout`` seconds or when ``stop`` is set.
         """
-        volume = self._settled(lambda: self.show(context, volume_id), f"Volume {volume_id}", timeout, stop)
+        volume = self._settled(lambda: self._show(context, volume_id, OF_SERVER), f"Volume {volume_id}", timeout, stop)
         if volume.status != "available":
             raise errors.InvalidVolume(f"Volume {volume_id} did not become available: its status is {volume.status}.")
         return volume
@@ -210,34 +214,19 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
                 )
             pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
 
-    def delete(self, context: RequestContext, volume_id: str, *, ours: bool = False) -> None:
-        """Deletes a volume of a server, if it exists. Raises InvalidVolume if it is in use.
+    def delete(self, context: RequestContext, volume_id: str, *, called_as: CalledAs = OF_SERVER) -> None:
+        """Deletes a volume that was made for a server, if it exists. Raises InvalidVolume if it is in use.
 
-        ``ours``: it was made for the server, in any project. Without it, the user must be allowed to delete the volume.
+        ``called_as``: `named` for a volume that a user named, who must be allowed to delete it.
         """
+        route, what = "/v3/volumes/{volume_id}", f"delete volume {volume_id}"
         with suppress(errors.VolumeNotFound):
-            self._call(
-                context,
-                "DELETE",
-                "/v3/volumes/{volume_id}",
-                f"delete volume {volume_id}",
-                ours=ours,
-                volume_id=volume_id,
-            )
-
-    def extend(self, context: RequestContext, volume_id: str, size: int) -> None:
-        """Grows a volume to ``size`` GiB."""
-        self._call(
-            context,
-            "POST",
-            "/v3/volumes/{volume_id}/action",
-            f"extend volume {volume_id}",
-            body={"os-extend": {"new_size": size}},
-            volume_id=volume_id,
-        )
+            self._call(context, "DELETE", route, what, called_as=called_as, volume_id=volume_id)
 
     def reimage(self, context: RequestContext, volume_id: str, image_id: str) -> None:
-        """Has an image written to a reserved volume, whose content is lost. It is not ready yet: see `wait_reimaged`.
+        """Has an image that a user named written to a reserved volume of a server, whose content is lost.
+
+        It is not ready yet: see `wait_reimaged`.
 
         Raises ServiceRefused, also if the volume service is too old for it (3.68).
         """
@@ -247,32 +236,26 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
             "/v3/volumes/{volume_id}/action",
             f"write image {image_id} to volume {volume_id}",
             body={"os-reimage": {"image_id": image_id, "reimage_reserved": True}},
+            called_as=of_server_with(image_id),
             headers={"OpenStack-API-Version": "volume 3.68"},
             accept=(),
-            ours=True,
             volume_id=volume_id,
         )
 
     def is_being_filled(self, context: RequestContext, volume_id: str) -> bool:
         """Whether the service is writing to a volume."""
-        return self._show_ours(context, volume_id).status in UNFINISHED
+        return self._show(context, volume_id, OF_SERVER).status in UNFINISHED
 
     def wait_reimaged(self, context: RequestContext, volume_id: str, *, timeout: float) -> None:
         """Waits until the image is written. Raises InvalidVolume if that failed, ServiceFailed after ``timeout`` seconds."""
-        volume = self._settled(lambda: self._show_ours(context, volume_id), f"Volume {volume_id}", timeout)
+        volume = self._settled(lambda: self._show(context, volume_id, OF_SERVER), f"Volume {volume_id}", timeout)
         if volume.status != "reserved":
             raise errors.InvalidVolume(
                 f"No image could be written to volume {volume_id}: its status is {volume.status}."
             )
 
     def migration_status(self, context: RequestContext, volume_id: str) -> str | None:
-        route, what = "/v3/volumes/{volume_id}", f"show volume {volume_id}"
-        answer = self._call(context, "GET", route, what, as_service=True, volume_id=volume_id)
-        return _volume(answer.json()["volume"]).migration_status
-
-    def _show_ours(self, context: RequestContext, volume_id: str) -> Volume:
-        route, what = "/v3/volumes/{volume_id}", f"show volume {volume_id}"
-        return _volume(self._call(context, "GET", route, what, ours=True, volume_id=volume_id).json()["volume"])
+        return self._show(context, volume_id, SERVICE).migration_status
 
     # Attachments
 
@@ -285,12 +268,12 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
         mountpoint: str | None = None,
         mode: str | None = None,
         *,
-        ours: bool = False,
+        called_as: CalledAs,
     ) -> Attachment:
         """Reserves the volume for a server. With a connector, also exports the volume to that host.
 
-        ``ours``: the server has the volume already, in any project. Raises VolumeNotFound, InvalidVolume (another server has it,
-        it is in an error state, ...).
+        ``called_as``: `named` for a volume that a user named, `OF_SERVER` for one that the server has already, or that was made
+        for it. Raises VolumeNotFound, InvalidVolume (another server has it, it is in an error state, ...).
         """
         wanted: dict[str, Any] = {"volume_uuid": volume_id, "instance_uuid": instance_uuid}
         if connector is not None:
@@ -303,8 +286,8 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
             "/v3/attachments",
             f"reserve volume {volume_id} for instance {instance_uuid}",
             body={"attachment": wanted},
+            called_as=called_as,
             missing=volume_missing(volume_id),
-            ours=ours,
         )
         return _attachment(answer.json()["attachment"])
 
@@ -335,10 +318,10 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
             "POST",
             "/v3/attachments/{attachment_id}/action",
             f"complete volume attachment {attachment_id}",
+            called_as=OF_SERVER,
             body={"os-complete": {}},
             repeatable=True,
             missing=_attachment_missing(attachment_id),
-            ours=True,
             attachment_id=attachment_id,
         )
 
@@ -357,33 +340,24 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
         answer = self._attachment_call(context, "GET", f"show volume attachment {attachment_id}", attachment_id)
         return _attachment(answer.json()["attachment"])
 
-    def list_attachments(
-        self, context: RequestContext, *, instance_uuid: str | None = None, volume_id: str | None = None
-    ) -> list[Attachment]:
-        """The attachments of a server, of a volume, or of both, with their connection info."""
-        query = {"instance_id": instance_uuid, "volume_id": volume_id}
-        wanted = {key: value for key, value in query.items() if value is not None}
-        if not self._api.acts_as_user(context):
-            wanted["all_tenants"] = "1"
-        answer = self._call(context, "GET", "/v3/attachments/detail", "list volume attachments", query=wanted)
-        return [_attachment(each) for each in answer.json()["attachments"]]
-
     def attachments_of_server(
         self, context: RequestContext, instance_uuid: str, *, volume_id: str | None = None
     ) -> list[Attachment]:
-        """All attachments of a server (with ``volume_id``: to this volume), whoever asks.
+        """All attachments of a server (with ``volume_id``: to this volume) with their connection info, whoever asks.
 
-        With the service's own credentials: a user's token shows only one project, but administrators move servers of others.
+        With our own credentials: a user's token shows only one project, but administrators move servers of others.
         """
-        ours = admin_context(request_id=context.request_id)
-        return self.list_attachments(ours, instance_uuid=instance_uuid, volume_id=volume_id)
+        query = {"instance_id": instance_uuid, "all_tenants": "1"} | ({"volume_id": volume_id} if volume_id else {})
+        what = "list volume attachments"
+        answer = self._call(context, "GET", "/v3/attachments/detail", what, called_as=SERVICE, query=query)
+        return [_attachment(each) for each in answer.json()["attachments"]]
 
     def list_all_attachments(self, context: RequestContext) -> list[Attachment]:
-        """The attachments of all projects, page by page; for an administrator's context, or one without a token."""
+        """The attachments of all projects, page by page."""
         return self._all(context, "/v3/attachments/detail", "list volume attachments", "attachments", _attachment)
 
     def list_all(self, context: RequestContext) -> list[Volume]:
-        """The volumes of all projects, page by page; for an administrator's context, or one without a token."""
+        """The volumes of all projects, page by page."""
         return self._all(context, "/v3/volumes/detail", "list volumes", "volumes", _volume)
 
     def _all(
@@ -394,7 +368,7 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
             query = {"all_tenants": "1", "limit": str(PAGE_SIZE)}
             if found:
                 query["marker"] = found[-1].id
-            answer = self._call(context, "GET", route, what, query=query)
+            answer = self._call(context, "GET", route, what, called_as=SERVICE, query=query)
             page = [made(each) for each in answer.json()[key]]
             found.extend(page)
             if len(page) < PAGE_SIZE:
@@ -408,13 +382,15 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
             method,
             "/v3/attachments/{attachment_id}",
             what,
+            called_as=OF_SERVER,
             missing=_attachment_missing(attachment_id),
-            ours=True,
             attachment_id=attachment_id,
             **more,
         )
 
-    def _call(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> requests.Response:
+    def _call(
+        self, context: RequestContext | None, method: str, route: str, what: str, **more: Any
+    ) -> requests.Response:
         more.setdefault("missing", volume_missing(more["volume_id"]) if "volume_id" in more else None)
         version = self._version
         given = {"headers": {"OpenStack-API-Version": f"volume {version}"}, "accept": (400, 406), **more}

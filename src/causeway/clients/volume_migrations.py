@@ -8,6 +8,7 @@ from typing import Any
 import requests
 
 from causeway import errors
+from causeway.clients.rights import SERVICE
 from causeway.context import RequestContext
 
 
@@ -15,7 +16,9 @@ class VolumeMigrations(ABC):
     """A part of `causeway.clients.volume.VolumeClient`."""
 
     @abstractmethod
-    def _call(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> requests.Response: ...
+    def _call(
+        self, context: RequestContext | None, method: str, route: str, what: str, **more: Any
+    ) -> requests.Response: ...
 
     @abstractmethod
     def migration_status(self, context: RequestContext, volume_id: str) -> str | None:
@@ -35,7 +38,7 @@ class VolumeMigrations(ABC):
             "/v3/volumes/{volume_id}/action",
             f"complete the migration of volume {old_id} to {new_id}",
             body={"os-migrate_volume_completion": {"new_volume": new_id, "error": failed}},
-            as_service=True,
+            called_as=SERVICE,
             accept=(),
             volume_id=old_id,
         )
@@ -51,7 +54,7 @@ class VolumeMigrations(ABC):
             "/v3/snapshots/{snapshot_id}/action",
             f"update the status of snapshot {snapshot_id}",
             body={"os-update_snapshot_status": wanted},
-            as_service=True,
+            called_as=SERVICE,
             accept=(),
             missing=errors.NotFound(f"Snapshot {snapshot_id} could not be found."),
             repeatable=True,

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import requests
 
 from causeway import errors
+from causeway.clients.rights import OF_SERVER, ONLY_USER, SERVICE, CalledAs, named
 from causeway.context import RequestContext
 
 
@@ -37,7 +38,9 @@ class VolumeSnapshots(ABC):
     """A part of `causeway.clients.volume.VolumeClient`."""
 
     @abstractmethod
-    def _call(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> requests.Response: ...
+    def _call(
+        self, context: RequestContext | None, method: str, route: str, what: str, **more: Any
+    ) -> requests.Response: ...
 
     @abstractmethod
     def _settled(self, look: Callable[[], S], what: str, timeout: float, stop: threading.Event | None = None) -> S: ...
@@ -50,28 +53,37 @@ class VolumeSnapshots(ABC):
             "POST",
             "/v3/snapshots",
             f"make a snapshot of volume {volume_id}",
+            called_as=ONLY_USER,
             body={"snapshot": wanted},
-            only_as_user=True,
             missing=volume_missing(volume_id),
         )
         snapshot_id: str = answer.json()["snapshot"]["id"]
         return snapshot_id
 
     def show_snapshot(self, context: RequestContext, snapshot_id: str) -> Snapshot:
-        """Raises NotFound."""
+        """A snapshot that a user named. Raises NotFound."""
+        snapshot = self._show_snapshot(context, snapshot_id, named(snapshot_id))
+        context.has_checked(snapshot_id)
+        return snapshot
+
+    def _show_snapshot(self, context: RequestContext, snapshot_id: str, called_as: CalledAs) -> Snapshot:
         answer = self._call(
             context,
             "GET",
             "/v3/snapshots/{snapshot_id}",
             f"show snapshot {snapshot_id}",
+            called_as=called_as,
             snapshot_id=snapshot_id,
             missing=errors.NotFound(f"Snapshot {snapshot_id} could not be found."),
         )
         return _snapshot(answer.json()["snapshot"])
 
     def wait_for_snapshot(self, context: RequestContext, snapshot_id: str, *, timeout: float = 180.0) -> None:
-        """Waits until the snapshot is available. Raises InvalidVolume if it fails, ServiceFailed after ``timeout`` seconds."""
-        snapshot = self._settled(lambda: self.show_snapshot(context, snapshot_id), f"Snapshot {snapshot_id}", timeout)
+        """Waits until a snapshot that we made is available.
+
+        Raises InvalidVolume if it fails, ServiceFailed after ``timeout`` seconds.
+        """
+        snapshot = self._settle_snapshot(context, snapshot_id, timeout)
         if snapshot.status != "available":
             raise errors.InvalidVolume(
                 f"Snapshot {snapshot_id} of volume {snapshot.volume_id} did not become available: it is {snapshot.status}."
@@ -81,7 +93,7 @@ class VolumeSnapshots(ABC):
         """The snapshots with this name and description in all projects, read with our own credentials."""
         query = {"all_tenants": "1", "name": name}
         what = f"list the snapshots named {name!r}"
-        answer = self._call(context, "GET", "/v3/snapshots/detail", what, query=query, as_service=True)
+        answer = self._call(context, "GET", "/v3/snapshots/detail", what, called_as=SERVICE, query=query)
         # A service may be configured to ignore filters.
         return [_snapshot(each) for each in answer.json()["snapshots"] if each.get("description") == description]
 
@@ -89,12 +101,20 @@ class VolumeSnapshots(ABC):
         """Deletes a snapshot that we made, if it exists."""
         what = f"delete snapshot {snapshot_id}"
         with suppress(errors.NotFound):
-            self._settled(lambda: self.show_snapshot(context, snapshot_id), f"Snapshot {snapshot_id}", 180.0)
-            self._call(context, "DELETE", "/v3/snapshots/{snapshot_id}", what, ours=True, snapshot_id=snapshot_id)
+            self._settle_snapshot(context, snapshot_id, 180.0)
+            self._call(
+                context, "DELETE", "/v3/snapshots/{snapshot_id}", what, called_as=OF_SERVER, snapshot_id=snapshot_id
+            )
+
+    def _settle_snapshot(self, context: RequestContext, snapshot_id: str, timeout: float) -> Snapshot:
+        return self._settled(
+            lambda: self._show_snapshot(context, snapshot_id, OF_SERVER), f"Snapshot {snapshot_id}", timeout
+        )
 
     def check_snapshots_left(self, context: RequestContext, count: int) -> None:
         """Raises OverQuota if the requester's project may not make ``count`` more snapshots."""
-        absolute = self._call(context, "GET", "/v3/limits", "show limits").json()["limits"]["absolute"]
+        answer = self._call(context, "GET", "/v3/limits", "show limits", called_as=named())
+        absolute = answer.json()["limits"]["absolute"]
         limit, used = absolute["maxTotalSnapshots"], absolute["totalSnapshotsUsed"]
         if 0 <= limit < used + count:
             raise errors.OverQuota(

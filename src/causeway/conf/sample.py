@@ -5,10 +5,13 @@ The options of the libraries that read the same file come from these libraries, 
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import TextIO
 
 from oslo_config import cfg, generator
+
+from causeway.conf import library_defaults
 
 NAMESPACES = ("causeway", "keystonemiddleware.auth_token", "oslo.log", "oslo.messaging", "oslo.policy")
 
@@ -23,7 +26,9 @@ def write(output: TextIO) -> None:
         default_config_files=[],
         default_config_dirs=[],
     )
-    generator.generate(conf, output)
+    text = io.StringIO()
+    generator.generate(conf, text)
+    output.write(library_defaults.in_sample(text.getvalue()))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from causeway.clients.image import ImageClient
 from causeway.clients.placement import PlacementClient
+from causeway.clients.rights import SERVICE
 from causeway.clients.session import ServiceApi, ServiceSessions
 from causeway.context import admin_context
 from causeway.model.flavor import Flavor
@@ -51,9 +52,16 @@ def make_aggregates(api: Database, placement: PlacementClient, hosts_by_cell: li
 def make_image(images: ImageClient, path: Path, disk_format: str) -> None:
     """Makes the public image ``demo``."""
     context = admin_context()
-    if images.list(context, {"name": "demo"}):
+    if images.list_all({"name": "demo"}):
         return
-    made = images.create(context, name="demo", visibility="public", disk_format=disk_format, container_format="bare")
+    made = images.create(
+        context,
+        name="demo",
+        visibility="public",
+        disk_format=disk_format,
+        container_format="bare",
+        called_as=SERVICE,
+    )
     images.upload(context, made.id, path, path.stat().st_size)
 
 
@@ -61,11 +69,13 @@ def make_network(sessions: ServiceSessions) -> None:
     """Makes the shared network ``demo-net`` with one subnet."""
     api = ServiceApi(sessions, "neutron", "network", version_suffix="/v2.0")
     query = {"name": "demo-net"}
-    found = api.call(None, "GET", "/v2.0/networks", "list networks", query=query).json()["networks"]
+    found = api.call(None, "GET", "/v2.0/networks", "list networks", called_as=SERVICE, query=query).json()["networks"]
     network = found[0] if found else None
     if network is None:
         body: dict[str, object] = {"network": {"name": "demo-net", "shared": True}}
-        network = api.call(None, "POST", "/v2.0/networks", "make demo-net", body=body).json()["network"]
+        answer = api.call(None, "POST", "/v2.0/networks", "make demo-net", called_as=SERVICE, body=body)
+        network = answer.json()["network"]
     if not network["subnets"]:
         subnet = {"name": "demo-subnet", "network_id": network["id"], "ip_version": 4, "cidr": "10.0.0.0/24"}
-        api.call(None, "POST", "/v2.0/subnets", "make a subnet of demo-net", body={"subnet": subnet})
+        what = "make a subnet of demo-net"
+        api.call(None, "POST", "/v2.0/subnets", what, called_as=SERVICE, body={"subnet": subnet})

@@ -27,6 +27,8 @@ class Operation(Saga):
     instance_uuid: str
     #: the server's cell when the operation was acquired; not stored
     cell_uuid: str | None = None
+    #: the requester as it is stored, when the operation was acquired
+    requested_by: dict[str, Any] | None = field(default=None, repr=False, compare=False)
     #: its steps; None if an earlier release began it, with a row for each step
     steps: list[StepRecord] | None = field(default_factory=list)
     #: why its destination was chosen, until this is written; never read with the operation

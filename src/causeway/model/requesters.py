@@ -8,7 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Requester:
-    """``requester``: the context of the request, without tokens; ``sealed_token``: the user's token, encrypted."""
+    """``requester``: the context of the request, without tokens, and the ids that were checked for it.
+
+    ``sealed_token``: the user's token, encrypted.
+    """
 
     requester: dict[str, Any] | None = None
     sealed_token: str | None = field(default=None, repr=False)

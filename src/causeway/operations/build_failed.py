@@ -150,7 +150,7 @@ def _delete_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[
             devices.release_reservations(services, run.context, run.uuid, volume_id, attachments)
         for volume in made:
             if volume.id != kept.get(device.uuid):
-                services.volumes.delete(run.context, volume.id, ours=True)
+                services.volumes.delete(run.context, volume.id)
 
 
 def _living(run: BuildRun) -> tuple[Instance | None, list[BlockDevice]]:

@@ -93,7 +93,8 @@ def engine_of(services: ConductorServices) -> Engine:
     )
 
     def begin(context: RequestContext, move: Operation, asked_at: float) -> ServerRun[Any]:
-        context = _with_users_rights(services, context, move)
+        # Accepted work: it may continue with our own credentials, but only for what was checked before.
+        context = _with_users_rights(services, context, move).for_work(requesters.checked_of(move.requested_by))
         if move.recipe in moves.RECIPES:
             return Run(services, environment, context, move, asked_at=asked_at)
         memory = msgspec.convert(move.data, RECIPES[move.recipe].memory)

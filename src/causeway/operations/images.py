@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from causeway import errors
+from causeway.clients.rights import named
 from causeway.model import operations
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
@@ -50,7 +51,7 @@ class UploadDisk(Step[Run]):
             _notify(run, "start")
         with run.event(event, host):
             if run.is_repeated:
-                image = run.services.images.show(run.context, image_id)
+                image = run.services.images.show_of_server(run.context, image_id)
                 if image.status == "active":
                     # The upload is complete, so the host is not needed; it may be dead by now.
                     run.transferred(image.size)
@@ -84,15 +85,25 @@ class RotateBackups(Step[Run]):
     reads = frozenset({"backup_type", "rotation"})
 
     def do(self, run: Run) -> None:
-        memory, images = run.memory, run.services.images
+        memory, images, project_id = run.memory, run.services.images, run.context.project_id or ""
         wanted = {
             "image_type": "backup",
             "backup_type": memory.backup_type or "",
             "instance_uuid": run.uuid,
             "sort": "created_at:desc",
         }
-        for image in images.list(run.context, wanted)[memory.rotation or 0 :]:
-            images.delete(run.context, image.id)
+        for image in images.list_of(run.context, project_id, wanted)[memory.rotation or 0 :]:
+            if image.owner == project_id:
+                images.delete(run.context, image.id)
+            else:
+                self._delete_as_user(run, image.id)
+
+    def _delete_as_user(self, run: Run, image_id: str) -> None:
+        """Deletes a backup that another project made of this server, if the user may delete it."""
+        try:
+            run.services.images.delete(run.context, image_id, called_as=named(image_id))
+        except (errors.Forbidden, errors.Unauthorized) as refusal:
+            LOG.warning("Backup %s of server %s is not rotated: %s", image_id, run.uuid, refusal.message)
 
 
 def _notify(run: Run, phase: str) -> None:

@@ -156,7 +156,7 @@ def discard_prepared(services: HasJournalAndImages, context: RequestContext, mov
 def discard_image(services: HasImages, context: RequestContext, image_id: str) -> None:
     """Deletes an image that has no data. An image with data stays: it may be the only copy of a server's disk."""
     try:
-        status = services.images.show(context, image_id).status
+        status = services.images.show_of_server(context, image_id).status
     except errors.ImageNotFound:
         return
     if status == "queued":

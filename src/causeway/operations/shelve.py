@@ -106,7 +106,7 @@ class StoreDisk(Step[Run]):
         if run.memory.image_id is None:
             return None
         try:
-            image = run.services.images.show(run.context, run.memory.image_id)
+            image = run.services.images.show_of_server(run.context, run.memory.image_id)
         except errors.ImageNotFound:
             return None
         return image if image.status == "active" else None
@@ -205,7 +205,9 @@ def _unusable(run: Run, instance: Instance) -> errors.CopyNotUsable | None:
     """Returns why the server can't be unshelved from its image; None if it can."""
     image_id = instance.system_metadata.get(IMAGE)
     try:
-        status = run.services.images.show(run.context, image_id).status if image_id is not None else "not known"
+        status = (
+            run.services.images.show_of_server(run.context, image_id).status if image_id is not None else "not known"
+        )
     except errors.ImageNotFound:
         status = "gone"
     if status == "active":

@@ -95,7 +95,7 @@ class NameSnapshots(Step[Run]):
 
     def do(self, run: Run) -> None:
         memory, images = run.memory, run.services.images
-        if not (run.is_repeated and images.show(run.context, memory.image_id).status == "active"):
+        if not (run.is_repeated and images.show_of_server(run.context, memory.image_id).status == "active"):
             named = {"bdm_v2": "True", "block_device_mapping": json.dumps(memory.mapping)}
             images.set_properties(run.context, memory.image_id, named | {"root_device_name": memory.root})
             images.stream(run.context, memory.image_id, list, 0)
@@ -123,7 +123,9 @@ def _undo_late(run: Run) -> None:
     """Deletes the snapshots that no image names."""
     try:
         named = str(
-            run.services.images.show(admin_context(), run.memory.image_id).properties.get("block_device_mapping", "")
+            run.services.images.show_of_server(admin_context(), run.memory.image_id).properties.get(
+                "block_device_mapping", ""
+            )
         )
     except errors.ImageNotFound:
         named = ""

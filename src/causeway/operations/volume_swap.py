@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from causeway import errors
+from causeway.clients.rights import named
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.states import TaskState
@@ -68,8 +69,9 @@ class ReserveNewVolume(Step[Swap]):
         else:
             notify(run, "start")
         known = {each.attachment_id for each in present}
+        new_id = memory.new_volume_id
         attachment_id = devices.reserve_volume(
-            run.services, run.context, memory.new_volume_id, run.uuid, known, ours=True
+            run.services, run.context, new_id, run.uuid, known, called_as=named(new_id)
         )
         memory.new = replace(
             memory.old,

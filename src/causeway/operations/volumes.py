@@ -12,6 +12,7 @@ from typing import TypeAlias
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.clients.rights import named
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -93,7 +94,9 @@ class ReserveVolume(Step[Attach]):
                 delete_on_termination=memory.delete_on_termination,
             )
             known = {other.attachment_id for other in present}
-            mapping.attachment_id = devices.reserve_volume(services, run.context, memory.resource_id, run.uuid, known)
+            mapping.attachment_id = devices.reserve_volume(
+                services, run.context, memory.resource_id, run.uuid, known, called_as=named(memory.resource_id)
+            )
             # If an attempt is interrupted here, everything that the undo needs is recorded.
             memory.mapping = mapping
             with run.database.write() as connection:

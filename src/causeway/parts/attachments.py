@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway import errors
+from causeway.clients.rights import OF_SERVER
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.parts import devices
@@ -31,7 +32,9 @@ def reserve_anew(
             continue
         old = device.attachment_id
         known = {other.attachment_id for other in present}
-        new = devices.reserve_volume(services, context, device.volume_id, device.instance_uuid, known, ours=True)
+        new = devices.reserve_volume(
+            services, context, device.volume_id, device.instance_uuid, known, called_as=OF_SERVER
+        )
         if not block_devices.swap_attachment(database, device.uuid, old, new):
             # This conductor was slow, and another one has done the same.
             services.volumes.delete_attachment(context, new)

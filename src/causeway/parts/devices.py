@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.clients.rights import CalledAs
 from causeway.clients.volume import Volume
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
@@ -101,14 +102,14 @@ def reserve_volume(
     instance_uuid: str,
     known: set[str | None],
     *,
-    ours: bool = False,
+    called_as: CalledAs,
 ) -> str:
-    """Reserves a volume for a server. Returns the id of an unconnected attachment. ``ours``: the server has the volume already.
+    """Reserves a volume for a server. Returns the id of an unconnected attachment. ``called_as``: see `create_attachment`.
 
     The volume service chooses the id. If its answer is lost, the reservation may exist: then it is used.
     """
     try:
-        return services.volumes.create_attachment(context, volume_id, instance_uuid, ours=ours).id
+        return services.volumes.create_attachment(context, volume_id, instance_uuid, called_as=called_as).id
     except errors.ServiceFailed as failure:
         if isinstance(failure, errors.ServiceRefused):
             raise

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from causeway.clients.rights import OF_SERVER
 from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.parts import devices
@@ -23,7 +24,9 @@ def attach_at_target(
     """The device as the target has it. ``known``: its attachment; None to make one, which is passed to ``note``."""
     volumes = run.services.volumes
     if known is None:
-        made = volumes.create_attachment(run.context, volume_id, run.uuid, connector, device.device_name, ours=True)
+        made = volumes.create_attachment(
+            run.context, volume_id, run.uuid, connector, device.device_name, called_as=OF_SERVER
+        )
         note(made.id)
     else:
         made = volumes.get_attachment(run.context, known)

@@ -10,6 +10,7 @@ import logging
 
 from causeway import errors
 from causeway.clients.network import is_made_for
+from causeway.clients.rights import OF_SERVER, named
 from causeway.clients.volume import MADE_FOR_DEVICE, MADE_FOR_SERVER, Volume
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
@@ -123,7 +124,10 @@ def reserve_first_volume(
 ) -> None:
     """Reserves the device's volume for a server that is being built, unless that is recorded. See `make_volume`."""
     if device.volume_id is not None and device.attachment_id is None:
-        device.attachment_id = devices.reserve_volume(services, context, device.volume_id, instance.uuid, set())
+        called_as = named(device.volume_id) if device.source_type == "volume" else OF_SERVER
+        device.attachment_id = devices.reserve_volume(
+            services, context, device.volume_id, instance.uuid, set(), called_as=called_as
+        )
 
 
 def _volume_that_was_made(

@@ -14,6 +14,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.clients.network import is_made_for
+from causeway.clients.rights import SERVICE, named
 from causeway.clients.volume import UNFINISHED
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
@@ -81,20 +82,33 @@ def _delete_volume(
     services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice
 ) -> None:
     volume_id = device.volume_id or ""
-    was_made = device.source_type != "volume"
     try:
-        if not was_made and not services.volumes.acts_as_user(context):
-            # Our credentials may delete every volume, but the user who named this one may not.
-            owner = services.volumes.show(context, volume_id).project_id
-            if owner != instance.project_id:
-                LOG.warning("Volume %s was not deleted with its server: it is another project's", volume_id)
-                return
-        services.volumes.delete(context, volume_id, ours=was_made)
+        if device.source_type == "volume":
+            _delete_given_volume(services, context, instance, volume_id)
+        else:
+            services.volumes.delete(context, volume_id)
     except errors.VolumeNotFound:
         return
-    except (errors.ServiceRefused, errors.InvalidVolume) as failure:
+    except (errors.Forbidden, errors.ServiceRefused, errors.InvalidVolume) as failure:
         # The volume may have snapshots, for example of an image of the server.
         LOG.warning("Volume %s was not deleted with its server: %s", volume_id, failure.message)
+
+
+def _delete_given_volume(
+    services: ConductorServices, context: RequestContext, instance: Instance, volume_id: str
+) -> None:
+    """Deletes a volume that a user gave to the server, if the user who deletes the server may delete it."""
+    if context.auth_token:
+        try:
+            services.volumes.delete(context, volume_id, called_as=named(volume_id))
+            return
+        except errors.Unauthorized:
+            LOG.info("The token of the user who deletes server %s is not valid any more", instance.uuid)
+    # Our credentials may delete every volume, but the users of the server's project may not.
+    if services.volumes.owner_of(volume_id) == instance.project_id:
+        services.volumes.delete(context, volume_id, called_as=SERVICE)
+    else:
+        LOG.warning("Volume %s was not deleted with its server: it is another project's", volume_id)
 
 
 def _delete_unknown_volume(

@@ -1,5 +1,8 @@
 """The requester of an operation. It is stored with the operation, so that a conductor that takes it over acts for the same user.
 
+With it are stored the ids that other services let the user have before the operation was accepted: only for these may the
+operation continue with our own credentials when the token has expired (`causeway.clients.rights`).
+
 The user's token is stored encrypted, and only until the operation has ended. The key is derived from a secret that API and
 conductors share. It differs for each server, so that a token can't be used in another server's row.
 """
@@ -8,6 +11,8 @@ from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -21,6 +26,8 @@ LOG = logging.getLogger(__name__)
 
 # Groups whose secret is used for the key if [conductor] credentials_key is not set. API and conductors have both.
 SHARED_CREDENTIALS = ("service_user", "placement")
+# The key of the checked ids among what is stored of the requester. Earlier releases ignore it.
+CHECKED = "checked"
 SECRETS_OF_CREDENTIALS = ("password", "application_credential_secret")
 KEY_BYTES = 32
 
@@ -28,9 +35,17 @@ KEY_BYTES = 32
 def requester_of(conf: cfg.ConfigOpts, context: RequestContext, instance_uuid: str) -> Requester:
     """The requester in the form that may be stored."""
     cipher = _cipher(conf, instance_uuid)
+    # The identity service let the user have the project.
+    checked = context.checked | ({context.project_id} if context.project_id else set())
+    stored = context.without_tokens() | {CHECKED: sorted(checked)}
     if cipher is None or not context.auth_token:
-        return Requester(context.without_tokens())
-    return Requester(context.without_tokens(), cipher.encrypt(context.auth_token.encode()).decode())
+        return Requester(stored)
+    return Requester(stored, cipher.encrypt(context.auth_token.encode()).decode())
+
+
+def checked_of(requester: Mapping[str, Any] | None) -> frozenset[str]:
+    """The ids that were checked before an operation was accepted. ``requester``: as stored; earlier releases stored no ids."""
+    return frozenset((requester or {}).get(CHECKED, ()))
 
 
 def context_of(conf: cfg.ConfigOpts, kept: Requester, instance_uuid: str) -> RequestContext | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from causeway.clients.rights import OF_SERVER
 from causeway.context import admin_context
 from causeway.store.cell import block_devices
 from tests.functional.servers.audited_cloud import AuditedCloud
@@ -82,7 +83,7 @@ def test_the_port_of_a_deleted_server_is_left_to_its_user(cloud: AuditedCloud) -
 def test_a_second_attachment_that_nobody_is_connected_to_goes(cloud: AuditedCloud) -> None:
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
-    extra = cloud.parts.around.volumes.create_attachment(admin_context(), volume.id, server.id)
+    extra = cloud.parts.around.volumes.create_attachment(admin_context(), volume.id, server.id, called_as=OF_SERVER)
 
     assert cloud.only("attachment.orphaned").resource == f"attachment {extra.id}"
     cloud.fixes("attachment.orphaned")
@@ -93,7 +94,7 @@ def test_an_attachment_without_its_volume_stays_while_a_host_is_connected(cloud:
     server, volume = cloud.boot(), cloud.volume()
     volumes = cloud.parts.around.volumes
     connector = cloud.driver(cloud.show(server).compute_host).volume_connector()
-    extra = volumes.create_attachment(admin_context(), volume.id, server.id, connector)
+    extra = volumes.create_attachment(admin_context(), volume.id, server.id, connector, called_as=OF_SERVER)
 
     cloud.only_reports("attachment.orphaned")
     volumes.delete_attachment(admin_context(), extra.id)
@@ -104,7 +105,7 @@ def test_a_volume_that_is_connected_twice_is_critical(cloud: AuditedCloud) -> No
     cloud.attach(server, volume)
     volumes = cloud.parts.around.volumes
     connector = cloud.driver(cloud.other_host(server)).volume_connector()
-    extra = volumes.create_attachment(admin_context(), volume.id, server.id, connector)
+    extra = volumes.create_attachment(admin_context(), volume.id, server.id, connector, called_as=OF_SERVER)
 
     report = cloud.audit(fix=True)
     found = {each.kind: each for each in report.disagreements}
@@ -128,7 +129,7 @@ def test_the_attachment_of_a_deleted_server_goes(cloud: AuditedCloud) -> None:
     server, volume = cloud.boot(), cloud.volume()
     cloud.member.compute.delete_server(server.id)
     cloud.member.compute.wait_for_delete(server)
-    cloud.parts.around.volumes.create_attachment(admin_context(), volume.id, server.id)
+    cloud.parts.around.volumes.create_attachment(admin_context(), volume.id, server.id, called_as=OF_SERVER)
 
     cloud.only("attachment.orphaned")
     cloud.fixes("attachment.orphaned")

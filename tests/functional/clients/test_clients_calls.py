@@ -33,14 +33,33 @@ def test_users_see_what_is_theirs(images: ImageClient, other: RequestContext, im
         images.show(other, image)
 
 
-def test_a_token_that_is_not_valid_any_more_is_replaced_by_our_own(
+def test_a_token_that_is_not_valid_any_more_is_not_replaced_while_a_request_is_served(
     images: ImageClient, demo: RequestContext, image: str
 ) -> None:
     demo.auth_token = "expired-meanwhile"
-    assert images.show(demo, image).id == image
+    for _again in range(2):
+        with pytest.raises(errors.Unauthorized, match=f"to show image {image}. Log in again"):
+            images.show(demo, image)
     assert calls.snapshot()[SHOW] == 2
+    assert demo.checked == set()
+
+
+def test_accepted_work_continues_with_our_own_credentials_for_what_was_checked(
+    images: ImageClient, demo: RequestContext, image: str
+) -> None:
     images.show(demo, image)
+    assert demo.checked == {image}
+    work = demo.for_work(frozenset(demo.checked))
+    work.auth_token = "expired-meanwhile"
+    calls.reset()
+    assert images.show(work, image).id == image
+    assert calls.snapshot()[SHOW] == 2
+    images.show(work, image)
     assert calls.snapshot()[SHOW] == 3, "an expired token is tried once"
+    unchecked = demo.for_work(frozenset({"another"}))
+    unchecked.auth_token = "expired-meanwhile"
+    with pytest.raises(errors.Unauthorized):
+        images.show(unchecked, image)
 
 
 def test_our_own_token_is_renewed_when_it_is_not_valid_any_more(

@@ -9,6 +9,7 @@ import pytest
 
 from causeway import errors
 from causeway.clients.image import ImageClient
+from causeway.clients.rights import OF_SERVER
 from causeway.clients.session import calls
 from causeway.context import RequestContext
 from causeway.devcloud import Fault
@@ -126,14 +127,14 @@ def test_lists_are_whole_and_filtered(
 ) -> None:
     monkeypatch.setattr("causeway.clients.image.PAGE_SIZE", 2)
     made = {queued(images, demo, properties={"batch": "seven"}).id for _ in range(5)}
-    assert {image.id for image in images.list(demo, {"batch": "seven"})} == made
+    assert {image.id for image in images.list_of(demo, demo.project_id or "", {"batch": "seven"})} == made
 
 
 def test_without_a_token_the_image_belongs_to_the_project_of_the_context(
     images: ImageClient, demo: RequestContext, nobody: RequestContext
 ) -> None:
     nobody.project_id = demo.project_id
-    image = queued(images, nobody)
+    image = queued(images, nobody, called_as=OF_SERVER)
     assert images.show(demo, image.id).owner == demo.project_id
 
 

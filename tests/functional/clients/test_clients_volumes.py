@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from causeway import errors
+from causeway.clients.rights import OF_SERVER
 from causeway.clients.volume import Volume, VolumeClient
 from causeway.context import RequestContext
 from causeway.devcloud import Fault
@@ -26,7 +27,7 @@ def test_a_volume_becomes_available(volume: Volume, demo: RequestContext) -> Non
 
 
 def test_waiting_for_a_volume_that_breaks_ends(volumes: VolumeClient, demo: RequestContext, volume: Volume) -> None:
-    volumes.create_attachment(demo, volume.id, str(uuid.uuid4()))
+    volumes.create_attachment(demo, volume.id, str(uuid.uuid4()), called_as=OF_SERVER)
     with pytest.raises(errors.InvalidVolume, match="its status is reserved"):
         volumes.wait_available(demo, volume.id)
     with pytest.raises(errors.VolumeNotFound):
@@ -36,7 +37,7 @@ def test_waiting_for_a_volume_that_breaks_ends(volumes: VolumeClient, demo: Requ
 def test_a_volume_moves_with_its_server(
     volumes: VolumeClient, demo: RequestContext, volume: Volume, server_uuid: str
 ) -> None:
-    first = volumes.create_attachment(demo, volume.id, server_uuid)
+    first = volumes.create_attachment(demo, volume.id, server_uuid, called_as=OF_SERVER)
     assert not first.is_connected
     info = volumes.update_attachment(demo, first.id, HERE, "/dev/vdb")
     assert (info["serial"], info["data"]["volume_id"]) == (volume.id, volume.id)
@@ -44,11 +45,11 @@ def test_a_volume_moves_with_its_server(
     volumes.complete_attachment(demo, first.id)
     assert volumes.show(demo, volume.id).attachments[0]["server_id"] == server_uuid
 
-    second = volumes.create_attachment(demo, volume.id, server_uuid)
+    second = volumes.create_attachment(demo, volume.id, server_uuid, called_as=OF_SERVER)
     volumes.delete_attachment(demo, first.id)
     volumes.update_attachment(demo, second.id, THERE, "/dev/vdb")
     volumes.complete_attachment(demo, second.id)
-    (left,) = volumes.list_attachments(demo, instance_uuid=server_uuid)
+    (left,) = volumes.attachments_of_server(demo, server_uuid)
     assert (left.id, left.status, left.volume_id, left.instance_uuid) == (second.id, "attached", volume.id, server_uuid)
     assert volumes.get_attachment(demo, second.id).is_connected
 
@@ -56,18 +57,18 @@ def test_a_volume_moves_with_its_server(
 def test_a_volume_is_one_servers_and_one_hosts(
     volumes: VolumeClient, demo: RequestContext, volume: Volume, server_uuid: str
 ) -> None:
-    first = volumes.create_attachment(demo, volume.id, server_uuid, HERE)
+    first = volumes.create_attachment(demo, volume.id, server_uuid, HERE, called_as=OF_SERVER)
     assert first.is_connected
     volumes.complete_attachment(demo, first.id)
     with pytest.raises(errors.InvalidVolume):
-        volumes.create_attachment(demo, volume.id, str(uuid.uuid4()))
-    second = volumes.create_attachment(demo, volume.id, server_uuid)
+        volumes.create_attachment(demo, volume.id, str(uuid.uuid4()), called_as=OF_SERVER)
+    second = volumes.create_attachment(demo, volume.id, server_uuid, called_as=OF_SERVER)
     with pytest.raises(errors.ServiceRefused, match="duplicate connectors"):
         volumes.update_attachment(demo, second.id, THERE)
 
 
 def test_deleting_what_is_not_there_is_fine(volumes: VolumeClient, demo: RequestContext, volume: Volume) -> None:
-    attachment = volumes.create_attachment(demo, volume.id, str(uuid.uuid4()))
+    attachment = volumes.create_attachment(demo, volume.id, str(uuid.uuid4()), called_as=OF_SERVER)
     for _ in range(2):
         volumes.delete_attachment(demo, attachment.id)
     for _ in range(2):
@@ -77,7 +78,9 @@ def test_deleting_what_is_not_there_is_fine(volumes: VolumeClient, demo: Request
 
 
 def test_a_volume_in_use_is_not_deleted(volumes: VolumeClient, demo: RequestContext, volume: Volume) -> None:
-    volumes.complete_attachment(demo, volumes.create_attachment(demo, volume.id, str(uuid.uuid4()), HERE).id)
+    volumes.complete_attachment(
+        demo, volumes.create_attachment(demo, volume.id, str(uuid.uuid4()), HERE, called_as=OF_SERVER).id
+    )
     with pytest.raises(errors.InvalidVolume):
         volumes.delete(demo, volume.id)
 
@@ -86,16 +89,13 @@ def test_attachments_of_a_user_are_handled_without_their_token(
     volumes: VolumeClient, demo: RequestContext, nobody: RequestContext, volume: Volume, server_uuid: str
 ) -> None:
     nobody.project_id = demo.project_id
-    attachment = volumes.create_attachment(nobody, volume.id, server_uuid, HERE)
-    assert [each.id for each in volumes.list_attachments(nobody, volume_id=volume.id)] == [attachment.id]
+    attachment = volumes.create_attachment(nobody, volume.id, server_uuid, HERE, called_as=OF_SERVER)
+    assert [each.id for each in volumes.attachments_of_server(nobody, server_uuid, volume_id=volume.id)] == [
+        attachment.id
+    ]
     volumes.complete_attachment(nobody, attachment.id)
     volumes.delete_attachment(nobody, attachment.id)
     assert volumes.show(demo, volume.id).status == "available"
-
-
-def test_a_volume_grows(volumes: VolumeClient, demo: RequestContext, volume: Volume) -> None:
-    volumes.extend(demo, volume.id, 2)
-    assert volumes.wait_available(demo, volume.id).size == 2
 
 
 def test_a_volume_beyond_the_quota_is_refused(volumes: VolumeClient, demo: RequestContext, around: Any) -> None:

@@ -105,8 +105,9 @@ def test_credentials_of_our_own_that_are_refused_are_not_the_users_fault(
 ) -> None:
     answers.answer = lambda _request: (401, {})
     with pytest.raises(errors.ServiceFailed, match="this service's own credentials"):
-        ImageClient(sessions(glance={"endpoint_override": BASE})).show(user, "i")
-    assert [request.headers["X-Auth-Token"] for request in answers.requests] == ["theirs", "ours"]
+        ImageClient(sessions(glance={"endpoint_override": BASE})).show_of_server(user, "i")
+    sent = [request.headers["X-Auth-Token"] for request in answers.requests]
+    assert sent == ["theirs", "ours", "ours"], "a token of ours that is refused is replaced once"
 
 
 def test_deleting_attachments_needs_a_service_token(sessions: Any, answers: Answers, user: RequestContext) -> None:

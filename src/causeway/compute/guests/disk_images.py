@@ -33,7 +33,7 @@ def upload(
             host.images.upload(context, image_id, disk.path, disk.size, progress)
         except errors.ServiceRefused:
             # An earlier attempt, whose answer was lost, has uploaded it.
-            image = host.images.show(context, image_id)
+            image = host.images.show_of_server(context, image_id)
             if image.status != "active":
                 raise
             return image.size

@@ -69,7 +69,7 @@ def _await_broken_off(host: Host, context: RequestContext, image_id: str) -> Non
     Raises DiskTransferBroken if it does not, DiskTransferFailed if it accepted a part.
     """
     end = time.monotonic() + _NOTICED_SECONDS
-    while (status := host.images.show(context, image_id).status) == "saving":
+    while (status := host.images.show_of_server(context, image_id).status) == "saving":
         if time.monotonic() >= end or host.stopping.wait(_LOOK_EVERY):
             raise errors.DiskTransferBroken(
                 "The image service does not end an upload that was broken off.", details=f"image {image_id}"

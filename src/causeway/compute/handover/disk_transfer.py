@@ -94,7 +94,7 @@ def _upload(host: Host, context: RequestContext, token: MoveToken, image_id: str
         report = _with_fault_point("disk.upload.in", progress(host, context, token, "sent", export.scale))
         snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
     except errors.ServiceRefused as refusal:
-        status = host.images.show(context, image_id).status
+        status = host.images.show_of_server(context, image_id).status
         if status == "queued":
             raise
         if status != "active":
@@ -271,7 +271,7 @@ def base_is_available(host: Host, context: RequestContext, instance: Instance) -
     if not instance.image_ref:
         return False
     try:
-        return host.images.show(context, instance.image_ref).status == "active"
+        return host.images.show_of_server(context, instance.image_ref).status == "active"
     except (errors.ImageNotFound, errors.Forbidden):
         return False
 

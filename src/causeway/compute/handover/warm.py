@@ -116,7 +116,7 @@ class WarmEndpoint:
                 if size >= _MEASURED_BYTES:
                     self._seconds_per_byte = (host.clock.monotonic() - began) / size
             except errors.ServiceRefused:
-                if host.images.show(context, image_id).status != "active":
+                if host.images.show_of_server(context, image_id).status != "active":
                     raise
         return snapshot
 

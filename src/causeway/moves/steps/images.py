@@ -6,6 +6,7 @@ import uuid as uuids
 from contextlib import suppress
 
 from causeway import errors
+from causeway.clients.rights import OF_SERVER
 from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
 from causeway.virt.driver import KEPT_STATE, MEMORY
@@ -91,7 +92,7 @@ def delete_incomplete_images(run: Run) -> list[str]:
     images, complete = run.services.images, []
     for image_id in image_ids_of(run):
         with suppress(errors.ImageNotFound):
-            if images.show(run.context, image_id).status in _INCOMPLETE:
+            if images.show_of_server(run.context, image_id).status in _INCOMPLETE:
                 images.delete(run.context, image_id)
             else:
                 complete.append(image_id)
@@ -139,6 +140,7 @@ def make_image(run: Run, image_id: str, suffix: str, disk_format: str = "qcow2")
         container_format="bare",
         min_disk=meta.min_disk if meta else 0,
         min_ram=meta.min_ram if meta else 0,
+        called_as=OF_SERVER,
     )
     if not owned:
         run.services.images.add_member(run.context, image_id, instance.project_id)

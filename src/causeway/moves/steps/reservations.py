@@ -6,6 +6,7 @@ the move does not know the attachment. To find it, the move asks the service whi
 
 from __future__ import annotations
 
+from causeway.clients.rights import OF_SERVER
 from causeway.clients.volume import Attachment
 from causeway.model.block_device import BlockDevice
 from causeway.moves.run import Run
@@ -21,13 +22,13 @@ def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
     for found in orphaned_attachments(run, known):
         if found.volume_id == volume_id:
             return found.id
-    return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
+    return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, called_as=OF_SERVER).id
 
 
 def reserve_once(run: Run, volume_id: str, devices: list[BlockDevice]) -> str:
     """The same as `reserve`, for a step that may be repeated. The first attempt does not look for existing attachments."""
     if not run.is_repeated:
-        return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
+        return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, called_as=OF_SERVER).id
     pairs = run.memory.attachments
     written = {id for pair in pairs for id in (pair.source, pair.target)}
     return reserve(run, volume_id, {device.attachment_id for device in devices} | written)

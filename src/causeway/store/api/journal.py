@@ -84,6 +84,7 @@ _TO_ACQUIRE = sa.select(
     _MUST_WAIT.label("must_wait"),
     sa.case((_LEASE_IS_OVER, 1), else_=0).label("is_over"),
     _AT_CELL.scalar_subquery().label("at_cell"),
+    MOVES.c.requester,
 ).where(MOVES.c.id == sa.bindparam("of_operation"))
 
 
@@ -111,7 +112,7 @@ def acquire(
     unowned = operation.state is not SagaState.STUCK and operation.owner in (None, owner, *former)
     if operation.state in ENDED or not (unowned or row.is_over):
         return None
-    operation.cell_uuid = row.at_cell
+    operation.cell_uuid, operation.requested_by = row.at_cell, row.requester
     if by_first_write and operation.state is SagaState.REQUESTED:
         operation.written = values_of(operation)
         operation.owner, operation.epoch = owner, operation.epoch + 1

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from causeway.audit import audit_embedded
+from causeway.clients.rights import OF_SERVER
 from causeway.conductor.service import ConductorService
-from causeway.context import admin_context
+from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.operations import Operation
@@ -334,7 +335,9 @@ def test_a_detach_that_the_former_release_left_is_carried_out(cloud: Cloud) -> N
 def test_an_attach_that_the_former_release_left_is_undone(cloud: Cloud) -> None:
     """The volume is reserved, and nobody wrote that down; a port was made and bound, and nobody wrote that down either."""
     devices = Devices(cloud)
-    cloud.parts.conductor._services.volumes.create_attachment(admin_context(), devices.volume.id, devices.server.id)
+    cloud.parts.conductor._services.volumes.create_attachment(
+        admin_context(), devices.volume.id, devices.server.id, called_as=OF_SERVER
+    )
     as_the_former_release_left_it(cloud, devices, "attach_volume", devices.volume.id)
     cloud.parts.conductor._services.network.create_port(
         admin_context(), cloud.member.current_project_id, devices.server.id, cloud.network_id
@@ -353,7 +356,10 @@ def test_an_api_of_the_former_release_is_heard(cloud: Cloud) -> None:
     """It has written its row and the action's record, and calls what this release's conductors had."""
     devices, services = Devices(cloud), cloud.parts.conductor._services
     rpc = cloud.parts.conductor._conductor._rpc
-    context = admin_context(project_id=cloud.member.current_project_id)
+    # What users name is used with their token.
+    token, user = cloud.member.authorize(), cloud.member.current_user_id
+    project = cloud.member.current_project_id
+    context = RequestContext(auth_token=token, user_id=user, project_id=project, overwrite=False)
     server, volume = {"instance_uuid": devices.server.id}, {"volume_id": devices.volume.id}
     more = {"device": None, "tag": None, "delete_on_termination": False}
     assert (

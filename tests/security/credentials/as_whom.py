@@ -1,0 +1,278 @@
+"""Every call that the control plane makes to the image, volume, network and identity services: as whom, and why that may be.
+
+``as_whom`` is what `causeway.clients.rights` calls it: ``named`` (only with the user's token while a request is served),
+``ONLY_USER``, ``OF_SERVER``, ``SERVICE``, or several if a method makes several calls. Whatever is not made with the user's token
+alone says what was checked before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """``files``: where the method is called, below ``causeway``. ``checked``: why the call may be made like that."""
+
+    method: str
+    as_whom: str
+    files: str
+    checked: str
+
+
+# The reasons that many have.
+_USERS = "The service decides by the user's token, and nothing else does; what it answers is kept with the operation."
+_RECORDED = "The id is in the server's record or in the journal: only accepted operations write it there."
+_MADE = "The operation made it, under an id of ours or one that the service gave it; only its journal knows that."
+_PORTS_OF = (
+    "Ports of one server. The server was loaded, and the caller may see or change it (policy), or an operation owns it."
+)
+_VIF = (
+    "The port is in the server's record; it was checked with the user's token when it was given (`validate_networks`)."
+)
+_OPERATOR = "An operator's audit, which looks at the whole cloud."
+_BINDINGS = "Users may not see or change bindings: " + _VIF
+
+TABLE = (
+    # images
+    Row("images.forward", "ONLY_USER", "api/proxies/forward.py", _USERS),
+    Row(
+        "images.show",
+        "named",
+        "api/servers/actions/rebuild.py api/servers/actions/rescue.py api/servers/creating/create_devices.py"
+        " operations/rebuild_volume.py",
+        _USERS,
+    ),
+    Row("images.create", "ONLY_USER", "api/servers/actions/images.py", "It is the user's image, in their project."),
+    Row(
+        "images.create",
+        "OF_SERVER",
+        "moves/steps/images.py",
+        "An image for the time of an accepted move; its id is ours.",
+    ),
+    Row("images.create", "SERVICE", "embedded/content.py", "The demonstration's image, when the cloud starts."),
+    Row("images.upload", "OF_SERVER", "embedded/content.py", "The demonstration's image, when the cloud starts."),
+    Row("images.list_all", "SERVICE", "embedded/content.py audit/gather.py", _OPERATOR),
+    Row(
+        "images.list_of",
+        "named",
+        "operations/images.py",
+        "What the user sees; without a valid token, what is of the project of an accepted backup.",
+    ),
+    Row("images.delete", "named", "operations/images.py", "A backup of another project: the user decides."),
+    Row(
+        "images.delete",
+        "OF_SERVER",
+        "moves/steps/hand_over.py moves/steps/images.py moves/steps/warm.py moves/undo_late.py operations/images.py"
+        " operations/requests.py operations/shelve.py operations/unshelve.py operations/volume_images.py",
+        _MADE,
+    ),
+    Row("images.delete", "OF_SERVER", "operations/delete.py", _RECORDED),
+    Row("images.delete", "OF_SERVER", "audit/fixes.py", _OPERATOR),
+    Row(
+        "images.show_of_server",
+        "OF_SERVER",
+        "moves/steps/images.py operations/images.py operations/requests.py operations/shelve.py"
+        " operations/volume_images.py",
+        _MADE,
+    ),
+    Row("images.set_properties", "OF_SERVER", "operations/volume_images.py", _MADE),
+    Row("images.stream", "OF_SERVER", "operations/volume_images.py", _MADE),
+    Row("images.add_member", "OF_SERVER", "moves/steps/images.py", _MADE),
+    # volumes
+    Row("volumes.forward", "ONLY_USER", "api/proxies/forward.py", _USERS),
+    Row(
+        "volumes.show",
+        "named",
+        "api/resources/assisted_snapshots.py api/servers/actions/rebuild.py api/servers/actions/rescue.py"
+        " api/servers/creating/create_devices.py api/servers/subresources/volume_swap.py"
+        " api/servers/subresources/volumes.py operations/volumes.py",
+        _USERS,
+    ),
+    Row("volumes.show_snapshot", "named", "api/servers/creating/create_devices.py", _USERS),
+    Row("volumes.check_snapshots_left", "named", "api/servers/actions/images.py", _USERS),
+    Row("volumes.create", "ONLY_USER", "parts/making.py", "It is the user's volume, in their project."),
+    Row("volumes.create_snapshot", "ONLY_USER", "operations/volume_images.py", "It is the user's snapshot."),
+    Row("volumes.create_attachment", "called_as", "parts/devices.py", "Passed on: see `devices.reserve_volume`."),
+    Row("volumes.create_attachment", "OF_SERVER", "moves/steps/reservations.py parts/live_volumes.py", _RECORDED),
+    Row(
+        "devices.reserve_volume",
+        "named",
+        "operations/volumes.py operations/volume_swap.py",
+        "The volume was shown to the user with their token (`volumes.show`).",
+    ),
+    Row(
+        "devices.reserve_volume",
+        "named OF_SERVER",
+        "parts/making.py",
+        "One that the user named was shown to them; the others were made for the server.",
+    ),
+    Row("devices.reserve_volume", "OF_SERVER", "parts/attachments.py", _RECORDED),
+    Row("volumes.delete", "OF_SERVER", "operations/build_failed.py", _MADE),
+    Row(
+        "volumes.delete",
+        "OF_SERVER SERVICE named",
+        "parts/releasing.py",
+        "Made for the server; or the user may delete it, or it is of the server's project (`owner_of`).",
+    ),
+    Row(
+        "volumes.owner_of",
+        "SERVICE",
+        "parts/releasing.py",
+        "The volume is in the server's record. The user sees nothing.",
+    ),
+    Row(
+        "volumes.reimage",
+        "of_server_with",
+        "operations/rebuild_volume.py",
+        "The root volume is in the record; the image was shown to the user with their token.",
+    ),
+    Row("volumes.is_being_filled", "OF_SERVER", "operations/rebuild_volume.py", _RECORDED),
+    Row("volumes.wait_reimaged", "OF_SERVER", "operations/rebuild_volume.py", _RECORDED),
+    Row("volumes.wait_available", "OF_SERVER", "parts/making.py parts/releasing.py", _MADE),
+    Row("volumes.wait_for_snapshot", "OF_SERVER", "operations/volume_images.py", _MADE),
+    Row("volumes.delete_snapshot", "OF_SERVER", "operations/volume_images.py", _MADE),
+    Row(
+        "volumes.snapshots_named", "SERVICE", "operations/volume_images.py", "Found by a name that has our image's id."
+    ),
+    Row(
+        "volumes.made_for",
+        "SERVICE",
+        "operations/build_failed.py parts/making.py parts/releasing.py",
+        "Only volumes of the server's project, by the id of our device.",
+    ),
+    Row(
+        "volumes.attachments_of_server",
+        "SERVICE",
+        "moves/steps/check.py moves/steps/reservations.py parts/devices.py parts/late.py parts/live_volumes.py"
+        " parts/releasing.py",
+        "Attachments of a server that an accepted operation owns; the user does not see them.",
+    ),
+    Row("volumes.get_attachment", "OF_SERVER", "audit/fixes.py", _OPERATOR),
+    Row(
+        "volumes.get_attachment",
+        "OF_SERVER",
+        "operations/attachment_refresh.py parts/attachments.py parts/live_volumes.py",
+        _RECORDED,
+    ),
+    Row("volumes.update_attachment", "OF_SERVER", "operations/attachment_refresh.py", _RECORDED),
+    Row(
+        "volumes.complete_attachment",
+        "OF_SERVER",
+        "operations/attachment_refresh.py operations/volumes.py parts/attachments.py",
+        _RECORDED,
+    ),
+    Row("volumes.delete_attachment", "OF_SERVER", "audit/fixes.py", _OPERATOR),
+    Row(
+        "volumes.delete_attachment",
+        "OF_SERVER",
+        "moves/steps/confirm.py moves/steps/finish.py moves/steps/hand_over.py moves/steps/live_across_cells.py"
+        " moves/steps/prepare.py moves/steps/reservations.py moves/steps/revert.py operations/live_arrival.py"
+        " operations/live_target.py operations/volume_swap.py operations/volumes.py parts/attachments.py"
+        " parts/devices.py parts/late.py parts/live_volumes.py parts/releasing.py",
+        _RECORDED,
+    ),
+    Row(
+        "volumes.complete_migration",
+        "SERVICE",
+        "operations/volume_swap.py",
+        "Both volumes were shown to the requester, who is block storage (policy), and it says that one moves to the other.",
+    ),
+    Row(
+        "volumes.report_snapshot",
+        "SERVICE",
+        "operations/volume_snapshots.py",
+        "Block storage requested the snapshot (policy) of a volume that was shown with its token.",
+    ),
+    Row("volumes.list_all", "SERVICE", "audit/gather.py", _OPERATOR),
+    Row("volumes.list_all_attachments", "SERVICE", "audit/gather.py", _OPERATOR),
+    # network
+    Row("network.forward", "ONLY_USER", "api/proxies/forward.py", _USERS),
+    Row("network.list_networks", "named", "api/proxies/networks.py", _USERS),
+    Row(
+        "network.validate_networks",
+        "SERVICE named",
+        "api/servers/creating/create_networks.py api/servers/subresources/interfaces.py operations/interfaces.py",
+        "Networks and ports are shown with the user's token first, and a port must be of the server's project; only then"
+        " are what users may not see (resources, devices), the quota and the use of an address read.",
+    ),
+    Row("network.list_security_groups", "named", "api/servers/subresources/security_groups.py", _USERS),
+    Row(
+        "network.security_group_ids",
+        "named",
+        "api/servers/creating/create_networks.py api/servers/subresources/security_groups.py parts/making.py",
+        _USERS,
+    ),
+    Row(
+        "network.show_port",
+        "SERVICE",
+        "api/proxies/floating_ips.py",
+        "The port of a floating IP that was shown with the user's token; the user sees which server has it.",
+    ),
+    Row(
+        "network.show_port",
+        "SERVICE",
+        "api/servers/subresources/interfaces.py",
+        "The user sees the port only if it is that of a server that they may see.",
+    ),
+    Row("network.show_port", "SERVICE", "audit/fixes.py", _OPERATOR),
+    Row("network.show_port", "SERVICE", "parts/making.py", _VIF),
+    Row(
+        "network.ports_of_server",
+        "SERVICE",
+        "api/proxies/floating_ips.py api/servers/subresources/interfaces.py"
+        " api/servers/subresources/security_groups.py conductor/endpoints/candidates.py conductor/former/devices.py"
+        " moves/steps/select.py operations/build_failed.py operations/guests.py operations/interfaces.py"
+        " parts/making.py parts/placing.py parts/port_resources.py parts/releasing.py",
+        _PORTS_OF,
+    ),
+    Row("network.group_names", "SERVICE", "api/servers/subresources/security_groups.py", _PORTS_OF),
+    Row(
+        "network.change_port",
+        "SERVICE",
+        "api/servers/subresources/security_groups.py",
+        _PORTS_OF + " The groups are those that the user's token shows.",
+    ),
+    Row("network.add_fixed_ip", "SERVICE", "api/servers/actions/fixed_ips.py", _PORTS_OF),
+    Row("network.remove_fixed_ip", "SERVICE", "api/servers/actions/fixed_ips.py", _PORTS_OF),
+    Row("network.network_info", "SERVICE", "parts/shown_ports.py", _PORTS_OF),
+    Row("network.vif_of_port", "SERVICE", "operations/interfaces.py parts/making.py", _VIF),
+    Row(
+        "network.create_port",
+        "SERVICE",
+        "parts/making.py",
+        "A port of the server's project on a network that was shown with the user's token (`validate_networks`).",
+    ),
+    Row(
+        "network.delete_port",
+        "SERVICE",
+        "operations/build_failed.py operations/interfaces.py parts/releasing.py",
+        _MADE,
+    ),
+    Row("network.unbind_port", "SERVICE", "operations/interfaces.py parts/releasing.py", _BINDINGS),
+    Row("network.update_port", "SERVICE", "operations/guests.py", _BINDINGS),
+    Row("network.update_port", "SERVICE", "audit/fixes.py", _OPERATOR),
+    Row("network.create_binding", "SERVICE", "moves/steps/prepare.py operations/live_target.py", _BINDINGS),
+    Row("network.activate_binding", "SERVICE", "moves/steps/dead_source.py", _BINDINGS),
+    Row(
+        "network.delete_binding",
+        "SERVICE",
+        "moves/steps/confirm.py moves/steps/prepare.py moves/steps/revert.py operations/live_arrival.py"
+        " operations/live_target.py parts/late.py",
+        _BINDINGS,
+    ),
+    *(
+        Row(f"network.{method}", "SERVICE", "audit/fixes.py", _OPERATOR)
+        for method in ("create_binding", "activate_binding", "delete_binding")
+    ),
+    Row("network.list_bindings", "SERVICE", "audit/gather.py", _OPERATOR),
+    Row("network.list_ports", "SERVICE", "audit/gather.py", _OPERATOR),
+    Row("network.hosts_alive", "SERVICE", "conductor/endpoints/candidates.py", "Names no thing of a user."),
+    Row(
+        "network.ports_with_address",
+        "SERVICE",
+        "embedded/metadata_agent.py metadata/callers.py",
+        "A guest asks for its own metadata: it has no token, and gets what its signed address says.",
+    ),
+    Row("network.networks_of_provider", "SERVICE", "metadata/callers.py", "Names no thing of a user."),
+)

@@ -1,0 +1,201 @@
+"""Work that was accepted outlives its user's token: with our own credentials, for the ids that were checked, and no others.
+
+Two conductors share the work. One that dies is a thread that ends where it stands: nobody hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from causeway.audit import audit_embedded
+from causeway.model import operations
+from causeway.parts.requesters import CHECKED
+from causeway.store.api import journal
+from tests.functional.servers.dying_threads import THREADS_DIE
+from tests.functional.servers.moves_cloud import Cloud, until
+from tests.security.credentials.attackers import Caller, caller, revoke, things_of
+
+CLOUD: dict[str, Any] = {
+    "overrides": {
+        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 3},
+        "conductor": {"recovery_interval": 2},
+        "moves": {"lease": 2.0},
+        "fault_injection": {"enabled": True},
+    }
+}
+pytestmark = [*THREADS_DIE, pytest.mark.usefixtures("other")]
+
+CHOOSE_HOST = "rpc.scheduler.select_destinations.request"
+RELEASE_ROOT = "rpc.compute.disconnect_volume.request"
+REMOVE_GUEST = "rpc.compute.remove_guest.request"
+
+
+@pytest.fixture
+def user(cloud: Cloud) -> Caller:
+    return caller(cloud, "demo")
+
+
+@pytest.fixture
+def ends(cloud: Cloud, user: Caller, at_point: Callable[..., None]) -> Callable[..., None]:
+    """The token is revoked when a point is reached; ``dies``: and who works there is gone; ``and_then``: what happens too."""
+
+    def arm(point: str, *, dies: bool = False, and_then: Callable[[], None] = lambda: None) -> None:
+        def act() -> None:
+            revoke(cloud, user)
+            and_then()
+            if dies:
+                raise SystemExit
+
+        at_point(point, act)
+
+    return arm
+
+
+def discard_checks(cloud: Cloud) -> None:
+    """As if nothing had been checked, or an earlier release had accepted the operation."""
+    with cloud.parts.api_database.write() as connection:
+        for row in connection.execute(journal.MOVES.select().where(journal.MOVES.c.requester.is_not(None))).all():
+            stored = {name: value for name, value in row.requester.items() if name != CHECKED}
+            connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == row.id).values(requester=stored))
+
+
+def boot_with(cloud: Cloud, user: Caller, volume: Any, port: Any) -> Any:
+    """Asks for a server with an image, a volume and a port that the user names."""
+    flavor = cloud.admin.compute.find_flavor("gen1.small")
+    devices = [
+        {"boot_index": 0, "source_type": "image", "destination_type": "local", "uuid": cloud.image_id},
+        {"boot_index": None, "source_type": "volume", "destination_type": "volume", "uuid": volume.id},
+    ]
+    server = {
+        "name": "server",
+        "flavorRef": flavor.id,
+        "imageRef": cloud.image_id,
+        "networks": [{"port": port.id}],
+        "block_device_mapping_v2": devices,
+    }
+    answer = user.ask("POST", "/servers", {"server": server})
+    assert answer.status_code == 202, answer.text
+    return cloud.admin.compute.get_server(answer.json()["server"]["id"])
+
+
+def ended(cloud: Cloud, server: Any) -> Any:
+    found = until(lambda: cloud.show(server), lambda found: found.status != "BUILD", "the build to end")
+    cloud.settle()
+    return found
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["continued", "taken over"])
+def test_a_build_continues_with_what_was_checked(cloud: Cloud, user: Caller, ends: Any, dies: bool) -> None:
+    volume, port = cloud.volume(), cloud.member.network.create_port(network_id=cloud.network_id)
+    ends(CHOOSE_HOST, dies=dies)
+    server = cloud.wait(boot_with(cloud, user, volume, port), "ACTIVE")
+    assert [each.volume_id for each in cloud.member.compute.volume_attachments(server.id)] == [volume.id]
+    assert list(cloud.ports(server)) == [port.id]
+    assert user.ask("POST", f"/servers/{server.id}/os-interface", {"interfaceAttachment": {}}).status_code == 401
+
+
+def test_a_build_does_not_continue_with_what_was_not_checked(cloud: Cloud, user: Caller, ends: Any) -> None:
+    volume, port = cloud.volume(), cloud.member.network.create_port(network_id=cloud.network_id)
+    # The conductor that dies has read the ids; the one that takes over reads them anew.
+    ends(CHOOSE_HOST, dies=True, and_then=lambda: discard_checks(cloud))
+    server = boot_with(cloud, user, volume, port)
+    found = ended(cloud, server)
+    assert found.status == "ERROR"
+    assert "Log in again" in found.fault["message"]
+    cloud.volume_becomes(volume, "available")
+    assert cloud.ports(server) == {}
+    cloud.member.compute.delete_server(server.id)
+    until(lambda: cloud.admin.compute.find_server(server.id), lambda left: left is None, "the server to go")
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+
+
+def test_the_checked_ids_are_kept_with_the_operation(cloud: Cloud, user: Caller, at_point: Any) -> None:
+    volume, port = cloud.volume(), cloud.member.network.create_port(network_id=cloud.network_id)
+    seen: list[set[str]] = []
+
+    def look() -> None:
+        with cloud.parts.api_database.read() as connection:
+            rows = connection.execute(journal.MOVES.select().where(journal.MOVES.c.requester.is_not(None))).all()
+        seen.extend(set(row.requester[CHECKED]) for row in rows)
+
+    at_point(CHOOSE_HOST, look)
+    cloud.wait(boot_with(cloud, user, volume, port), "ACTIVE")
+    assert seen == [{cloud.image_id, volume.id, port.id, cloud.member.current_project_id}]
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["continued", "taken over"])
+def test_an_image_that_was_checked_is_written_to_a_root_volume(
+    cloud: Cloud, user: Caller, ends: Any, dies: bool
+) -> None:
+    server = cloud.boot_from_volume()
+    ends(RELEASE_ROOT, dies=dies)
+    answer = user.ask("POST", f"/servers/{server.id}/action", {"rebuild": {"imageRef": cloud.image_id}})
+    assert answer.status_code == 202, answer.text
+    cloud.wait(server, "ACTIVE")
+
+
+def test_an_image_that_was_not_checked_is_not_written_to_a_root_volume(cloud: Cloud, user: Caller, ends: Any) -> None:
+    server = cloud.boot_from_volume()
+    ends(RELEASE_ROOT, dies=True, and_then=lambda: discard_checks(cloud))
+    answer = user.ask("POST", f"/servers/{server.id}/action", {"rebuild": {"imageRef": cloud.image_id}})
+    assert answer.status_code == 202, answer.text
+    until(lambda: cloud.show(server), lambda found: found.task_state is None, "the rebuild to end")
+    cloud.settle()
+    made = journal.of_server(cloud.parts.api_database, server.id)
+    (error,) = [each.error for each in made if each.recipe == operations.REBUILD_VOLUME]
+    assert error is not None
+    assert "Log in again" in error["message"]
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["own volume", "another project's"])
+def test_a_delete_removes_only_volumes_of_the_servers_project(
+    cloud: Cloud, user: Caller, ends: Any, is_own: bool
+) -> None:
+    """The volume was given to the server; an administrator can give it one of another project."""
+    owner = cloud.member if is_own else cloud.connection("admin")
+    volume = owner.block_storage.create_volume(size=1, name="given")
+    owner.block_storage.wait_for_status(volume, "available", interval=0.05)
+    server = cloud.boot()
+    owner.compute.create_volume_attachment(server.id, volume_id=volume.id, delete_on_termination=True)
+    ends(REMOVE_GUEST)
+    assert user.ask("DELETE", f"/servers/{server.id}").status_code == 204
+    until(lambda: cloud.admin.compute.find_server(server.id), lambda left: left is None, "the server to go")
+    cloud.settle()
+    if is_own:
+        cloud.volume_goes(volume)
+    else:
+        assert owner.block_storage.get_volume(volume.id).status == "available"
+        owner.block_storage.delete_volume(volume)
+
+
+def test_a_rotation_deletes_no_backup_of_another_project(cloud: Cloud, user: Caller, ends: Any) -> None:
+    """An administrator's backup of the server belongs to the project of that administrator."""
+    server, admin = cloud.boot(), cloud.connection("admin")
+    admin.compute.backup_server(server.id, "of the administrator", "daily", 5)
+    cloud.wait(server, "ACTIVE")
+    (theirs,) = [each for each in admin.image.images() if each.name == "of the administrator"]
+    made = []
+    for number in range(2):
+        if number:
+            ends("rpc.compute.upload_disk.request")
+        backup = {"name": f"backup {number}", "backup_type": "daily", "rotation": 1}
+        assert user.ask("POST", f"/servers/{server.id}/action", {"createBackup": backup}).status_code == 202
+        made.append(backup["name"])
+        cloud.wait(server, "ACTIVE")
+        cloud.settle()
+    names = {each.name for each in admin.image.images()}
+    assert {theirs.name, made[1]} <= names
+    assert made[0] not in names
+
+
+def test_what_another_project_has_is_no_servers_after_a_takeover_either(cloud: Cloud, user: Caller, ends: Any) -> None:
+    """The conductor that takes an attach over undoes it: the user waits for its answer, and nothing was checked before."""
+    things = things_of(cloud.connection("other"))
+    server = cloud.boot()
+    ends("call.volume POST /v3/attachments", dies=True)
+    body = {"volumeAttachment": {"volumeId": things.volume}}
+    assert user.ask("POST", f"/servers/{server.id}/os-volume_attachments", body).status_code in (401, 404)
+    assert cloud.connection("other").block_storage.get_volume(things.volume).status == "available"
