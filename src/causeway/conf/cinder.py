@@ -1,4 +1,4 @@
-"""[cinder]: the volume service, called with the user's token, and with our own credentials when the token has expired."""
+"""[cinder]: the volume service. `causeway.clients.rights` decides when it is called with these credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""[glance]: the image service, called with the user's token, and with our own credentials when the token has expired."""
+"""[glance]: the image service. `causeway.clients.rights` decides when it is called with these credentials."""
 
 from __future__ import annotations
 

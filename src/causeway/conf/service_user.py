@@ -17,7 +17,8 @@ OPTS: dict[str, list[Opt]] = {
             default=False,
             help="Send a service token with the user's token: services then accept user tokens that expired meanwhile. It is"
             " always sent when volume attachments are deleted, because the volume service needs it. The account is also used for"
-            " [glance], [cinder], [neutron] and [keystone] if these name none, in place of a user's token that has expired.",
+            " [glance], [cinder], [neutron] and [keystone] if these name none; and in accepted work, when the user's token has"
+            " expired, for what the user was allowed to use when the work was accepted.",
         ),
     ]
 }
