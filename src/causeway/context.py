@@ -111,8 +111,11 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
         values = self.to_dict() | {"request_id": request_id or oslo_context.generate_request_id()}
         return self._copy(values)
 
-    def for_work(self, checked: frozenset[str]) -> RequestContext:
-        """Returns the same request as work that was accepted, after ``checked`` was checked. For the engine of operations."""
+    def for_work(self, checked: frozenset[str] | None) -> RequestContext:
+        """Returns the same request as work that was accepted, after ``checked`` was checked. For the engine of operations.
+
+        None: an earlier release accepted it, and kept no ids. Such work has the rights of a request that is being served.
+        """
         accepted = self._copy(self.to_dict())
         accepted.work = checked
         return accepted

@@ -87,7 +87,7 @@ class NetworkRequests(NetworkApi):
         if count > 1:
             raise errors.BadRequest("Unable to launch multiple instances with a single configured port ID.")
         try:
-            port = self._port_of_user(context, requested.port_id)
+            port = self.port_of_user(context, requested.port_id)
         except errors.PortNotFound as error:
             raise errors.BadRequest(error.message, details=error.details) from error
         if port.get("device_id"):
@@ -110,7 +110,7 @@ class NetworkRequests(NetworkApi):
             pci_request=self._device_request(context, port),
         )
 
-    def _port_of_user(self, context: RequestContext, port_id: str) -> Json:
+    def port_of_user(self, context: RequestContext, port_id: str) -> Json:
         """A port that the user sees, with what the service shows only to us. Raises PortNotFound."""
         what, only = f"show port {port_id}", {"fields": "id"}
         self._api.call(context, "GET", PORT, what, called_as=named(port_id), query=only, **about(port_id))

@@ -18,7 +18,7 @@ from causeway.model.things import Thing
 from causeway.operations import endings
 from causeway.operations.build_failed import TASKS, claim, rolled_back, try_to_release, undo_guest, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
-from causeway.parts import devices, groups, liveness, making, releasing
+from causeway.parts import checked, devices, groups, liveness, making, releasing
 from causeway.parts.port_devices import at_host
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import NONE, Patience
@@ -198,6 +198,7 @@ class SpawnGuest(Step[BuildRun]):
         return run.target.host
 
     def do(self, run: BuildRun) -> None:
+        checked.require_image(run.services, run.context, run.instance().image_ref)
         if run.is_repeated:
             self._begin_again(run)
         elif any(device.is_volume for device in run.devices()):

@@ -14,6 +14,7 @@ from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
+from causeway.parts import checked
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
 
@@ -52,6 +53,7 @@ class RebuildGuest(Step[OperationRun[Any]]):
     def do(self, run: OperationRun[Any]) -> None:
         instance, present = run.instance(), run.devices()
         host = instance.host or ""
+        checked.require_image(run.services, run.context, instance.image_ref)
         if self._announces and not run.is_repeated:
             announce(run, instance, present)
         with run.event("compute_rebuild_instance", host):

@@ -19,7 +19,7 @@ from causeway.model.states import TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
-from causeway.parts import liveness
+from causeway.parts import checked, liveness
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
@@ -77,6 +77,8 @@ class RescueGuest(Step[Rescue]):
     def do(self, run: Rescue) -> None:
         instance, present, memory = run.instance(), run.devices(), run.memory
         host = instance.host or ""
+        if memory.asked_for is not None:
+            checked.require_image(run.services, run.context, memory.asked_for)
         if not run.is_repeated:
             run.services.notifier.instance_action(
                 run.context,

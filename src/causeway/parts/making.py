@@ -16,7 +16,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
-from causeway.parts import devices
+from causeway.parts import checked, devices
 from causeway.parts.services import ConductorServices
 
 LOG = logging.getLogger(__name__)
@@ -66,6 +66,7 @@ def make_first_port(
     If the service's answer is lost, uses the port if it was made. ``again``: an earlier attempt, which died before it recorded
     the port, may have made it too.
     """
+    checked.require_network(services, context, instance.project_id, wanted)
     found = _port_that_was_made(services, context, instance, wanted) if again else None
     if found is not None:
         return found

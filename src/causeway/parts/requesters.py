@@ -43,9 +43,14 @@ def requester_of(conf: cfg.ConfigOpts, context: RequestContext, instance_uuid: s
     return Requester(stored, cipher.encrypt(context.auth_token.encode()).decode())
 
 
-def checked_of(requester: Mapping[str, Any] | None) -> frozenset[str]:
-    """The ids that were checked before an operation was accepted. ``requester``: as stored; earlier releases stored no ids."""
-    return frozenset((requester or {}).get(CHECKED, ()))
+def checked_of(requester: Mapping[str, Any] | None) -> frozenset[str] | None:
+    """The ids that were checked before an operation was accepted; None if an earlier release accepted it.
+
+    ``requester``: as stored. None for an attach, which its user waits for.
+    """
+    if requester is None:
+        return frozenset()
+    return frozenset(requester[CHECKED]) if CHECKED in requester else None
 
 
 def context_of(conf: cfg.ConfigOpts, kept: Requester, instance_uuid: str) -> RequestContext | None:

@@ -40,7 +40,7 @@ TABLE = (
         "images.show",
         "named",
         "api/servers/actions/rebuild.py api/servers/actions/rescue.py api/servers/creating/create_devices.py"
-        " operations/rebuild_volume.py",
+        " conductor/endpoints/image_caching.py operations/rebuild_volume.py parts/checked.py",
         _USERS,
     ),
     Row("images.create", "ONLY_USER", "api/servers/actions/images.py", "It is the user's image, in their project."),
@@ -188,7 +188,8 @@ TABLE = (
     Row("volumes.list_all_attachments", "SERVICE", "audit/gather.py", _OPERATOR),
     # network
     Row("network.forward", "ONLY_USER", "api/proxies/forward.py", _USERS),
-    Row("network.list_networks", "named", "api/proxies/networks.py", _USERS),
+    Row("network.list_networks", "named", "api/proxies/networks.py parts/checked.py", _USERS),
+    Row("network.port_of_user", "SERVICE named", "parts/checked.py", "Only after the user's token has shown the port."),
     Row(
         "network.validate_networks",
         "SERVICE named",
@@ -233,8 +234,15 @@ TABLE = (
         "api/servers/subresources/security_groups.py",
         _PORTS_OF + " The groups are those that the user's token shows.",
     ),
-    Row("network.add_fixed_ip", "SERVICE", "api/servers/actions/fixed_ips.py", _PORTS_OF),
-    Row("network.remove_fixed_ip", "SERVICE", "api/servers/actions/fixed_ips.py", _PORTS_OF),
+    *(
+        Row(
+            f"network.{method}",
+            "SERVICE named",
+            "api/servers/actions/fixed_ips.py",
+            "A port of the server that the user's token shows; users may not change addresses themselves.",
+        )
+        for method in ("add_fixed_ip", "remove_fixed_ip")
+    ),
     Row("network.network_info", "SERVICE", "parts/shown_ports.py", _PORTS_OF),
     Row("network.vif_of_port", "SERVICE", "operations/interfaces.py parts/making.py", _VIF),
     Row(

@@ -54,11 +54,13 @@ def ends(cloud: Cloud, user: Caller, at_point: Callable[..., None]) -> Callable[
     return arm
 
 
-def discard_checks(cloud: Cloud) -> None:
+def discard_checks(cloud: Cloud, *, is_former_release: bool = False) -> None:
     """As if nothing had been checked, or an earlier release had accepted the operation."""
     with cloud.parts.api_database.write() as connection:
         for row in connection.execute(journal.MOVES.select().where(journal.MOVES.c.requester.is_not(None))).all():
-            stored = {name: value for name, value in row.requester.items() if name != CHECKED}
+            stored = {**row.requester, CHECKED: []}
+            if is_former_release:
+                del stored[CHECKED]
             connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == row.id).values(requester=stored))
 
 
@@ -97,10 +99,13 @@ def test_a_build_continues_with_what_was_checked(cloud: Cloud, user: Caller, end
     assert user.ask("POST", f"/servers/{server.id}/os-interface", {"interfaceAttachment": {}}).status_code == 401
 
 
-def test_a_build_does_not_continue_with_what_was_not_checked(cloud: Cloud, user: Caller, ends: Any) -> None:
+@pytest.mark.parametrize("is_former_release", [False, True])
+def test_a_build_does_not_continue_with_what_was_not_checked(
+    cloud: Cloud, user: Caller, ends: Any, is_former_release: bool
+) -> None:
     volume, port = cloud.volume(), cloud.member.network.create_port(network_id=cloud.network_id)
     # The conductor that dies has read the ids; the one that takes over reads them anew.
-    ends(CHOOSE_HOST, dies=True, and_then=lambda: discard_checks(cloud))
+    ends(CHOOSE_HOST, dies=True, and_then=lambda: discard_checks(cloud, is_former_release=is_former_release))
     server = boot_with(cloud, user, volume, port)
     found = ended(cloud, server)
     assert found.status == "ERROR"
@@ -110,6 +115,83 @@ def test_a_build_does_not_continue_with_what_was_not_checked(cloud: Cloud, user:
     cloud.member.compute.delete_server(server.id)
     until(lambda: cloud.admin.compute.find_server(server.id), lambda left: left is None, "the server to go")
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+
+
+# What a request for a server may name, beside volumes.
+NAMED: dict[str, Callable[[Cloud], dict[str, Any]]] = {
+    "image": lambda cloud: {"imageRef": cloud.image_id, "networks": "none"},
+    "port": lambda cloud: {
+        "imageRef": cloud.image_id,
+        "networks": [{"port": cloud.member.network.create_port(network_id=cloud.network_id).id}],
+    },
+    "network": lambda cloud: {"imageRef": cloud.image_id, "networks": [{"uuid": cloud.network_id}]},
+}
+
+
+@pytest.mark.parametrize("is_revoked", [True, False], ids=["revoked", "valid"])
+@pytest.mark.parametrize("named", NAMED)
+def test_what_was_not_checked_is_looked_at_with_the_users_token(
+    cloud: Cloud, user: Caller, at_point: Any, named: str, is_revoked: bool
+) -> None:
+    """Hosts fetch images and ports are made with credentials that may use everything."""
+
+    def die() -> None:
+        with cloud.parts.api_database.read() as connection:
+            rows = connection.execute(journal.MOVES.select().where(journal.MOVES.c.requester.is_not(None))).all()
+        (row,) = rows
+        kept = set(row.requester[CHECKED])
+        thing = {"image": cloud.image_id, "network": cloud.network_id}.get(named) or (
+            kept - {cloud.image_id, cloud.member.current_project_id}
+        ).pop()
+        assert thing in kept
+        with cloud.parts.api_database.write() as connection:
+            stored = {**row.requester, CHECKED: sorted(kept - {thing})}
+            connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == row.id).values(requester=stored))
+        if is_revoked:
+            revoke(cloud, user)
+        raise SystemExit
+
+    at_point(CHOOSE_HOST, die)
+    flavor = cloud.admin.compute.find_flavor("gen1.small")
+    body = {"server": {"name": "server", "flavorRef": flavor.id, **NAMED[named](cloud)}}
+    answer = user.ask("POST", "/servers", body)
+    assert answer.status_code == 202, answer.text
+    found = ended(cloud, cloud.admin.compute.get_server(answer.json()["server"]["id"]))
+    assert found.status == ("ERROR" if is_revoked else "ACTIVE"), found.fault
+    if is_revoked:
+        assert "Log in again" in found.fault["message"]
+        assert cloud.ports(found) == {}
+
+
+@pytest.mark.parametrize("is_revoked", [True, False], ids=["revoked", "valid"])
+@pytest.mark.parametrize(
+    ("action", "point", "order"),
+    [
+        ("rebuild", "rebuild.RebuildGuest.do.before", "rebuild_guest"),
+        ("rescue", "rescue.RescueGuest.do.before", "rescue_guest"),
+    ],
+)
+def test_no_host_is_ordered_to_use_an_image_that_was_not_checked(
+    cloud: Cloud, user: Caller, at_point: Any, action: str, point: str, order: str, is_revoked: bool
+) -> None:
+    """A conductor dies before it gives the order; the one that takes over reads what was kept."""
+    server, ordered = cloud.boot(), []
+    wanted = {"rebuild": {"imageRef": cloud.image_id}, "rescue": {"rescue_image_ref": cloud.image_id}}[action]
+
+    def die() -> None:
+        discard_checks(cloud)
+        if is_revoked:
+            revoke(cloud, user)
+        at_point(f"rpc.compute.{order}.request", lambda: ordered.append(order))
+        raise SystemExit
+
+    at_point(point, die)
+    assert user.ask("POST", f"/servers/{server.id}/action", {action: wanted}).status_code in (200, 202)
+    until(lambda: cloud.show(server).task_state, lambda task: task is None, f"the {action} to end")
+    cloud.settle()
+    assert bool(ordered) is not is_revoked
+    (error,) = [each.error for each in journal.of_server(cloud.parts.api_database, server.id) if each.recipe == action]
+    assert ("Log in again" in error["message"]) if is_revoked and error else error is None
 
 
 def test_the_checked_ids_are_kept_with_the_operation(cloud: Cloud, user: Caller, at_point: Any) -> None:

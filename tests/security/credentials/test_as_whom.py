@@ -185,6 +185,19 @@ def test_calls_are_made_as_the_table_says(method: str) -> None:
     assert made == said
 
 
+def test_hosts_call_only_what_needs_no_user() -> None:
+    """They have no user's token: a call that needs one would fail there, and one that does not would be made for anybody."""
+    made: set[str] = set()
+    for folder in ("compute", "virt"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(tree_of(path)):
+                method = method_of(node) if isinstance(node, ast.Attribute) else None
+                if method is not None and not method.startswith("client."):
+                    owner, _dot, name = method.partition(".")
+                    made |= kinds_in(CLIENTS[owner], name)
+    assert made - {"called_as"} == {"OF_SERVER", "SERVICE"}
+
+
 @pytest.mark.parametrize("client", [PlacementClient, LimitsClient, Vendordata])
 def test_clients_without_users_get_no_context(client: type) -> None:
     """They are called with our own credentials, so no context decides."""

@@ -13,6 +13,8 @@ import pytest
 import requests
 
 from causeway.audit import audit_embedded
+from causeway.conductor.endpoints.image_caching import ImageCachingEndpoint
+from causeway.context import RequestContext
 from tests.functional.servers.moves_cloud import Cloud
 from tests.security.credentials.attackers import (
     IN_THEIR_NAME,
@@ -162,6 +164,32 @@ def test_a_revoked_administrator_swaps_no_volume(cloud: Cloud, server: Any, own:
     version = {"OpenStack-API-Version": "compute 2.84"}
     answer = found.ask("PUT", f"/servers/{server.id}/os-volume_attachments/{own.volume}", body, **version)
     assert answer.status_code == 401, answer.text
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("action", ["addFixedIp", "removeFixedIp"])
+def test_a_revoked_token_changes_no_address(action: str, cloud: Cloud, server: Any, revoked: Caller) -> None:
+    (address,) = [each["addr"] for each in cloud.show(server).addresses["demo-net"]]
+    body = {"addFixedIp": {"networkId": cloud.network_id}, "removeFixedIp": {"address": address}}[action]
+    version = {"OpenStack-API-Version": "compute 2.43"}
+    answer = revoked.ask("POST", f"/servers/{server.id}/action", {action: body}, **version)
+    assert answer.status_code == 401, answer.text
+
+
+@pytest.mark.parametrize("is_revoked", [True, False])
+def test_hosts_cache_only_images_that_are_shown_to_the_requester(
+    cloud: Cloud, of_others: Things, is_revoked: bool
+) -> None:
+    """Hosts fetch images with credentials of their own."""
+    found = caller(cloud, "admin", "demo")
+    if is_revoked:
+        revoke_as(cloud, found)
+    context = RequestContext(auth_token=found.token, user_id="admin", project_id="demo", overwrite=False)
+    (aggregate,) = [each for each in cloud.admin.compute.aggregates() if each.name == "gen1"]
+    endpoint = ImageCachingEndpoint(cloud.embedded.conductor._services)
+    endpoint.cache_images(context, aggregate_id=aggregate.id, image_ids=[of_others.image])
+    caches = [cloud.embedded.computes[host].host.image_cache for host in aggregate.hosts]
+    assert [cache.path(of_others.image).exists() for cache in caches] == [not is_revoked]
 
 
 def revoke_as(cloud: Cloud, found: Caller) -> None:

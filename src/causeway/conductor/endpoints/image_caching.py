@@ -20,7 +20,10 @@ SKIPPED, ERROR = "skipped", "error"
 
 
 class ImageCachingEndpoint:
-    """RPC: cache_images. No caller waits for its result; notifications show the progress."""
+    """RPC: cache_images. No caller waits for its result; notifications show the progress.
+
+    Hosts fetch images with credentials of their own, so they are ordered only what the requester's token shows.
+    """
 
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
@@ -29,12 +32,13 @@ class ImageCachingEndpoint:
         """Asks `[image_cache] precache_concurrency` hosts at a time. Skips hosts that are down."""
         services = self._services
         aggregate = aggregates.get(services.api, aggregate_id)
+        shown = [image_id for image_id in image_ids if self._is_shown(context, image_id)]
         done = itertools.count(1)
 
         def on_host(host: str) -> None:
             result = dict.fromkeys(image_ids, SKIPPED)
             if not services.stopping.is_set():
-                result = self._on_host(context, host, image_ids)
+                result = dict.fromkeys(image_ids, ERROR) | self._on_host(context, host, shown)
             services.notifier.aggregate_cache(
                 context, aggregate, host, result, index=next(done), total=len(aggregate.hosts)
             )
@@ -45,6 +49,14 @@ class ImageCachingEndpoint:
             list(pool.map(on_host, aggregate.hosts))
         services.notifier.aggregate(context, aggregate, "cache_images", "end")
         _log(aggregate, image_ids)
+
+    def _is_shown(self, context: RequestContext, image_id: str) -> bool:
+        try:
+            self._services.images.show(context, image_id)
+        except errors.CausewayError as refusal:
+            LOG.warning("Image %s is not cached: %s", image_id, refusal.message)
+            return False
+        return True
 
     def _on_host(self, context: RequestContext, host: str, image_ids: list[str]) -> dict[str, str]:
         """Has a host cache images. Returns image -> the outcome."""
