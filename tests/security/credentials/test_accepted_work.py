@@ -16,7 +16,7 @@ from causeway.parts.requesters import CHECKED
 from causeway.store.api import journal
 from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until
-from tests.security.credentials.attackers import Caller, caller, revoke, things_of
+from tests.security.credentials.attackers import Caller, caller, revoke
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -273,11 +273,30 @@ def test_a_rotation_deletes_no_backup_of_another_project(cloud: Cloud, user: Cal
     assert made[0] not in names
 
 
-def test_what_another_project_has_is_no_servers_after_a_takeover_either(cloud: Cloud, user: Caller, ends: Any) -> None:
-    """The conductor that takes an attach over undoes it: the user waits for its answer, and nothing was checked before."""
-    things = things_of(cloud.connection("other"))
-    server = cloud.boot()
-    ends("call.volume POST /v3/attachments", dies=True)
-    body = {"volumeAttachment": {"volumeId": things.volume}}
-    assert user.ask("POST", f"/servers/{server.id}/os-volume_attachments", body).status_code in (401, 404)
-    assert cloud.connection("other").block_storage.get_volume(things.volume).status == "available"
+@pytest.mark.parametrize(
+    ("what", "point"),
+    [
+        ("volume", "rpc.conductor.add_volume.request"),
+        ("volume", "call.volume POST /v3/attachments.request"),
+        ("port", "rpc.conductor.add_port.request"),
+        ("network", "rpc.conductor.add_port.request"),
+        ("any network", "rpc.conductor.add_port.request"),
+    ],
+)
+def test_an_attach_needs_the_token_to_its_end(cloud: Cloud, user: Caller, ends: Any, what: str, point: str) -> None:
+    """Its user waits for the answer. The API has checked the thing when the token is revoked."""
+    server, volume = cloud.boot(), cloud.volume()
+    port, before = cloud.member.network.create_port(network_id=cloud.network_id), cloud.ports(server)
+    ends(point)
+    if what == "volume":
+        answer = user.ask(
+            "POST", f"/servers/{server.id}/os-volume_attachments", {"volumeAttachment": {"volumeId": volume.id}}
+        )
+    else:
+        wanted = {"port": {"port_id": port.id}, "network": {"net_id": cloud.network_id}, "any network": {}}[what]
+        answer = user.ask("POST", f"/servers/{server.id}/os-interface", {"interfaceAttachment": wanted})
+    assert answer.status_code == 401, answer.text
+    cloud.settle()
+    cloud.volume_becomes(volume, "available")
+    assert (cloud.attachments(server), cloud.ports(server)) == ([], before)
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
