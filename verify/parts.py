@@ -104,6 +104,11 @@ PARTS: tuple[Part, ...] = (
         *(25, reading.junit, ("servers",)),
     ),
     Part(
+        *("test", "security", "attacks, by the way in"),
+        (*_PYTEST, *_AT_ONCE, "tests/security"),
+        *(3, reading.junit, ("servers",)),
+    ),
+    Part(
         *("test", "faults", "samples of the matrix of faults, and what only single tests prove"),
         (*_PYTEST, *_AT_ONCE, "tests/faults"),
         *(8, reading.junit, ("servers",)),
