@@ -38,8 +38,8 @@ def devcloud(state_dir: Path, port: int, hosts: tuple[str, ...], compute_url: st
     """Run small stand-ins for Identity, Image, Network and Block Storage, and the real Placement, for trials and tests.
 
     Prints "ready: URL". Writes STATE_DIR/clouds.yaml for `openstack`, STATE_DIR/services.conf with what roles need to
-    reach the services (give it to them with --config-file), and STATE_DIR/policy.yaml, which lets members of a project move
-    their servers across cells.
+    reach the services (give it to them with --config-file), STATE_DIR/services-compute.conf with the same for computes, whose
+    account is no administrator, and STATE_DIR/policy.yaml, which lets members of a project move their servers across cells.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -70,7 +70,9 @@ def devcloud(state_dir: Path, port: int, hosts: tuple[str, ...], compute_url: st
             accounts.auth_url,
             {name: (user.username, user.password, user.project_name) for name, user in users.items()},
         )
-        _write_services(state, _credentials(accounts["causeway"], accounts.auth_url))
+        _write_services(state, "services.conf", _credentials(accounts["causeway"], accounts.auth_url))
+        # Whoever owns a host has its account: it is no administrator.
+        _write_services(state, "services-compute.conf", _credentials(accounts["causeway-compute"], accounts.auth_url))
         click.echo(f"ready: {web.url}")
         stop.wait()
 
@@ -88,15 +90,15 @@ def _credentials(account: Account, auth_url: str) -> dict[str, str]:
     }
 
 
-def _write_services(state: StateDir, credentials: dict[str, str]) -> None:
-    """Writes STATE_DIR/services.conf, with which any role reaches the services."""
+def _write_services(state: StateDir, name: str, credentials: dict[str, str]) -> None:
+    """Writes a file in the state directory, with which roles reach the services."""
     written = configparser.ConfigParser(interpolation=None)
     written["keystone_authtoken"] = credentials
     for group in AUTH_GROUPS:
         written[group] = {name: value for name, value in credentials.items() if name != "www_authenticate_uri"}
     written["service_user"]["send_service_user_token"] = "true"
     written["oslo_policy"] = {"policy_file": str(state.policy)}
-    path = state.path / "services.conf"
+    path = state.path / name
     text = io.StringIO()
     written.write(text)
     durable.write(path, text.getvalue(), mode=0o600)

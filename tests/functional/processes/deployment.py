@@ -223,10 +223,14 @@ class Deployment:
         assert process.wait_ready().startswith("console-proxy ")
 
     def files_of(self, name: str) -> list[Path]:
-        """The configuration of a process. Neither computes nor conductors of cells know the API database."""
+        """The configuration of a process. Neither computes nor conductors of cells know the API database.
+
+        Computes call the services around with an account of their own.
+        """
         if name in self.cell_conductors:
             return [self.directory / "common.conf", self.directory / f"{name}.conf"]
-        own = [self.directory / file for file in ("services.conf", "common.conf", f"{name}.conf")]
+        services = "services-compute.conf" if name in self.hosts else "services.conf"
+        own = [self.directory / file for file in (services, "common.conf", f"{name}.conf")]
         return own if name in self.hosts else [*own, self.directory / "databases.conf"]
 
     def hypervisor(self, _host: str) -> dict[str, dict[str, str]]:

@@ -10,7 +10,7 @@ import openstack.exceptions
 import requests
 import yaml
 
-from tests.integration.real_services import configuration
+from tests.integration.real_services import configuration, policies
 from tests.integration.real_services.configuration import CATALOG, PASSWORD, REGION, Addresses, render
 from tests.integration.real_services.machine import VENV, Machine
 from tests.ports import free_port
@@ -169,13 +169,16 @@ class RealServices:
         )
 
     def write_client_files(self, directory: Path, policy: Path) -> None:
-        """clouds.yaml for users, and services.conf, which every role of ours reads to find the services."""
+        """clouds.yaml for users; for roles of ours how the services are reached: services.conf, and services-compute.conf for hosts."""
         own = configuration.credentials(self.addresses, "causeway")
         groups: dict[str, dict[str, object]] = {group: dict(own) for group in GROUPS}
         groups["keystone_authtoken"] = {**own, "www_authenticate_uri": self.addresses.auth_url}
         groups["service_user"]["send_service_user_token"] = "true"
         groups["oslo_policy"] = {"policy_file": policy}
         (directory / "services.conf").write_text(render(groups))
+        account = configuration.credentials(self.addresses, "causeway-compute")
+        of_hosts: dict[str, dict[str, object]] = {group: dict(account) for group in GROUPS}
+        (directory / "services-compute.conf").write_text(render(of_hosts))
         clouds = {
             name: {
                 "auth": {
@@ -205,6 +208,8 @@ class RealServices:
         write("etc/neutron/ml2.ini", render(configuration.ml2()))
         write("etc/cinder/cinder.conf", render(configuration.cinder(directory, VENV, addresses, self.storage)))
         write("etc/cinder/rootwrap.conf", configuration.rootwrap(directory, VENV))
+        for name in policies.POLICIES:
+            write(f"etc/{name}/policy.yaml", policies.render(name))
         for name in self.storage:
             self.export(name).mkdir(exist_ok=True)
             write(f"etc/cinder/{name}_shares", f"127.0.0.1:{self.export(name)}\n")
@@ -265,6 +270,12 @@ class RealServices:
                 )
                 for role in ("admin", "service"):
                     identity.assign_project_role_to_user(service, user, roles[role])
+            roles[policies.ROLE] = identity.create_role(name=policies.ROLE)
+            user = identity.create_user(
+                name="causeway-compute", password=PASSWORD, domain_id="default", default_project_id=service.id
+            )
+            for role in ("service", policies.ROLE):
+                identity.assign_project_role_to_user(service, user, roles[role])
             user = identity.create_user(name="demo", password=PASSWORD, domain_id="default", default_project_id=demo.id)
             for role in ("member", "reader"):
                 identity.assign_project_role_to_user(demo, user, roles[role])
