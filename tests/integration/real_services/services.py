@@ -169,7 +169,7 @@ class RealServices:
         )
 
     def write_client_files(self, directory: Path, policy: Path) -> None:
-        """clouds.yaml for users; for roles of ours how the services are reached: services.conf, and services-compute.conf for hosts."""
+        """clouds.yaml for users. For our roles, how services are reached: services.conf; on hosts services-compute.conf."""
         own = configuration.credentials(self.addresses, "causeway")
         groups: dict[str, dict[str, object]] = {group: dict(own) for group in GROUPS}
         groups["keystone_authtoken"] = {**own, "www_authenticate_uri": self.addresses.auth_url}
