@@ -54,7 +54,9 @@ def gather(services: AuditServices, *, stale_after: float, bindings_of: Collecti
 
 
 def _is_servers(port: dict[str, Any]) -> bool:
-    return bool(port.get("device_id")) and str(port.get("device_owner") or "").startswith(COMPUTE_OWNER)
+    """Whether a port may be a server's. Whoever writes a server's id into a port need not name an owner."""
+    owner = str(port.get("device_owner") or "")
+    return bool(port.get("device_id")) and (not owner or owner.startswith(COMPUTE_OWNER))
 
 
 def _providers(services: AuditServices) -> dict[str, str]:

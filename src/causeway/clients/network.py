@@ -6,7 +6,7 @@ user's token first: see `causeway.clients.network_requests`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,10 +18,12 @@ from causeway.clients.network_cache import NetworkCache
 from causeway.clients.network_changes import PortChanges
 from causeway.clients.network_info import group_names, order_ports, vif_of
 from causeway.clients.network_requests import NetworkRequests
+from causeway.clients.port_owners import PortOwner
 from causeway.clients.port_requests import ALLOCATION
 from causeway.clients.session import ServiceSessions
 from causeway.context import RequestContext
 from causeway.hardware.port_devices import PROFILE_KEYS
+from causeway.model.instance import Instance
 from causeway.model.network import Vif
 
 PAGE_SIZE = 1000
@@ -56,11 +58,10 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
         super().__init__(sessions)
         self._cache = NetworkCache(self._read_networks, self._read_subnets, self._read_groups)
 
-    def ports_of_server(self, context: RequestContext | None, instance_uuid: str) -> list[Json]:
-        """All ports of a server, as the service shows them."""
-        answer = self._own(context, "GET", PORTS, "list ports", query={"device_id": instance_uuid})
-        ports: list[Json] = answer.json()["ports"]
-        return ports
+    def ports_of_server(self, context: RequestContext | None, owner: PortOwner) -> list[Json]:
+        """All ports of a server, as the service shows them, without strangers' (`causeway.clients.port_owners`)."""
+        answer = self._own(context, "GET", PORTS, "list ports", query={"device_id": owner.uuid})
+        return [port for port in answer.json()["ports"] if owner.has(port)]
 
     def ports_with_address(self, address: str, network_ids: Sequence[str] | None = None) -> list[Json]:
         """device_id and project_id of the ports with a fixed address; ``network_ids``: in these networks."""
@@ -214,23 +215,22 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
     def network_info(
         self,
         context: RequestContext | None,
-        instance_uuid: str,
+        instance: Instance,
         ports: list[Json] | None = None,
-        previous: Iterable[Vif] = (),
         *,
         refresh_floating_ips: bool = False,
     ) -> list[Vif]:
-        """A server's ports as they are now, in the order of ``previous``, whose tags and ``preserve_on_delete`` are kept.
+        """A server's ports as they are now, in the order of its record, whose tags and ``preserve_on_delete`` are kept.
 
-        A port that is not in ``previous`` was attached by a process that died before it recorded that. If it may be the user's
+        A port that is not in the record was attached by a process that died before it recorded that. If it may be the user's
         own, it is not deleted with the server.
 
         Makes one call for the ports; networks, subnets and security groups are remembered for some seconds. Floating IPs are
-        those of ``previous``; they are read only if a port is not in ``previous``, or with ``refresh_floating_ips``.
+        those of the record; they are read only if a port is not in it, or with ``refresh_floating_ips``.
         """
-        known = {vif.id: vif for vif in previous}
+        known = {vif.id: vif for vif in instance.network_info}
         if ports is None:
-            ports = self.ports_of_server(context, instance_uuid)
+            ports = self.ports_of_server(context, PortOwner.of(instance))
         if not ports:
             return []
         around = self._cache.of_ports(ports)
@@ -246,7 +246,7 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
             if port["id"] in known:
                 vif.tag, vif.preserve_on_delete = known[port["id"]].tag, known[port["id"]].preserve_on_delete
             else:
-                vif.preserve_on_delete = not is_made_for(port, instance_uuid)
+                vif.preserve_on_delete = not is_made_for(port, instance.uuid)
             vifs.append(vif)
         return vifs
 

@@ -11,6 +11,7 @@ import requests
 from causeway import errors
 from causeway.clients.answers import error_of, kind_of
 from causeway.clients.network_api import PORT, PORTS, Json, NetworkApi, about, port_of
+from causeway.clients.port_owners import PortOwner
 from causeway.clients.rights import named
 from causeway.context import RequestContext
 
@@ -47,7 +48,7 @@ class PortChanges(NetworkApi):
             seen = self.show_port(context, port["id"])
         raise errors.Conflict(f"Port {port['id']} is being changed by others. Try again.")
 
-    def add_fixed_ip(self, context: RequestContext, instance_uuid: str, network_id: str) -> None:
+    def add_fixed_ip(self, context: RequestContext, owner: PortOwner, network_id: str) -> None:
         """Adds an address to a port that the server has on the network, from the first subnet with a free one.
 
         Raises BadRequest if the server has no port there, or no subnet has a free address; Conflict if others keep changing the
@@ -55,9 +56,9 @@ class PortChanges(NetworkApi):
         """
 
         def add() -> None:
-            ports = self._ports_of_user(context, {"device_id": instance_uuid, "network_id": network_id})
+            ports = self._ports_of_user(context, owner, {"network_id": network_id})
             if not ports:
-                raise errors.BadRequest(f"Server {instance_uuid} has no port on network {network_id}.")
+                raise errors.BadRequest(f"Server {owner.uuid} has no port on network {network_id}.")
             port = ports[0]
             for subnet_id in self._subnets(context, network_id):
                 with suppress(_NoneLeft):
@@ -65,23 +66,22 @@ class PortChanges(NetworkApi):
                     return
             raise errors.BadRequest(f"No fixed IP addresses available for network: {network_id}")
 
-        _until_unchanged(add, instance_uuid)
+        _until_unchanged(add, owner.uuid)
 
-    def remove_fixed_ip(self, context: RequestContext, instance_uuid: str, address: str) -> None:
+    def remove_fixed_ip(self, context: RequestContext, owner: PortOwner, address: str) -> None:
         """Removes an address from the server's port that has it.
 
         Raises BadRequest if no port has it, Conflict if others keep changing the port.
         """
 
         def remove() -> None:
-            query = {"device_id": instance_uuid, "fixed_ips": f"ip_address={address}"}
-            ports = self._ports_of_user(context, query)
+            ports = self._ports_of_user(context, owner, {"fixed_ips": f"ip_address={address}"})
             if not ports:
-                raise errors.BadRequest(f"Server {instance_uuid} does not have the fixed IP {address}.")
+                raise errors.BadRequest(f"Server {owner.uuid} does not have the fixed IP {address}.")
             left = [each for each in ports[0]["fixed_ips"] if each["ip_address"] != address]
             self._change(context, ports[0], {"fixed_ips": left})
 
-        _until_unchanged(remove, instance_uuid)
+        _until_unchanged(remove, owner.uuid)
 
     def _change(
         self, context: RequestContext, port: Json, changes: dict[str, Any], *, repeatable: bool = False
@@ -106,11 +106,11 @@ class PortChanges(NetworkApi):
             raise error_of("network", answer, what, None)
         return answer
 
-    def _ports_of_user(self, context: RequestContext, query: dict[str, str]) -> list[Json]:
-        """The ports that match and that the user sees. Only we may change their addresses."""
+    def _ports_of_user(self, context: RequestContext, owner: PortOwner, query: dict[str, str]) -> list[Json]:
+        """The server's ports that match and that the user sees. Only we may change their addresses."""
+        query = {"device_id": owner.uuid, **query}
         answer = self._api.call(context, "GET", PORTS, "list ports", called_as=named(), query=query)
-        ports: list[Json] = answer.json()["ports"]
-        return ports
+        return [port for port in answer.json()["ports"] if owner.has(port)]
 
     def _subnets(self, context: RequestContext, network_id: str) -> list[str]:
         query = [("network_id", network_id), ("fields", "id")]

@@ -10,6 +10,7 @@ import msgspec
 
 from causeway import errors
 from causeway.clients.network import is_made_for
+from causeway.clients.port_owners import PortOwner
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
@@ -126,7 +127,7 @@ def undo_late(run: BuildRun) -> None:
     built = msgspec.convert(ended.data, BuildMemory) if ended.state is SagaState.DONE else None
     living, present = _living(run)
     known = set() if living is None else {vif.id for vif in living.network_info}
-    for port in services.network.ports_of_server(run.context, run.uuid):
+    for port in services.network.ports_of_server(run.context, PortOwner.of(server[0])):
         if port["id"] not in known and is_made_for(port, run.uuid):
             services.network.delete_port(run.context, port["id"])
     _delete_late_volumes(run, [device for device in server[1] if device.is_volume], present)

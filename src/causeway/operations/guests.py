@@ -7,6 +7,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.clients.network import without_host
+from causeway.clients.port_owners import PortOwner
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
@@ -67,7 +68,7 @@ def bind_ports_back(run: OperationRun[Any], there: str, host: str) -> None:
     """Binds the server's ports to its host again, which may be dead. ``there``: the host that they were bound to meanwhile."""
     instance = run.instance()
     profiles = {vif.id: vif.profile for vif in instance.network_info}
-    for port in run.services.network.ports_of_server(run.context, run.uuid) if profiles else ():
+    for port in run.services.network.ports_of_server(run.context, PortOwner.of(instance)) if profiles else ():
         profile = profiles.get(port["id"])
         if profile is None or port.get("binding:host_id") != there:
             continue

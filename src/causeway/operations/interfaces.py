@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 import sqlalchemy as sa
@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.clients.network import is_made_by, is_made_for
 from causeway.clients.network_api import Json
+from causeway.clients.port_owners import PortOwner
 from causeway.clients.port_requests import ALLOCATION, request_of
 from causeway.model import operations
 from causeway.model.instance import Instance
@@ -88,12 +89,22 @@ class MakePort(Step[Attach]):
 
 def _given_ports(run: Attach) -> list[Json]:
     """The port that the server got by this operation, as the network service has it; empty if the server does not have it."""
-    ports = run.services.network.ports_of_server(run.context, run.uuid)
+    ports = run.services.network.ports_of_server(run.context, _owner(run, run.memory.resource_id, run.memory.vif))
     if run.memory.vif is not None:
         return [port for port in ports if port["id"] == run.memory.vif.id]
     if run.memory.resource_id is not None:
         return [port for port in ports if port["id"] == run.memory.resource_id]
     return [port for port in ports if is_made_by(port, run.saga.id)]
+
+
+def _owner(run: Attach | Detach, port_id: str | None, vif: Vif | None) -> PortOwner:
+    """The server, which may be deleted by now, as the owner of its ports and of the one that the operation is about."""
+    instance = device_endings.instance_of(run)
+    about = frozenset(each for each in (port_id, vif.id if vif is not None else None) if each is not None)
+    if instance is None:
+        return PortOwner(run.uuid, run.context.project_id or "", about)
+    known = PortOwner.of(instance)
+    return replace(known, recorded=known.recorded | about)
 
 
 class PlugPort(Step[Attach]):
@@ -186,7 +197,7 @@ def _vif(run: Detach, instance: Instance) -> Vif | None:
     recorded = next((each for each in instance.network_info if each.id == port_id), None)
     if recorded is not None or run.memory.vif is not None:
         return recorded or run.memory.vif
-    held = run.services.network.ports_of_server(run.context, run.uuid)
+    held = run.services.network.ports_of_server(run.context, PortOwner.of(instance))
     port = next((each for each in held if each["id"] == port_id), None)
     if port is None:
         return None
@@ -205,7 +216,7 @@ class ReleasePort(Step[Detach]):
             # The delete of the server releases its ports.
             return
         held = not run.is_repeated or vif.id in {
-            port["id"] for port in services.network.ports_of_server(run.context, run.uuid)
+            port["id"] for port in services.network.ports_of_server(run.context, _owner(run, None, vif))
         }
         if held:
             releasing.release_port(services, run.context, vif)

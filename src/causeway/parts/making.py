@@ -10,6 +10,7 @@ import logging
 
 from causeway import errors
 from causeway.clients.network import is_made_for
+from causeway.clients.port_owners import PortOwner
 from causeway.clients.rights import OF_SERVER, named
 from causeway.clients.volume import MADE_FOR_DEVICE, MADE_FOR_SERVER, Volume
 from causeway.context import RequestContext
@@ -87,7 +88,7 @@ def _port_that_was_made(
     if wanted.port_id is not None:
         return None
     known = {vif.id for vif in instance.network_info}
-    for port in services.network.ports_of_server(context, instance.uuid):
+    for port in services.network.ports_of_server(context, PortOwner.of(instance)):
         is_it = port["network_id"] == wanted.network_id and port["id"] not in known
         if is_it and is_made_for(port, instance.uuid):
             LOG.info("Port %s of server %s was made, though the answer was lost", port["id"], instance.uuid)

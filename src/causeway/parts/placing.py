@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection
 
 from causeway.clients import port_requests
+from causeway.clients.port_owners import PortOwner
 from causeway.context import RequestContext
 from causeway.hardware.port_devices import requests_of
 from causeway.hardware.requests import asked_of
@@ -64,7 +65,7 @@ def choose(
     spec.is_new = move is None
     asked = []
     if instance.network_info:
-        asked = port_requests.requests_of(services.network.ports_of_server(context, instance.uuid))
+        asked = port_requests.requests_of(services.network.ports_of_server(context, PortOwner.of(instance)))
         spec.requested_resources = port_requests.all_groups(asked)
         spec.same_subtree = port_requests.subtrees(asked)
     selection = _select(services, context, instance.uuid, spec, move)

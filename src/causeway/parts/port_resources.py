@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.clients.placement.types import Allocations, CandidatesRequest, Resources
+from causeway.clients.port_owners import PortOwner
 from causeway.clients.port_requests import ALLOCATION, PortRequest, requests_of, subtrees, with_allocation
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
@@ -49,7 +50,7 @@ def claim(services: ConductorServices, database: Database, instance: Instance, v
 
 def settle(services: ConductorServices, context: RequestContext, instance: Instance) -> None:
     """Releases the resources of a detached port: the server keeps what its flavor and its other ports ask for."""
-    ports = services.network.ports_of_server(context, instance.uuid)
+    ports = services.network.ports_of_server(context, PortOwner.of(instance))
     profiles = {port["id"]: port.get("binding:profile") or {} for port in ports}
     wanted: Allocations = {}
     for request in requests_of(ports):

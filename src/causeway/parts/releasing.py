@@ -14,6 +14,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.clients.network import is_made_for
+from causeway.clients.port_owners import PortOwner
 from causeway.clients.rights import SERVICE, named
 from causeway.clients.volume import UNFINISHED
 from causeway.context import RequestContext, admin_context
@@ -34,7 +35,7 @@ def release(
     A volume that the service refuses to delete stays. Raises ServiceFailed if a service can't be reached.
     """
     known = {vif.id: vif for vif in instance.network_info}
-    for port in services.network.ports_of_server(context, instance.uuid):
+    for port in services.network.ports_of_server(context, PortOwner.of(instance)):
         vif = known.get(port["id"])
         is_made = not vif.preserve_on_delete if vif is not None else is_made_for(port, instance.uuid)
         _release_port(services, context, port["id"], port.get("binding:profile"), is_made=is_made)

@@ -41,10 +41,11 @@ def _refresh(services: ConductorServices, uuid: str) -> bool:
     cell_uuid = mappings.get(services.api, uuid).cell_uuid
     if cell_uuid is None:
         return True
-    before = instances.get(services.cells.database(cell_uuid), uuid, with_tags=False).network_info
+    instance = instances.get(services.cells.database(cell_uuid), uuid, with_tags=False)
+    before = instance.network_info
     if not before:
         return True
-    seen = services.network.network_info(None, uuid, previous=before, refresh_floating_ips=True)
+    seen = services.network.network_info(None, instance, refresh_floating_ips=True)
     if _shown(before, seen) == before:
         return True
 

@@ -13,6 +13,8 @@ from causeway.clients.network import NetworkClient
 from causeway.clients.session import calls
 from causeway.context import RequestContext
 from causeway.devcloud import Fault
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
 
 NewNetwork = Callable[..., tuple[str, str]]
@@ -27,6 +29,12 @@ def net(new_network: NewNetwork, demo: RequestContext) -> str:
 def port(network: NetworkClient, demo: RequestContext, net: str, server_uuid: str) -> Vif:
     """A port of a server, bound to host1."""
     return network.create_port(demo, demo.project_id or "", server_uuid, net, host="host1", tag="first")
+
+
+def server(uuid: str, demo: RequestContext, ports: list[Vif] | None = None) -> Instance:
+    """A server of the user's project. ``ports``: as its record has them."""
+    project, user = demo.project_id or "", demo.user_id or ""
+    return Instance(uuid, project, user, "server", flavor=Flavor("f", "f", 1, 1, 1), network_info=ports or [])
 
 
 # Ports
@@ -69,9 +77,9 @@ def test_network_info_of_a_known_server_is_one_call(
     made[1].preserve_on_delete = True
     made[2].fixed_ips[0].floating_ips = ["203.0.113.9"]
     previous = [made[2], made[0], made[1]]
-    network.network_info(demo, server_uuid, previous=previous)
+    network.network_info(demo, server(server_uuid, demo, previous))
     calls.reset()
-    info = network.network_info(demo, server_uuid, previous=previous)
+    info = network.network_info(demo, server(server_uuid, demo, previous))
     assert calls.snapshot() == {"network GET /v2.0/ports": 1}
     assert [vif.tag for vif in info] == ["c", "a", "b"]
     assert [vif.preserve_on_delete for vif in info] == [False, False, True]
@@ -83,12 +91,12 @@ def test_a_port_that_nobody_wrote_down_is_deleted_with_the_server_only_if_it_was
 ) -> None:
     """Else it may be its user's own, who can give it to the server too."""
     written, unknown = (network.create_port(demo, demo.project_id or "", server_uuid, net).id for _ in range(2))
-    (known,) = (vif for vif in network.network_info(demo, server_uuid) if vif.id == written)
+    (known,) = (vif for vif in network.network_info(demo, server(server_uuid, demo)) if vif.id == written)
     for_another = network.create_port(demo, demo.project_id or "", str(uuid.uuid4()), net).id
     own = around.ask(demo, "POST", "/network/v2.0/ports", {"port": {"network_id": net}})["port"]["id"]
     for port in (for_another, own):
         network.update_port(demo, port, {"device_id": server_uuid})
-    info = network.network_info(demo, server_uuid, previous=[known])
+    info = network.network_info(demo, server(server_uuid, demo, [known]))
     assert {vif.id: vif.preserve_on_delete for vif in info} == {
         written: False,
         unknown: False,
@@ -98,7 +106,7 @@ def test_a_port_that_nobody_wrote_down_is_deleted_with_the_server_only_if_it_was
 
 
 def test_network_info_of_a_server_without_ports_is_empty(network: NetworkClient, demo: RequestContext) -> None:
-    assert network.network_info(demo, str(uuid.uuid4())) == []
+    assert network.network_info(demo, server(str(uuid.uuid4()), demo)) == []
 
 
 def test_a_port_that_outlives_its_server_keeps_what_its_owner_set(

@@ -15,6 +15,8 @@ from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.servers import loading
 from causeway.api.validation import is_uuid
+from causeway.clients.port_owners import PortOwner
+from causeway.model.instance import Instance
 
 RULE = "os_compute_api:os-floating-ips:"
 FLOATING, ONE = "/v2.0/floatingips", "/v2.0/floatingips/{floating_ip_id}"
@@ -159,9 +161,9 @@ def _associate(request: ApiRequest, ip: dict[str, Any], port_id: str | None, fix
     )
 
 
-def _addresses(request: ApiRequest, server_id: str) -> list[tuple[str, str]]:
+def _addresses(request: ApiRequest, instance: Instance) -> list[tuple[str, str]]:
     """(port, IPv4 address) of a server."""
-    ports = request.services.network.ports_of_server(request.context, server_id)
+    ports = request.services.network.ports_of_server(request.context, PortOwner.of(instance))
     return [(port["id"], ip["ip_address"]) for port in ports for ip in port["fixed_ips"] if ":" not in ip["ip_address"]]
 
 
@@ -169,8 +171,8 @@ def _addresses(request: ApiRequest, server_id: str) -> list[tuple[str, str]]:
 def add(request: ApiRequest, server_id: str) -> Response:
     """Adds a floating IP to an address that has none yet. As in the field, an address has at most one."""
     wanted = request.body["addFloatingIp"]
-    loading.load_in_cell(request, server_id, RULE + "add", "addFloatingIp")
-    addresses = _addresses(request, server_id)
+    home = loading.load_in_cell(request, server_id, RULE + "add", "addFloatingIp")
+    addresses = _addresses(request, home.instance)
     if not addresses:
         raise errors.BadRequest("No fixed IP addresses associated to instance")
     ip = _by_address(request, wanted["address"])
@@ -191,11 +193,11 @@ def add(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=_REMOVE, statuses=(202,), answer=EMPTY)
 def remove(request: ApiRequest, server_id: str) -> Response:
-    loading.load_in_cell(request, server_id, RULE + "remove", "removeFloatingIp")
+    home = loading.load_in_cell(request, server_id, RULE + "remove", "removeFloatingIp")
     address = request.body["removeFloatingIp"]["address"]
     ip = _by_address(request, address)
     if ip["port_id"] not in {
-        port["id"] for port in request.services.network.ports_of_server(request.context, server_id)
+        port["id"] for port in request.services.network.ports_of_server(request.context, PortOwner.of(home.instance))
     }:
         raise errors.Conflict(f"Floating IP {address} is not associated with instance {server_id}.")
     _associate(request, ip, None, None)

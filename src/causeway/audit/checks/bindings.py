@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from causeway.audit.snapshot import Record, Snapshot, Standing
 from causeway.clients.network import PortBinding
+from causeway.clients.port_owners import PortOwner
 from causeway.hardware.port_devices import profile_of, with_device
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.states import VmState
@@ -19,9 +20,15 @@ WITH_GUEST = frozenset({VmState.ACTIVE, VmState.STOPPED, VmState.RESIZED, VmStat
 def _of_servers(snapshot: Snapshot) -> Iterator[tuple[str, Record, list[PortBinding]]]:
     """(port, its server, its bindings) for every port whose bindings are known."""
     for port_id, bindings in snapshot.bindings.items():
-        home = snapshot.home((snapshot.ports or {})[port_id]["device_id"])
-        if home is not None:
+        port = (snapshot.ports or {})[port_id]
+        home = snapshot.home(port["device_id"])
+        if home is not None and _is_of(home, port):
             yield port_id, home, bindings
+
+
+def _is_of(home: Record, port: Mapping[str, Any]) -> bool:
+    """Not a stranger's, which `causeway.audit.checks.owners` reports."""
+    return PortOwner(home.uuid, home.project_id, frozenset(home.port_ids)).has(port)
 
 
 def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
@@ -137,7 +144,7 @@ def ports_unknown(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Ports that the network service has for a server whose record does not name them."""
     for port_id, port in (snapshot.ports or {}).items():
         home = snapshot.home(port["device_id"])
-        if home is None or port_id in home.port_ids or not snapshot.is_at_rest(home):
+        if home is None or port_id in home.port_ids or not _is_of(home, port) or not snapshot.is_at_rest(home):
             continue
         if home.vm_state in (VmState.BUILDING, VmState.ERROR):
             # The port of an interrupted build is deleted with its server.

@@ -6,9 +6,11 @@ their owners can. To a token of the server's users, the other services answer "n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from causeway.audit.snapshot import Record, Snapshot
+from causeway.clients.port_owners import is_of_project
 from causeway.model.audit import Disagreement, Severity
 
 
@@ -24,9 +26,12 @@ def of_volumes(snapshot: Snapshot) -> Iterator[Disagreement]:
 def of_ports(snapshot: Snapshot) -> Iterator[Disagreement]:
     for port in (snapshot.ports or {}).values():
         home = snapshot.home(port["device_id"])
-        owner = port.get("project_id")
-        if home is not None and owner and owner != home.project_id:
-            yield _foreign("port", port["id"], owner, home)
+        if home is None or is_of_project(port, home.project_id):
+            continue
+        if port["id"] in home.port_ids:
+            yield _foreign("port", port["id"], port.get("project_id"), home)
+        else:
+            yield _stranger(port, home)
 
 
 def of_images(snapshot: Snapshot) -> Iterator[Disagreement]:
@@ -35,6 +40,19 @@ def of_images(snapshot: Snapshot) -> Iterator[Disagreement]:
         image = images.get(home.shelved_image_id or "")
         if image is not None and image.owner and image.owner != home.project_id:
             yield _foreign("image", image.id, image.owner, home)
+
+
+def _stranger(port: Mapping[str, Any], home: Record) -> Disagreement:
+    """Nobody but its owner said that the port is the server's (`causeway.clients.port_owners`)."""
+    return Disagreement(
+        "port.of_stranger",
+        Severity.WARNING,
+        f"port {port['id']}",
+        home.uuid,
+        f"Port {port['id']} of project {port.get('project_id')} names the server, which is of project {home.project_id} and was"
+        " never given it. It is not used.",
+        left="Ask the owner of the port, or delete it.",
+    )
 
 
 def _foreign(kind: str, identity: str, owner: str | None, home: Record) -> Disagreement:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from causeway import errors
+from causeway.clients.port_owners import PortOwner
 from causeway.clients.port_requests import ALLOCATION
 from causeway.compute.disks.wanted_disks import local_disks
 from causeway.compute.host import Host
@@ -151,7 +152,7 @@ def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], Abstract
         )
 
     def plugged_here() -> set[str]:
-        ports = host.network.ports_of_server(admin_context(), watch.instance_uuid)
+        ports = host.network.ports_of_server(admin_context(), PortOwner(watch.instance_uuid, "", frozenset(waiting)))
         return {port["id"] for port in ports if port["status"] == "ACTIVE" and port.get("binding:host_id") == host.name}
 
     return context
@@ -173,7 +174,7 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
                 alone.add(vif.id)
         except errors.NotFound:
             _bind_anew(host, context, instance, vif)
-    ports = host.network.ports_of_server(context, instance.uuid)
+    ports = host.network.ports_of_server(context, PortOwner.of(instance))
     wanted = {vif.id: _of_this_host(instance, vif) for vif in instance.network_info}
     for number, port in enumerate(ports):
         # Updating a port makes the agent look at it again.
@@ -187,7 +188,7 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
             changes["binding:profile"] = {**kept, **here}
         if changes:
             ports[number] = host.network.update_port(context, port["id"], changes)
-    return host.network.network_info(context, instance.uuid, ports=ports, previous=instance.network_info)
+    return host.network.network_info(context, instance, ports=ports)
 
 
 def _of_this_host(instance: Instance, vif: Vif) -> dict[str, Any]:
@@ -212,7 +213,7 @@ def bind_port(host: Host, context: RequestContext, instance: Instance, vif: Vif)
 def _bind_anew(host: Host, context: RequestContext, instance: Instance, vif: Vif) -> None:
     """Binds a port whose binding was deleted. Does nothing if the port no longer belongs to the server."""
     try:
-        if host.network.show_port(context, vif.id).get("device_id") == instance.uuid:
+        if PortOwner.of(instance).has(host.network.show_port(context, vif.id)):
             bind_port(host, context, instance, vif)
     except errors.PortNotFound:
         LOG.warning("Port %s of server %s is gone: the guest starts without it", vif.id, instance.uuid)
@@ -222,4 +223,4 @@ def refreshed_ports(host: Host, context: RequestContext, instance: Instance) -> 
     """Returns the server's ports as the network service has them now."""
     if not instance.network_info:
         return []
-    return host.network.network_info(context, instance.uuid, previous=instance.network_info)
+    return host.network.network_info(context, instance)

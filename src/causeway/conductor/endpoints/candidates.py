@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from oslo_config import cfg
 
 from causeway import errors
+from causeway.clients.port_owners import PortOwner
 from causeway.context import RequestContext
 from causeway.hardware.port_devices import requests_of
 from causeway.model.block_device import BlockDevice, is_volume_backed
@@ -81,7 +82,7 @@ class CandidatesEndpoint:
             requests_of(instance),
         )
         if instance.network_info:
-            ask_for_ports(spec, memory, services.network.ports_of_server(context, instance_uuid))
+            ask_for_ports(spec, memory, services.network.ports_of_server(context, PortOwner.of(instance)))
         explanation = services.scheduler.explain(context, spec=spec)
         found = [candidate_of(verdict, cell.uuid) for verdict in explanation.hosts]
         with_new_flavor = dataclasses.replace(
@@ -220,7 +221,7 @@ class CandidatesEndpoint:
             return lambda _host: PreCheck("ports", True, "no ports")
         network = self._services.network
         try:
-            there = {port["id"] for port in network.ports_of_server(context, instance.uuid)}
+            there = {port["id"] for port in network.ports_of_server(context, PortOwner.of(instance))}
             alive = network.hosts_alive(context)
         except errors.CausewayError as failure:
             unknown = PreCheck("ports", None, f"the network service could not be asked: {failure.message}")

@@ -10,6 +10,7 @@ import logging
 
 from causeway import errors
 from causeway.clients.network import is_made_for
+from causeway.clients.port_owners import PortOwner
 from causeway.conductor.endpoints.devices import DevicesEndpoint
 from causeway.conductor.endpoints.moves import Keeper
 from causeway.context import RequestContext, admin_context
@@ -126,8 +127,10 @@ def _needed(
     if change.what == operations.DETACH_INTERFACE:
         return [(operations.DETACH_INTERFACE, interfaces.DetachMemory(resource_id))]
     instance = instances.find(database, uuid)
-    known = {vif.id for vif in instance.network_info} if instance is not None else set()
-    ports = services.network.ports_of_server(admin_context(request_id=change.request_id), uuid)
+    if instance is None:
+        return []
+    known = {vif.id for vif in instance.network_info}
+    ports = services.network.ports_of_server(admin_context(request_id=change.request_id), PortOwner.of(instance))
     given = (
         port["id"]
         for port in ports

@@ -7,6 +7,7 @@ from typing import ClassVar
 import msgspec
 import sqlalchemy as sa
 
+from causeway.clients.port_owners import PortOwner
 from causeway.hardware.port_devices import requests_of
 from causeway.model.things import Thing
 from causeway.moves.destination import request_spec
@@ -62,7 +63,9 @@ class SelectDestination(Step):
             )
             memory.group = spec.server_group
             if memory.has_ports:
-                ask_for_ports(spec, memory, run.services.network.ports_of_server(run.context, run.uuid))
+                ask_for_ports(
+                    spec, memory, run.services.network.ports_of_server(run.context, PortOwner.of(run.source_instance()))
+                )
             results = run.services.scheduler.select_destinations(
                 run.context,
                 spec=spec,

@@ -9,6 +9,7 @@ from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, JsonSchema, Response, handler
 from causeway.api.servers import loading
 from causeway.api.servers.schemas import action, fields
+from causeway.clients.port_owners import PortOwner
 from causeway.model.events import CHANGED, ExternalEvent, HostEvents
 
 _NETWORK: JsonSchema = fields(
@@ -21,7 +22,7 @@ _ADDRESS: JsonSchema = fields({"address": {"type": "string", "format": "ip"}}, (
 def add(request: ApiRequest, server_id: str) -> Response:
     home = _load(request, server_id, "os-multinic:add", "addFixedIp")
     network_id = str(request.body["addFixedIp"]["networkId"])
-    request.services.network.add_fixed_ip(request.context, server_id, network_id)
+    request.services.network.add_fixed_ip(request.context, PortOwner.of(home.instance), network_id)
     _show(request, home)
     return Response(202)
 
@@ -29,7 +30,8 @@ def add(request: ApiRequest, server_id: str) -> Response:
 @handler(body=[(1, 43, action("removeFixedIp", _ADDRESS))], statuses=(202,), answer=EMPTY)
 def remove(request: ApiRequest, server_id: str) -> Response:
     home = _load(request, server_id, "os-multinic:remove", "removeFixedIp")
-    request.services.network.remove_fixed_ip(request.context, server_id, request.body["removeFixedIp"]["address"])
+    address = request.body["removeFixedIp"]["address"]
+    request.services.network.remove_fixed_ip(request.context, PortOwner.of(home.instance), address)
     _show(request, home)
     return Response(202)
 

@@ -10,6 +10,7 @@ from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, schemas
 from causeway.clients.network_info import order_ports
+from causeway.clients.port_owners import PortOwner
 from causeway.model import operations, server_actions
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.operations.interfaces import DetachMemory
@@ -42,10 +43,10 @@ def _attached_view(request: ApiRequest, vif: Vif) -> dict[str, Any]:
     return _view(request, port, vif.tag)
 
 
-def _load_tags(request: ApiRequest, server_id: str, rule: str) -> dict[str, str | None]:
-    """The tags of the ports in the server's record, by their ids, in the order of the guest's devices."""
+def _load_tags(request: ApiRequest, server_id: str, rule: str) -> tuple[PortOwner, dict[str, str | None]]:
+    """The server, and the tags of the ports in its record, by their ids, in the order of the guest's devices."""
     instance = loading.load(request, server_id, RULE + rule, columns=_COLUMNS, tags=False).instance
-    return {vif.id: vif.tag for vif in instance.network_info}
+    return PortOwner.of(instance), {vif.id: vif.tag for vif in instance.network_info}
 
 
 def _not_there(server_id: str, port_id: str) -> errors.PortNotFound:
@@ -54,16 +55,16 @@ def _not_there(server_id: str, port_id: str) -> errors.PortNotFound:
 
 @handler(answer=server_parts.PORTS)
 def index(request: ApiRequest, server_id: str) -> Response:
-    tags = _load_tags(request, server_id, "list")
-    ports = order_ports(request.services.network.ports_of_server(request.context, server_id), list(tags))
+    owner, tags = _load_tags(request, server_id, "list")
+    ports = order_ports(request.services.network.ports_of_server(request.context, owner), list(tags))
     return Response(200, {"interfaceAttachments": [_view(request, port, tags.get(port["id"])) for port in ports]})
 
 
 @handler(answer=server_parts.PORT)
 def show(request: ApiRequest, server_id: str, port_id: str) -> Response:
-    tags = _load_tags(request, server_id, "show")
+    owner, tags = _load_tags(request, server_id, "show")
     port = request.services.network.show_port(request.context, port_id)
-    if port.get("device_id") != server_id:
+    if not owner.has(port):
         raise _not_there(server_id, port_id)
     return Response(200, {"interfaceAttachment": _view(request, port, tags.get(port_id))})
 

@@ -19,6 +19,7 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.api.servers.loading import Home
 from causeway.api.views import security_groups as views
+from causeway.clients.port_owners import PortOwner
 from causeway.store.cell import instances
 
 RULE = "os_compute_api:os-security-groups:"
@@ -28,8 +29,8 @@ ATTEMPTS = 5
 
 @handler(answer=answers.SECURITY_GROUPS)
 def index(request: ApiRequest, server_id: str) -> Response:
-    loading.load(request, server_id, RULE + "list", columns=frozenset(), tags=False)
-    ports = request.services.network.ports_of_server(request.context, server_id)
+    home = loading.load(request, server_id, RULE + "list", columns=frozenset({"network_info"}), tags=False)
+    ports = request.services.network.ports_of_server(request.context, PortOwner.of(home.instance))
     ids = {group for port in ports for group in port.get("security_groups", [])}
     return Response(200, {"security_groups": _shown(request, ids) if ids else []})
 
@@ -174,7 +175,7 @@ def _server_and_group(request: ApiRequest, server_id: str, action: str, name: st
 
 
 def _ports(request: ApiRequest, home: Home) -> list[dict[str, Any]]:
-    ports: list[dict[str, Any]] = request.services.network.ports_of_server(request.context, home.instance.uuid)
+    ports: list[dict[str, Any]] = request.services.network.ports_of_server(request.context, PortOwner.of(home.instance))
     if not ports:
         raise errors.NotFound(f"instance_id {home.instance.uuid} could not be found as device id on any ports")
     return ports
