@@ -146,6 +146,7 @@ def make_image(cloud: AuditedCloud, migration: str, name: str = "server-resize-t
         properties={"migration_uuid": migration, "image_type": "snapshot"},
         disk_format="qcow2",
         container_format="bare",
+        called_as=OF_SERVER,
     )
     return str(image.id)
 
