@@ -44,13 +44,11 @@ def requester_of(conf: cfg.ConfigOpts, context: RequestContext, instance_uuid: s
 
 
 def checked_of(requester: Mapping[str, Any] | None) -> frozenset[str] | None:
-    """The ids that were checked before an operation was accepted; None if an earlier release accepted it.
+    """The ids that were checked before an operation was accepted; None if an earlier release accepted it, which kept none.
 
-    ``requester``: as stored. None for an attach, which its user waits for.
+    ``requester``: as it is stored.
     """
-    if requester is None:
-        return frozenset()
-    return frozenset(requester[CHECKED]) if CHECKED in requester else None
+    return None if requester is None or CHECKED not in requester else frozenset(requester[CHECKED])
 
 
 def context_of(conf: cfg.ConfigOpts, kept: Requester, instance_uuid: str) -> RequestContext | None:

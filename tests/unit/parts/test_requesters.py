@@ -116,3 +116,18 @@ def test_a_build_request_of_an_older_version_is_its_users_and_has_no_token(tmp_p
     (found,) = build_requests.list_for(database, None)
     assert requesters.context_of(of_service("secret"), Requester(found.requester, found.sealed_token), UUID) is None
     database.close()
+
+
+def test_the_ids_that_were_checked_are_stored_with_the_requester(context: RequestContext) -> None:
+    conf = of_service("secret")
+    context.has_checked("image", "volume")
+    stored = requesters.requester_of(conf, context, UUID).requester
+    assert requesters.checked_of(stored) == frozenset({"image", "volume", "project"})
+    found = requesters.context_of(conf, Requester(stored), UUID)
+    assert found is not None
+    assert (found.checked, found.work) == (set(), None), "only the engine makes accepted work of a request"
+
+
+def test_an_earlier_release_has_stored_no_ids(context: RequestContext) -> None:
+    assert requesters.checked_of(None) is None
+    assert requesters.checked_of(context.without_tokens()) is None

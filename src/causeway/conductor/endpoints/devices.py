@@ -18,6 +18,7 @@ from causeway.operations import interfaces, volumes
 from causeway.operations.engine import Engine
 from causeway.operations.requests import operation_of
 from causeway.parts import acceptance
+from causeway.parts.requesters import CHECKED
 from causeway.parts.services import ConductorServices
 from causeway.store.cell import instances
 
@@ -51,6 +52,8 @@ class DevicesEndpoint:
     def _carry_out(self, context: RequestContext, recipe: str, instance_uuid: str, memory: Any) -> Operation:
         """Carries out an attach. If the attach fails, raises the reason; it is undone now, or as soon as possible."""
         move = operation_of(context, instance_uuid, recipe, memory)
+        # Its user waits for the end: their token decides everything, and nothing was accepted before.
+        move.requested_by = {CHECKED: []}
         observer = self._engine.environment.observer
         with observer.working_on(context, move.id):
             carry_out = partial(
