@@ -28,4 +28,4 @@ def test_an_attachment_in_a_servers_name_gives_it_no_volume(cloud: Cloud) -> Non
     assert [each.volume_id for each in cloud.member.compute.volume_attachments(server.id)] == [volume.id]
     assert other.block_storage.get(f"/attachments/{attachment}", microversion="3.70").status_code == 200
     guest = cloud.driver(cloud.show(server).compute_host).files.guests.get(server.id)
-    assert [each.volume_id for each in guest.volumes] == [volume.id]
+    assert guest is not None and [each.volume_id for each in guest.volumes] == [volume.id]
