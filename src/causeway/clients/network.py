@@ -12,7 +12,16 @@ from typing import Any
 
 from causeway import errors
 from causeway.clients.answers import kind_of, message_of
-from causeway.clients.network_api import BINDING_FAILED, PORT, PORTS, Json, about, binding_failed, port_of
+from causeway.clients.network_api import (
+    BINDING_FAILED,
+    PORT,
+    PORTS,
+    Json,
+    about,
+    binding_failed,
+    port_of,
+    require_pluggable,
+)
 from causeway.clients.network_bindings import PortBinding, PortBindings
 from causeway.clients.network_cache import NetworkCache
 from causeway.clients.network_changes import PortChanges
@@ -297,6 +306,8 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
 def _require_bound(port: Json, host: str | None) -> None:
     if host and port.get("binding:vif_type") == BINDING_FAILED:
         raise binding_failed(port["id"], host)
+    if host and port.get("binding:host_id") == host:
+        require_pluggable(port["id"], host, port.get("binding:vif_type"), port.get("binding:vif_details") or {})
 
 
 _REFUSALS: dict[str, Callable[[str, str, str | None], errors.CausewayError]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import requests
@@ -11,6 +12,7 @@ from causeway import errors
 from causeway.clients.rights import ONLY_USER, SERVICE
 from causeway.clients.session import ServiceApi, ServiceSessions
 from causeway.context import RequestContext
+from causeway.hardware.port_plugs import refusal_of
 
 PORTS, PORT = "/v2.0/ports", "/v2.0/ports/{port_id}"
 BINDING_FAILED, UNBOUND = "binding_failed", "unbound"
@@ -68,6 +70,16 @@ def about(port_id: str, missing: errors.NotFound | None = None) -> dict[str, Any
 def port_of(answer: requests.Response) -> Json:
     port: Json = answer.json()["port"]
     return port
+
+
+def require_pluggable(port_id: str, host: str, vif_type: str | None, details: Mapping[str, Any]) -> None:
+    """Raises ClaimRefused if hosts can't plug the port as the service has bound it: another host may be able to."""
+    reason = refusal_of(vif_type, details)
+    if reason is not None:
+        raise errors.ClaimRefused(
+            f"The network service has bound port {port_id} in a way that the host does not plug. Ask your cloud's administrator.",
+            details=f"host {host}: {reason}",
+        )
 
 
 def binding_failed(port_id: str, host: str) -> errors.ServiceRefused:

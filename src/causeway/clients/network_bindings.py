@@ -9,7 +9,15 @@ from typing import Any
 
 from causeway import errors
 from causeway.clients.answers import message_of
-from causeway.clients.network_api import BINDING_FAILED, PORT, UNBOUND, NetworkApi, about, binding_failed
+from causeway.clients.network_api import (
+    BINDING_FAILED,
+    PORT,
+    UNBOUND,
+    NetworkApi,
+    about,
+    binding_failed,
+    require_pluggable,
+)
 from causeway.context import RequestContext
 
 BINDINGS, BINDING = PORT + "/bindings", PORT + "/bindings/{host}"
@@ -72,6 +80,11 @@ class PortBindings(NetworkApi):
             if binding.vif_type == BINDING_FAILED:
                 self.delete_binding(context, port_id, host)
                 raise binding_failed(port_id, host)
+            try:
+                require_pluggable(port_id, host, binding.vif_type, binding.vif_details)
+            except errors.ClaimRefused:
+                self.delete_binding(context, port_id, host)
+                raise
             return binding
         return self._existing(context, port_id, host, message_of(answer))
 

@@ -19,6 +19,7 @@ from vif_plug_ovs import privsep
 
 from causeway.errors import GuestFailed
 from causeway.hardware.port_devices import needs_device
+from causeway.hardware.port_plugs import refusal_of
 from causeway.model.network import Vif
 from causeway.virt.libvirt import port_devices
 
@@ -38,6 +39,10 @@ class Ports:
         self._initialized = False
 
     def plug(self, uuid: str, vif: Vif) -> None:
+        reason = refusal_of(vif.vif_type, vif.details)
+        if reason is not None:
+            # Whoever bound the port has checked this, unless the binding was changed since, or is an earlier release's.
+            raise GuestFailed(f"Port {vif.id} can't be plugged as its binding says: it is left out.", details=reason)
         if port_devices.is_device(vif):
             port_devices.plug(vif)
         elif self._agent is not None and vif.vif_type == "bridge":

@@ -1,0 +1,81 @@
+"""What bindings may ask for (`causeway.hardware.port_plugs`)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from causeway.errors import GuestFailed
+from causeway.hardware.port_plugs import DETAILS, refusal_of
+from causeway.model.network import Vif
+from causeway.virt.libvirt.network import Ports
+
+# The keys of neutron_lib's `portbindings`, and those that the drivers in Neutron's tree add (Neutron 29).
+NEUTRONS = {
+    *("port_filter", "ovs_hybrid_plug", "vlan", "macvtap_source", "macvtap_mode", "physical_interface", "bridge_name"),
+    *("connectivity", "bound_drivers", "datapath_type", "vhostuser_mode", "vhostuser_socket", "vhostuser_ovs_plug"),
+    *("pf_mac_address", "vf_num"),
+}
+OVS = {
+    "port_filter": True,
+    "connectivity": "l2",
+    "ovs_hybrid_plug": False,
+    "datapath_type": "netdev",
+    "bridge_name": "br-int",
+    "bound_drivers": {"0": "openvswitch"},
+}
+HYBRID = {**OVS, "ovs_hybrid_plug": True}
+
+
+def test_every_key_of_neutrons_drivers_has_a_row() -> None:
+    assert DETAILS.keys() >= NEUTRONS
+
+
+@pytest.mark.parametrize(
+    ("vif_type", "details"),
+    [
+        ("ovs", OVS),
+        ("ovs", {**OVS, "datapath_type": "system"}),
+        ("ovs", {"port_filter": True, "connectivity": "l2", "bound_drivers": {"0": "ovn"}, "bridge_name": "br-int"}),
+        ("bridge", {"bridge_name": "brq1234", "port_filter": True}),
+        ("hw_veb", {"port_filter": False, "connectivity": "l2", "vlan": "7"}),
+        ("hostdev_physical", {"vlan": "7"}),
+        ("unbound", {}),
+        (None, {}),
+        ("ovs", {"of_another_driver": True}),
+    ],
+)
+def test_what_hosts_plug(vif_type: str | None, details: dict[str, Any]) -> None:
+    assert refusal_of(vif_type, details) is None
+
+
+@pytest.mark.parametrize(
+    ("vif_type", "details", "because"),
+    [
+        ("ovs", HYBRID, "ovs_hybrid_plug"),
+        ("vhostuser", {}, "vhostuser"),
+        ("ovs", {"vhostuser_socket": "/run/x"}, "vhostuser_socket"),
+        ("ovs", {"vhostuser_mode": "client"}, "vhostuser_mode"),
+        ("macvtap", {"macvtap_source": "eth0"}, "macvtap"),
+        ("bridge", {"macvtap_source": "eth0"}, "macvtap_source"),
+        ("bridge", {"physical_interface": "eth0"}, "physical_interface"),
+        ("ovs", {"datapath_type": "dpdk"}, "datapath_type"),
+        ("ovs", {"bridge_name": "../br-int"}, "bridge_name"),
+        ("ovs", {"bridge_name": "a-name-that-is-too-long"}, "bridge_name"),
+        ("agilio_ovs", {}, "agilio_ovs"),
+        ("distributed", {}, "distributed"),
+        ("other", {}, "other"),
+        ("binding_failed", {}, "binding_failed"),
+        ("of-the-future", {}, "of-the-future"),
+    ],
+)
+def test_what_hosts_refuse(vif_type: str, details: dict[str, Any], because: str) -> None:
+    reason = refusal_of(vif_type, details)
+    assert reason is not None and because in reason
+    vif = Vif("port", "fa:16:3e:00:00:01", "network", vif_type=vif_type, details=details)
+    agent = SimpleNamespace(prepare=lambda _vif: pytest.fail("it was prepared"))
+    with pytest.raises(GuestFailed) as failure:
+        Ports(agent).plug("server", vif)
+    assert because in failure.value.details
