@@ -43,6 +43,7 @@
         ├── CopyNotUsable             500  copy_not_usable        (so the other copy was not destroyed)
         ├── DiskTransferFailed        500  disk_transfer_failed
         │   └── DiskTransferBroken    500  disk_transfer_broken   (it broke off, or what came was damaged)
+        ├── ImageRefused              500  image_refused          (an image or a disk is not what it was said to be)
         ├── WarmCopyImpossible        500  warm_copy_impossible   (the disks can be copied only while the guest is off)
         ├── Held                      500  held                   (a prepared move waits for its time)
         ├── HostUnreachable           500  host_unreachable       (one host can't connect to another)
@@ -387,6 +388,12 @@ class DiskTransferBroken(DiskTransferFailed):
 
     code = "disk_transfer_broken"
     passing = True
+
+
+class ImageRefused(OperationFailed):
+    """An image, or a disk of another host, is not what it was said to be, names other files, or is too large."""
+
+    code = "image_refused"
 
 
 class WarmCopyImpossible(OperationFailed):

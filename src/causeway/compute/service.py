@@ -109,7 +109,7 @@ class ComputeService:
             volumes=volumes,
             vendordata=vendordata,
             conductor=conductor,
-            image_cache=ImageCache(state_dir / "_base", images),
+            image_cache=ImageCache(state_dir / "_base", images, conf.compute.allowed_image_formats),
             fence=Fence(state_dir / "moves", name, is_late),
             claims=Claims(
                 state_dir / "claims",

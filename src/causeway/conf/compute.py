@@ -8,6 +8,8 @@ from oslo_config import cfg
 from oslo_config.cfg import Opt
 from oslo_utils import netutils
 
+from causeway.model.image import BOOTABLE_FORMATS
+
 
 def _ratio(resource: str, initial: float, inventory: str) -> list[Opt]:
     return [
@@ -153,6 +155,14 @@ OPTS: dict[str, list[Opt]] = {
         *_ratio("disk", 1.0, "DISK_GB"),
     ],
     "compute": [
+        cfg.ListOpt(
+            "allowed_image_formats",
+            item_type=cfg.types.String(choices=list(BOOTABLE_FORMATS)),
+            default=list(BOOTABLE_FORMATS),
+            help="The disk_format of images that servers boot from and are rescued with; read by the API and by computes. Hosts"
+            " compare what an image is with its disk_format, and open it as nothing else. Images of other formats (vmdk, vdi,"
+            " vhdx, ...) can name other files: convert them, or boot from a volume that is made from them.",
+        ),
         cfg.StrOpt(
             "cpu_shared_set",
             help="The host's CPUs for guests that share them (VCPU), as in 4-12,^8,15. Not set: all, or none if there is a"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid as uuids
 from typing import Any
 
-from causeway.virt.driver import GuestSpec, RootDisk
+from causeway.virt.driver import BaseImage, GuestSpec, RootDisk
 from tests.functional.servers.audited_cloud import AuditedCloud
 
 
@@ -14,7 +14,7 @@ def spawn(cloud: AuditedCloud, server: Any, host: str, *, power_on: bool = True,
     instance = cloud.record(server, "cell1")
     instance.uuid = uuid or instance.uuid
     image, _format = cloud.parts.hosts.demo_image()
-    root = RootDisk(base=image, base_image_id=cloud.image_id)
+    root = RootDisk(base=BaseImage(image, "raw", 1), base_image_id=cloud.image_id)
     cloud.driver(host).spawn(GuestSpec(instance, root, volumes=[], vifs=[], power_on=power_on))
 
 
@@ -98,7 +98,9 @@ def test_disks_put_aside_by_a_move_that_has_ended_go(cloud: AuditedCloud) -> Non
     instance = cloud.record(server, "cell2")
     image, _format = cloud.parts.hosts.demo_image()
     driver = cloud.driver(source)
-    driver.spawn(GuestSpec(instance, RootDisk(image, cloud.image_id), volumes=[], vifs=[], power_on=False))
+    driver.spawn(
+        GuestSpec(instance, RootDisk(BaseImage(image, "raw", 1), cloud.image_id), volumes=[], vifs=[], power_on=False)
+    )
     driver.destroy(server.id, [], [], destroy_disks=False)
     driver.stash_disks(server.id)
 

@@ -14,7 +14,8 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.network import FixedIp, Vif
-from causeway.virt.driver import GuestSpec, RootDisk
+from causeway.virt import image_formats
+from causeway.virt.driver import BaseImage, GuestSpec, RootDisk
 from causeway.virt.lab.guest_image import GuestImage
 from causeway.virt.lab.hosts import Lab
 from causeway.virt.lab.topology import NetworkOfLab, NetworkTopology, PortTopology, SubnetTopology
@@ -87,7 +88,7 @@ class Guest:
 
     driver: LibvirtDriver
     instance: Instance
-    base: Path | None
+    base: BaseImage | None
     vifs: list[Vif] = field(default_factory=list)
     volumes: list[BlockDevice] = field(default_factory=list)
     config_drive: dict[str, bytes] = field(default_factory=dict)
@@ -142,7 +143,9 @@ class Cloud:
             flavor=Flavor("1", "small", vcpus, memory_mb, root_gb=1),
             image_ref="the-image",
         )
-        guest = Guest(self.drivers[host], instance, self.image.path, list(vifs or []))
+        found = image_formats.inspect(self.image.path, "qcow2", "The guest image")
+        base = BaseImage(self.image.path, found.disk_format, found.virtual_size)
+        guest = Guest(self.drivers[host], instance, base, list(vifs or []))
         self.guests.append(guest)
         return guest
 

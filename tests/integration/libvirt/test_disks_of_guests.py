@@ -10,7 +10,7 @@ import pytest
 from causeway.errors import GuestFailed
 from causeway.virt.driver import ROOT_DISK, GuestSpec, LocalDisk, RootDisk
 from causeway.virt.libvirt.commands import run
-from causeway.virt.libvirt.storage.disks import image_info
+from causeway.virt.libvirt.storage import qemu_img
 from tests.integration.libvirt.lab_guests import Cloud, Guest
 
 # Prints of every disk its size in sectors of 512 bytes and what is on it; leaves a file on the ephemeral one.
@@ -95,5 +95,5 @@ def test_growing_never_trusts_what_the_guest_wrote(cloud: Cloud, tmp_path: Path)
     run("qemu-img", "create", "-q", "-f", "qcow2", disk, "64M")
     run("qemu-img", "convert", "-q", "-n", "-f", "raw", "-O", "qcow2", inner, disk)
     guest.driver.spawn(spec(guest, guest.new_disk(), ephemeral(128)))
-    info = image_info(disk)
+    info = qemu_img.info(disk)
     assert info["virtual-size"] == 128 * 2**20 and "backing-filename" not in info

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from causeway.errors import DiskTransferFailed, GuestFailed
+from causeway.errors import GuestFailed, ImageRefused
 from causeway.model.states import PowerState
 from causeway.virt.driver import RootDisk
 from tests.integration.libvirt.lab_guests import Cloud, Guest, Net, image_lines
@@ -53,7 +53,7 @@ def test_the_export_of_a_guest_that_wrote_little_is_small(cloud: Cloud) -> None:
     guest.driver.power_off(guest.uuid, timeout=60)
     assert guest.base is not None
     with guest.driver.export_disk(guest.instance, "disk", flatten=False) as export:
-        assert export.size < guest.base.stat().st_size / 4
+        assert export.size < guest.base.path.stat().st_size / 4
 
 
 def test_a_restored_server_runs_from_its_stashed_disks(cloud: Cloud, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_snapshot_that_names_other_files_is_refused(cloud: Cloud, tmp_path: Path
     secret, snapshot = tmp_path / "secret", tmp_path / "snapshot"
     secret.write_bytes(bytes(512))
     run("qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", secret, snapshot)
-    with pytest.raises(DiskTransferFailed):
+    with pytest.raises(ImageRefused):
         guest.driver.spawn(guest.spec(RootDisk(guest.base, "the-image", snapshot=snapshot)))
     assert not guest.driver.inspect(guest.uuid).has_disks
 

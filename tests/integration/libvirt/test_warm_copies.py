@@ -22,7 +22,7 @@ from causeway.model.image import ImageMeta
 from causeway.model.outcomes import MoveToken
 from causeway.model.states import PowerState
 from causeway.model.warm import CopiedDisk, CopyRound
-from causeway.virt.driver import RootDisk
+from causeway.virt.driver import BaseImage, RootDisk
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.agent import Agent
 from causeway.virt.libvirt.guest_xml import domain_xml
@@ -68,7 +68,7 @@ class Warm:
             for disk in copied.disks
         )
 
-    def base_of(self, _image_id: str) -> Path:
+    def base_of(self, _image_id: str) -> BaseImage:
         assert self.guest.base is not None
         return self.guest.base
 
@@ -145,7 +145,7 @@ def test_the_copy_is_what_the_source_has_when_it_is_off_and_boots(warm: Warm, cl
     guest.driver.power_off(guest.uuid, 30)
     copy = warm.complete(second.number)
     assert guest.base is not None
-    assert_same(disk(guest), copy, guest.base)
+    assert_same(disk(guest), copy, guest.base.path)
     warm.rounds.discard(warm.token.move_id)
     assert not bitmaps(disk(guest))
 
@@ -185,7 +185,7 @@ def test_a_killed_hypervisor_costs_a_full_round_and_nothing_else(warm: Warm) -> 
     guest.driver.power_off(guest.uuid, 30)
     copy = warm.complete(again.number)
     assert guest.base is not None
-    assert_same(disk(guest), copy, guest.base)
+    assert_same(disk(guest), copy, guest.base.path)
 
 
 def test_a_guest_that_its_user_shuts_down_needs_only_what_changed(warm: Warm) -> None:
@@ -198,7 +198,7 @@ def test_a_guest_that_its_user_shuts_down_needs_only_what_changed(warm: Warm) ->
         warm.begin(first.number)
     copy = warm.complete(first.number)
     assert guest.base is not None
-    assert_same(disk(guest), copy, guest.base)
+    assert_same(disk(guest), copy, guest.base.path)
 
 
 def test_a_round_outlives_the_process_that_began_it(warm: Warm) -> None:
@@ -264,7 +264,7 @@ def test_the_agent_keeps_the_file_systems_still_when_a_later_round_begins(warm: 
     assert "CAUSEWAY-SHUTDOWN" in guest.console().text
     copy = warm.complete(second.number)
     assert guest.base is not None
-    assert_same(disk(guest), copy, guest.base)
+    assert_same(disk(guest), copy, guest.base.path)
 
 
 @pytest.mark.parametrize("warm", [(WITH_AGENT, b"")], indirect=True)

@@ -16,6 +16,7 @@ from causeway.compute.disks.copies import Copies
 from causeway.errors import DiskTransferBroken, DiskTransferFailed
 from causeway.model.outcomes import MoveToken
 from causeway.model.warm import CopiedDisk, CopyRound
+from causeway.virt.driver import BaseImage
 from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.warm import DiskReader, DiskWriter
 
@@ -167,6 +168,10 @@ def test_what_was_sent_ahead_does_not_count() -> None:
     assert writer.content == disk.content
 
 
+def no_base(image_id: str) -> BaseImage:
+    raise AssertionError(f"asks for image {image_id}")
+
+
 def test_a_disk_without_anything_of_its_own_needs_no_part(tmp_path: Path) -> None:
     """An ephemeral disk that nobody has formatted: only the last changes make its file. One that was lost is reported."""
     copies = Copies(tmp_path / "copies", SimulatedDriver("host", tmp_path / "hypervisor"))
@@ -174,15 +179,15 @@ def test_a_disk_without_anything_of_its_own_needs_no_part(tmp_path: Path) -> Non
     copied = CopyRound(1, None, "", "", [CopiedDisk(name, SIZE, BLOCK, 0, 0) for name in ("disk.eph0", "disk.eph1")])
     copies.begin(token, "server", copied)
     for each in copied.disks:
-        copies.receive(token, copied, each, lambda *_: nullcontext(io.BytesIO()), Path, lambda *_: None)
+        copies.receive(token, copied, each, lambda *_: nullcontext(io.BytesIO()), no_base, lambda *_: None)
     disk = Disk(bytes(SIZE))
     disk.write([(3, 2)])
     last = tmp_path / "last"
     last.write_bytes(sent(disk.round(), changes.Digests(SIZE, BLOCK), is_full=False))
-    made = copies.complete(token, "disk.eph0", last, Path)
+    made = copies.complete(token, "disk.eph0", last, no_base)
     assert made is not None
     assert made.read_bytes()[3 * BLOCK : 4 * BLOCK] == bytes([2]) * BLOCK
     (made.parent / "disk.eph1.digests").write_bytes(changes.Digests(SIZE, BLOCK).encode())
     last.touch()
     with pytest.raises(DiskTransferFailed, match="not here"):
-        copies.complete(token, "disk.eph1", last, Path)
+        copies.complete(token, "disk.eph1", last, no_base)

@@ -17,10 +17,10 @@ from causeway.compute.disks.disk_offers import DiskOffers, Manifest
 from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.handover import disk_transfer
 from causeway.model.outcomes import DiskOffer, MoveToken
-from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, RootDisk
+from causeway.virt.driver import ROOT_DISK, BaseImage, DiskExport, LocalDisk, RootDisk
 from causeway.virt.libvirt.commands import run
-from causeway.virt.libvirt.storage import blank_disks
-from causeway.virt.libvirt.storage.disks import InstanceDisks, image_info
+from causeway.virt.libvirt.storage import blank_disks, qemu_img
+from causeway.virt.libvirt.storage.disks import InstanceDisks
 
 pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
 
@@ -46,8 +46,8 @@ class Host:
     disks: InstanceDisks
 
     @property
-    def base(self) -> Path:
-        return self.image_cache.path("base")
+    def base(self) -> BaseImage:
+        return BaseImage(self.image_cache.path("base"), "raw", MIB)
 
     def offer(self) -> Manifest:
         """The root disk over its base image, and an ephemeral disk."""
@@ -80,7 +80,7 @@ def host(tmp_path: Path) -> Host:
     nobody: Any = None
     cache = ImageCache(tmp_path / "_base", nobody)
     made = Host(tmp_path, DiskOffers(tmp_path / "offers"), cache, InstanceDisks(tmp_path / "instances", 30.0))
-    run("qemu-img", "create", "-q", "-f", "raw", made.base, "1M")
+    run("qemu-img", "create", "-q", "-f", "raw", made.base.path, "1M")
     return made
 
 
@@ -91,9 +91,9 @@ def test_what_failed_after_the_disks_were_taken_is_done_again(host: Host) -> Non
     host.disks.delete(SERVER)
     host.take(offered)
     root, ephemeral = host.disks.root(SERVER), host.disks.folder(SERVER) / "disk.eph0"
-    assert image_info(root)["virtual-size"] == 1 << 30
-    assert image_info(root)["full-backing-filename"] == str(host.base)
-    assert image_info(ephemeral)["virtual-size"] == 2 * MIB
+    assert qemu_img.info(root)["virtual-size"] == 1 << 30
+    assert qemu_img.info(root)["full-backing-filename"] == str(host.base.path)
+    assert qemu_img.info(ephemeral)["virtual-size"] == 2 * MIB
 
 
 def test_what_the_guest_writes_does_not_go_into_the_offer(host: Host) -> None:

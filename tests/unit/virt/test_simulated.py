@@ -15,7 +15,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.network import FixedIp, Vif
 from causeway.model.states import PowerState
-from causeway.virt.driver import GuestSpec, RootDisk
+from causeway.virt.driver import BaseImage, GuestSpec, RootDisk
 from causeway.virt.simulated import SimulatedDriver
 
 UUID = "6d9f6a0c-5f8e-4b3b-9a53-2a4b1c0d7e11"
@@ -60,8 +60,12 @@ def vif() -> Vif:
     return Vif("port1", "fa:16:3e:00:00:01", "network1", fixed_ips=[FixedIp("10.0.0.5", "subnet1")])
 
 
+def base(path: Path) -> BaseImage:
+    return BaseImage(path, "raw", 1)
+
+
 def new(image: Path, flavor: Flavor = SMALL, **changes: object) -> GuestSpec:
-    spec = GuestSpec(instance(flavor), RootDisk(image, "image1"), volumes=[], vifs=[vif()])
+    spec = GuestSpec(instance(flavor), RootDisk(base(image), "image1"), volumes=[], vifs=[vif()])
     for name, value in changes.items():
         setattr(spec, name, value)
     return spec
@@ -110,7 +114,7 @@ def moved(source: SimulatedDriver, target: SimulatedDriver, image: Path, tmp_pat
     assert not export.path.exists()
     source.destroy(UUID, [vif()], [], destroy_disks=False)
     source.stash_disks(UUID)
-    target.spawn(new(image, LARGE, root_disk=RootDisk(image, "image1", snapshot=received, size_gb=2)))
+    target.spawn(new(image, LARGE, root_disk=RootDisk(base(image), "image1", snapshot=received, size_gb=2)))
     assert not received.exists()
 
 
@@ -280,17 +284,17 @@ def test_a_snapshot_must_be_there_whole_and_of_this_image(
     with source.export_disk(instance(), "disk", flatten=False) as export:
         overlay = export.path.read_bytes()
     snapshot = tmp_path / "snapshot"
-    for content, base, base_image_id, message in [
-        (None, image, "image1", "snapshot to start from is missing"),
-        (overlay[:10], image, "image1", "damaged"),
+    for content, given, base_image_id, message in [
+        (None, base(image), "image1", "snapshot to start from is missing"),
+        (overlay[:10], base(image), "image1", "damaged"),
         (overlay, None, None, "needs its base image image1"),
-        (overlay, image, "image2", "of a server on image image1"),
-        (overlay, tmp_path / "nothing", "image1", "missing in the image cache"),
+        (overlay, base(image), "image2", "of a server on image image1"),
+        (overlay, base(tmp_path / "nothing"), "image1", "missing in the image cache"),
     ]:
         if content is not None:
             snapshot.write_bytes(content)
         with pytest.raises(GuestFailed, match=message):
-            target.spawn(new(image, root_disk=RootDisk(base, base_image_id, snapshot=snapshot)))
+            target.spawn(new(image, root_disk=RootDisk(given, base_image_id, snapshot=snapshot)))
     assert files_of(target) == []
     assert target.list_disks() == {}
 

@@ -59,7 +59,9 @@ def instance(flavor: Flavor = FLAVOR) -> Instance:
 def spec(tmp_path: Path, flavor: Flavor = FLAVOR) -> virt.GuestSpec:
     image = tmp_path / "image"
     image.write_bytes(b"QFI\xfb" + bytes(1000))
-    return virt.GuestSpec(instance(flavor), virt.RootDisk(image, "image1", size_gb=100), volumes=[], vifs=[])
+    return virt.GuestSpec(
+        instance(flavor), virt.RootDisk(virt.BaseImage(image, "raw", 1), "image1", size_gb=100), volumes=[], vifs=[]
+    )
 
 
 def test_it_writes_as_time_passes(host: SimulatedDriver, time: Time) -> None:

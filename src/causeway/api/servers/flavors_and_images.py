@@ -44,16 +44,23 @@ def check_hardware(request: ApiRequest, flavor: Flavor, image: ImageMeta | None)
     asked_of(request.services.conf, flavor, image)
 
 
+def check_bootable(request: ApiRequest, image: ImageMeta) -> None:
+    """Raises BadRequest if the image's record tells that no local disk can be made from it. Hosts look at the content."""
+    misfit = image.misfit(request.services.conf.compute.allowed_image_formats)
+    if misfit is not None:
+        raise errors.BadRequest(f"Image {image.id} is unacceptable: {misfit}")
+
+
 def check_fits(flavor: Flavor, image: ImageMeta, *, volume_backed: bool) -> None:
     """Raises FlavorNotUsable if the image needs more. Memory counts for volume-backed servers, too (bug 2007968)."""
     if image.min_ram > flavor.memory_mb:
         raise errors.FlavorNotUsable("Flavor's memory is too small for requested image.")
     if volume_backed or flavor.root_gb == 0:
         return
-    if image.size > flavor.root_gb * GIB:
+    if image.disk_bytes > flavor.root_gb * GIB:
         raise errors.FlavorNotUsable(
             f"Flavor's disk is too small for requested image. Flavor disk is {flavor.root_gb * GIB} bytes, "
-            f"image is {image.size} bytes."
+            f"image is {image.disk_bytes} bytes."
         )
     if image.min_disk > flavor.root_gb:
         raise errors.FlavorNotUsable(

@@ -24,14 +24,14 @@ from causeway.compute.disks.foreign_names import checked
 from causeway.faults import injector
 from causeway.model.outcomes import MoveToken
 from causeway.model.warm import CopiedDisk, CopyRound
-from causeway.virt.driver import Driver
+from causeway.virt.driver import BaseImage, Driver
 
 _STATE = "state.json"
 
 #: opens the stream of one part of a disk
 OpenPart = Callable[[CopiedDisk, int], AbstractContextManager[changes.Source]]
-#: where the base image of a disk is
-BaseOf = Callable[[str], Path]
+#: the base image of a disk, by its id
+BaseOf = Callable[[str], BaseImage]
 
 
 @dataclass

@@ -35,7 +35,7 @@ class BuildEndpoint:
             vifs = guest.refreshed_ports(host, context, instance)
             root_disk = None
             if not is_volume_backed(block_devices):
-                base = host.image_cache.fetch(context, instance.image_ref)
+                base = host.image_cache.fetch(context, instance.image_ref, most_gb=instance.flavor.root_gb)
                 root_disk = RootDisk(base=base, base_image_id=instance.image_ref, size_gb=instance.flavor.root_gb)
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 power_state = host.driver.spawn(

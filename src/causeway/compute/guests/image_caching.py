@@ -23,7 +23,7 @@ class ImageCachingEndpoint:
 
     def _cache(self, context: RequestContext, image_id: str) -> str:
         cache = self._host.image_cache
-        if cache.path(image_id).exists():
+        if cache.find(image_id) is not None:
             return "existing"
         if self._host.stopping.is_set():
             return "error"

@@ -88,11 +88,12 @@ def _root_disk(
 ) -> RootDisk:
     size_gb = instance.flavor.root_gb
     if snapshot_id is None:
-        base = host.image_cache.fetch(context, instance.image_ref, progress)
+        base = host.image_cache.fetch(context, instance.image_ref, progress, most_gb=size_gb)
         return RootDisk(base=base, base_image_id=instance.image_ref, size_gb=size_gb)
     path = host.image_cache.received(snapshot_id, instance.uuid)
-    host.images.download(context, snapshot_id, path, progress)
-    return RootDisk(base=None, base_image_id=None, snapshot=path, size_gb=size_gb)
+    image = host.images.download(context, snapshot_id, path, progress)
+    said = image.disk_format or "of no format"
+    return RootDisk(base=None, base_image_id=None, snapshot=path, snapshot_format=said, size_gb=size_gb)
 
 
 def _destroy_with_disks(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> None:

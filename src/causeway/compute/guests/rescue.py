@@ -46,7 +46,9 @@ class RescueEndpoint:
         host = self._host
         with host.lock(instance.uuid):
             progress = TransferProgress(host, context, token, is_joined=True)
-            rescue = Rescue(image, host.image_cache.fetch(context, image.image_id, progress))
+            # Placement knows of no rescue disks, so one is at most as large as the server's own root disk.
+            base = host.image_cache.fetch(context, image.image_id, progress, most_gb=instance.flavor.root_gb)
+            rescue = Rescue(image, base)
             vifs = guest.refreshed_ports(host, context, instance)
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, rescue=rescue)

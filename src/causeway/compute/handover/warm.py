@@ -27,7 +27,7 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.warm import CHANGES, CopiedDisk, CopyRound, RoundReceived
-from causeway.virt.driver import ROOT_DISK
+from causeway.virt.driver import ROOT_DISK, BaseImage
 
 # An upload of fewer bytes says nothing about the speed of the link, because the call itself takes most of the time.
 _MEASURED_BYTES = 1 << 20
@@ -180,5 +180,5 @@ class WarmEndpoint:
         if not self._host.driver.supports_warm_copy:
             raise errors.WarmCopyImpossible("The chosen host can't receive the disks of a guest that still runs.")
 
-    def _base_of(self, context: RequestContext) -> partial[Path]:
+    def _base_of(self, context: RequestContext) -> partial[BaseImage]:
         return partial(self._host.image_cache.fetch, context)

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from causeway import durable
 from causeway.devcloud.cloud import Cloud
+from causeway.errors import ImageRefused
+from causeway.model.image import QCOW2, RAW
+from causeway.virt import image_formats
 
 GIB = 1 << 30
 COPY_TIMEOUT = 600.0
@@ -55,13 +58,22 @@ def copy(source: Path, target: Path, gib: int) -> None:
 
 
 def convert(source: Path, target: Path, disk_format: str, gib: int) -> None:
-    """Writes an image as raw to a volume. Raises OSError if that fails, or needs qemu-img and it is not installed."""
-    if disk_format in ("raw", "iso"):
+    """Writes an image as raw to a volume.
+
+    Raises OSError if that fails, needs qemu-img and it is not installed, or if the image is not what its ``disk_format`` says, or
+    larger than the volume.
+    """
+    try:
+        found = image_formats.inspect(source, disk_format, "The image")
+        image_formats.check_size("The image", found.virtual_size, gib * GIB)
+    except ImageRefused as refused:
+        raise OSError(refused.message) from refused
+    if found.disk_format == RAW:
         copy(source, target, gib)
         return
     if shutil.which("qemu-img") is None:
         raise OSError(f"qemu-img is needed to turn a {disk_format} image into a volume, and is not installed")
-    _run("qemu-img", "convert", "-f", disk_format, "-O", "raw", str(source), str(target))
+    _run("qemu-img", "convert", "-f", QCOW2, "-O", RAW, str(source), str(target))
     extend(target, gib)
 
 

@@ -29,6 +29,18 @@ def no_progress(done: int, total: int) -> None:
     """A `Progress` for callers who need no reports."""
 
 
+@dataclass(frozen=True)
+class BaseImage:
+    """An image on this host, whose content was checked when it came (`causeway.virt.image_formats`).
+
+    ``disk_format``: raw or qcow2; programs are told it, and never guess. ``virtual_size``: bytes of the disk that guests see.
+    """
+
+    path: Path
+    disk_format: str
+    virtual_size: int
+
+
 @dataclass
 class RootDisk:
     """Where the root disk of a guest comes from, if it is not a volume.
@@ -38,9 +50,12 @@ class RootDisk:
 
     The driver owns ``snapshot`` and moves the file; if the file has other names too, their content does not change. The disk
     grows to ``size_gb`` GiB if it is smaller (0: it keeps the size of the image).
+
+    ``base`` was checked. The snapshot was not: the driver raises `ImageRefused` unless it is in ``snapshot_format``, in which the
+    driver exports disks, names no other files, and is at most ``size_gb`` large (0: as large as all of the host's storage).
     """
 
-    base: Path | None
+    base: BaseImage | None
     base_image_id: str | None
     snapshot: Path | None = None
     snapshot_format: str = "qcow2"
@@ -51,7 +66,8 @@ class RootDisk:
 class LocalDisk:
     """An ephemeral disk or swap of a guest: a local disk beside its root disk. ``size_mb`` in MiB.
 
-    ``snapshot`` is the content that came from another host; the driver takes the file. Without a snapshot,
+    ``snapshot`` is the content that came from another host; the driver checks and takes the file, as that of a `RootDisk`.
+    Without a snapshot,
 
     - a disk that exists stays, and grows if ``size_mb`` is larger; swap of another size is made again, empty;
     - a disk that does not exist is made and formatted as ``guest_format`` (``swap``, ``ext4``, ``vfat``, ...; None: the driver
@@ -74,10 +90,10 @@ class LocalDisk:
 
 @dataclass
 class Rescue:
-    """What a rescued guest boots instead of its root disk. ``base``: the file of the image; None: the rescue disk exists."""
+    """What a rescued guest boots instead of its root disk. ``base``: the image; None: the rescue disk exists."""
 
     image: RescueImage
-    base: Path | None = None
+    base: BaseImage | None = None
 
 
 @dataclass

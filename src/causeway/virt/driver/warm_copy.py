@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from causeway.model.instance import Instance
-from causeway.virt.driver.specs import GuestSpec
+from causeway.virt.driver.specs import BaseImage, GuestSpec
 from causeway.virt.driver.support import unsupported
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
@@ -72,7 +72,7 @@ class WarmCopyMethods:
 
     # at the target
 
-    def open_copy(self, path: Path, size: int, base: Path | None) -> AbstractContextManager[DiskWriter]:  # noqa: ARG002
+    def open_copy(self, path: Path, size: int, base: BaseImage | None) -> AbstractContextManager[DiskWriter]:  # noqa: ARG002
         """Opens, or makes, the disk of ``size`` bytes at ``path`` that rounds are written to, on the image ``base``.
 
         The file later becomes a `RootDisk.snapshot`.

@@ -148,7 +148,7 @@ def _build(work: Path, unpacked: Path, more: Additions, init: bytes, install: by
     if "IMAGE-INSTALLED" not in said:
         raise GuestFailed("The guest image could not be made: its boot loader was not installed.", details=said[-2000:])
     options = ("-O", "qcow2", "-c", "-o", "compression_type=zstd")
-    run("qemu-img", "convert", *options, raw, work / "demo.qcow2", timeout=120)
+    run("qemu-img", "convert", "-f", "raw", *options, raw, work / "demo.qcow2", timeout=120)
 
 
 def _extlinux_files() -> dict[str, bytes]:

@@ -16,12 +16,16 @@ def run(
     timeout: float = _TIMEOUT,
     cwd: Path | None = None,
     accept: tuple[int, ...] = (0,),
+    name: str = "",
 ) -> str:
     """Runs a program and returns what it wrote to its standard output. ``timeout``: seconds.
+
+    ``name``: what errors call it, if the first word is a program that runs it.
 
     Raises `GuestFailed` if the program is missing, takes longer, or ends with a code that is not in ``accept``.
     """
     words = [str(word) for word in command]
+    name = name or words[0]
     try:
         done = subprocess.run(
             words, input=stdin, capture_output=True, text=True, timeout=timeout, errors="replace", cwd=cwd
@@ -29,8 +33,8 @@ def run(
     except FileNotFoundError as error:
         raise GuestFailed(f"'{words[0]}' is not installed on the host.", details=" ".join(words)) from error
     except subprocess.TimeoutExpired as error:
-        raise GuestFailed(f"'{words[0]}' did not end within {timeout:.0f} s.", details=" ".join(words)) from error
+        raise GuestFailed(f"'{name}' did not end within {timeout:.0f} s.", details=" ".join(words)) from error
     if done.returncode not in accept:
         reason = (done.stderr or done.stdout).strip()
-        raise GuestFailed(f"'{words[0]}' failed.", details=f"{' '.join(words)}: {reason[-2000:] or done.returncode}")
+        raise GuestFailed(f"'{name}' failed.", details=f"{' '.join(words)}: {reason[-2000:] or done.returncode}")
     return done.stdout

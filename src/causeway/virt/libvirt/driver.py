@@ -419,6 +419,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         for local in spec.local_disks:
             blank_disks.create(self._disks, uuid, local)
         live_target.is_no_attempt(self._disks.folder(uuid))
+        self._disks.check_layers(uuid)
         self._disks.write_config_drive(uuid, spec.config_drive)
         self._disks.shorten_console(uuid)
         if firmware.of_instance(spec.instance).tpm is not None:

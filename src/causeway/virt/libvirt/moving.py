@@ -10,7 +10,7 @@ from pathlib import Path
 from causeway.errors import GuestFailed
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState
-from causeway.virt.driver import Driver, GuestSpec, nothing_to_wait_for
+from causeway.virt.driver import BaseImage, Driver, GuestSpec, nothing_to_wait_for
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware, domain_xml
@@ -93,7 +93,7 @@ class MovingGuests(Driver, ABC):
         with undone_on_failure() as undo:
             if shown is Presence.ABSENT and not self._disks.folder(uuid).exists():
                 undo.callback(self._delete_disks, uuid)
-            live_target.make_disks(self._disks, uuid, source, spec.root_disk, shown)
+            live_target.make_disks(self._disks, spec, source, shown)
             if shown is Presence.ABSENT:
                 self._disks.write_config_drive(uuid, spec.config_drive)
             volumes = []
@@ -203,7 +203,7 @@ class MovingGuests(Driver, ABC):
     def end_rounds(self, uuid: str) -> None:
         self._rounds.discard(uuid)
 
-    def open_copy(self, path: Path, size: int, base: Path | None) -> AbstractContextManager[DiskWriter]:
+    def open_copy(self, path: Path, size: int, base: BaseImage | None) -> AbstractContextManager[DiskWriter]:
         return disk_readers.open_copy(path, size, base)
 
     def adopt_disks(self, spec: GuestSpec) -> None:

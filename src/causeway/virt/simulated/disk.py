@@ -18,9 +18,11 @@ from pathlib import Path
 import msgspec
 
 from causeway import durable
-from causeway.errors import GuestFailed
+from causeway.errors import GuestFailed, ImageRefused
+from causeway.model.image import QCOW2
 from causeway.virt import qcow2
 from causeway.virt.driver import ExpectedDisk, LocalDisk, RootDisk
+from causeway.virt.image_formats import check_size, most_bytes
 
 MAGIC = "causeway-simulated-disk"
 # Version 3, clusters of 64 KiB, 1 GiB, no backing file; as the format's specification says.
@@ -36,6 +38,7 @@ WRITE = 4096
 _TAIL = SIZE - BLOCKS * BLOCK
 _FILL = b"."
 _GIB, _MIB = 1 << 30, 1 << 20
+_RECEIVED = "A disk that was received"
 
 
 @dataclass
@@ -179,7 +182,8 @@ def append(path: Path, line: str) -> None:
 def create(path: Path, source: RootDisk) -> None:
     """Makes a root disk as `RootDisk` says; takes the file of the snapshot.
 
-    Raises `GuestFailed` if image and snapshot do not fit together, or if one is missing or damaged.
+    Raises `GuestFailed` if image and snapshot do not fit together, or if one is missing or damaged; `ImageRefused` if the
+    snapshot is not in the format of exported disks, or larger than it may be.
     """
     inherited = _lines_of_image(source)
     if source.snapshot is None:
@@ -187,7 +191,8 @@ def create(path: Path, source: RootDisk) -> None:
             raise GuestFailed("There is neither an image nor a snapshot to make the root disk from.")
         disk = Disk(Header(base_image_id=source.base_image_id, size_gb=source.size_gb, inherited=inherited))
     else:
-        disk = _received(source.snapshot)
+        disk = _received(source.snapshot, source.snapshot_format)
+        check_size(_RECEIVED, disk.header.size, most_bytes(source.size_gb, path.parent))
         if disk.header.base_image_id is not None and source.base is None:
             raise GuestFailed(
                 f"The snapshot needs its base image {disk.header.base_image_id}, which was not given.",
@@ -216,7 +221,8 @@ def create_empty(path: Path, source: RootDisk) -> None:
 def create_local(path: Path, wanted: LocalDisk) -> None:
     """Makes an ephemeral disk or swap, or changes the one that exists, as `LocalDisk` says."""
     if wanted.snapshot is not None:
-        disk = _received(wanted.snapshot)
+        disk = _received(wanted.snapshot, wanted.snapshot_format)
+        check_size(_RECEIVED, disk.header.size, wanted.size_mb * _MIB)
     elif path.exists():
         disk = load(path)
         if wanted.is_swap and disk.header.size_mb != wanted.size_mb:
@@ -248,10 +254,10 @@ def _lines_of_image(source: RootDisk) -> list[str]:
     if source.base is None:
         return []
     try:
-        image = decode(source.base.read_bytes()) if _is_ours(source.base) else None
+        image = decode(source.base.path.read_bytes()) if _is_ours(source.base.path) else None
     except FileNotFoundError:
         raise GuestFailed(
-            f"The base image {source.base_image_id} is missing in the image cache.", details=str(source.base)
+            f"The base image {source.base_image_id} is missing in the image cache.", details=str(source.base.path)
         ) from None
     return image.all_lines if image is not None else []
 
@@ -267,7 +273,9 @@ def _is_ours(path: Path) -> bool:
         return MAGIC.encode() in found
 
 
-def _received(snapshot: Path) -> Disk:
+def _received(snapshot: Path, snapshot_format: str) -> Disk:
+    if snapshot_format != QCOW2:
+        raise ImageRefused(f"{_RECEIVED} was refused: hosts send qcow2, not {snapshot_format}.", details=str(snapshot))
     try:
         disk = decode(snapshot.read_bytes())
     except FileNotFoundError:

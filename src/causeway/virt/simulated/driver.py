@@ -99,6 +99,7 @@ class SimulatedDriver(
                 os_traits.HW_ARCH_X86_64,
                 os_traits.COMPUTE_FIRMWARE_BIOS,
                 os_traits.COMPUTE_FIRMWARE_UEFI,
+                os_traits.COMPUTE_IMAGE_TYPE_ISO,
                 os_traits.COMPUTE_IMAGE_TYPE_QCOW2,
                 os_traits.COMPUTE_IMAGE_TYPE_RAW,
                 os_traits.COMPUTE_NET_ATTACH_INTERFACE,

@@ -30,6 +30,7 @@ from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, VmState
 from causeway.virt import driver as virt
+from causeway.virt.image_formats import check_size, most_bytes
 from causeway.virt.live import LiveDisk, LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 from causeway.virt.simulated import activity, disk
 from causeway.virt.simulated.base import SimulatedBase
@@ -139,6 +140,7 @@ class LiveDriver(SimulatedBase, ABC):
             durable.make_folder(folder)
             root = next((each for each in source.disks if each.name == virt.ROOT_DISK), None)
             if spec.root_disk is not None and root is not None:
+                check_size(f"The root disk of server {uuid}", root.size, most_bytes(spec.root_disk.size_gb, folder))
                 size_gb = root.size // (1024 * _MIB)
                 disk.create_empty(folder / virt.ROOT_DISK, dataclasses.replace(spec.root_disk, size_gb=size_gb))
             for local in spec.local_disks:

@@ -144,7 +144,7 @@ class MovedDisksDriver(SimulatedBase, ABC):
         with self.files.locked(uuid):
             self._rounds.discard(uuid)
 
-    def open_copy(self, path: Path, size: int, base: Path | None) -> AbstractContextManager[DiskWriter]:  # noqa: ARG002
+    def open_copy(self, path: Path, size: int, base: virt.BaseImage | None) -> AbstractContextManager[DiskWriter]:  # noqa: ARG002
         return rounds.open_copy(path)
 
     def adopt_disks(self, spec: virt.GuestSpec) -> None:

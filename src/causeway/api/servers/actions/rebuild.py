@@ -97,6 +97,7 @@ def _check_image(request: ApiRequest, home: Home, image: ImageMeta, present: lis
     if image_devices.has_root(image):
         raise errors.BadRequest(f"Image {image.id} is unacceptable: it has no data, but names the volumes of a server.")
     if not volume_backed:
+        flavors_and_images.check_bootable(request, image)
         return
     root = next(device for device in present if device.is_root)
     volume = request.services.volumes.show(request.context, str(root.volume_id))

@@ -81,7 +81,7 @@ def _runs(instance: Instance) -> bool:
 def _image(request: ApiRequest, instance: Instance, asked_for: str | None) -> RescueImage | None:
     """The image to rescue with: the one asked for, else the server's own, else [libvirt] rescue_image_id. None: there is none."""
     if asked_for is not None:
-        return _usable(request, asked_for)
+        return _usable(request, instance, asked_for)
     own = instance.image_meta
     base = instance.system_metadata.get("image_base_image_ref")
     known = base or instance.image_ref or (own.id if own is not None else "")
@@ -89,11 +89,11 @@ def _image(request: ApiRequest, instance: Instance, asked_for: str | None) -> Re
         # With the properties from when the server was made: the image service may no longer have the image.
         return records.of_image(known, own.properties if own is not None else {})
     usual = request.services.conf.libvirt.rescue_image_id
-    return _usable(request, usual) if usual else None
+    return _usable(request, instance, usual) if usual else None
 
 
-def _usable(request: ApiRequest, image_id: str) -> RescueImage:
-    """Raises BadRequest if there is no such image, or if no disk can be made from it."""
+def _usable(request: ApiRequest, instance: Instance, image_id: str) -> RescueImage:
+    """Raises BadRequest if there is no such image, or if a disk made from it would be larger than the server's own."""
     unsupported = errors.BadRequest(f"Requested rescue image '{image_id}' is not supported")
     try:
         image = request.services.images.show(request.context, image_id)
@@ -101,6 +101,11 @@ def _usable(request: ApiRequest, image_id: str) -> RescueImage:
         raise unsupported from missing
     if image.status != "active" or _has_devices(image.properties):
         raise unsupported
+    misfit, most = image.misfit(request.services.conf.compute.allowed_image_formats), instance.flavor.root_gb << 30
+    if misfit is None and 0 < most < image.disk_bytes:
+        misfit = f"As a disk it has {image.disk_bytes} bytes, and the server's flavor {most}."
+    if misfit is not None:
+        raise errors.BadRequest(f"{unsupported.message}: {misfit}")
     return records.of_image(image_id, image.properties)
 
 

@@ -9,7 +9,7 @@ from causeway.api import zones
 from causeway.api.answers.parts import EMPTY
 from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import loading, schemas
+from causeway.api.servers import flavors_and_images, loading, schemas
 from causeway.api.servers.actions import images, schemas_verbs
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
@@ -65,6 +65,8 @@ def unshelve(request: ApiRequest, server_id: str) -> Response:
             volume_backed=lambda: is_volume_backed(block_devices.of_instance(home.database, server_id)),
         )
     image_id = home.instance.system_metadata.get(IMAGE)
+    if image_id is not None:
+        _check_image(request, home, image_id)
     recipe = operations.UNSHELVE
     memory: UnshelveMemory | UnshelveAcrossCellsMemory = UnshelveMemory(
         host, home.instance.host is None, image_id, may_leave_cell=may_leave_cell and host is None
@@ -94,6 +96,16 @@ def unshelve(request: ApiRequest, server_id: str) -> Response:
         pinned_availability_zone=zone,
     )
     return Response(202)
+
+
+def _check_image(request: ApiRequest, home: Home, image_id: str) -> None:
+    """Raises BadRequest if the server can't be made from its shelved image. If that is missing, its operation fails later."""
+    try:
+        image = request.services.images.show(request.context, image_id)
+    except (errors.ImageNotFound, errors.Forbidden):
+        return
+    flavors_and_images.check_bootable(request, image)
+    flavors_and_images.check_fits(home.instance.flavor, image, volume_backed=False)
 
 
 def _check_target(

@@ -14,7 +14,7 @@ from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.servers.creating import image_devices, legacy_devices, local_disks, requested_devices
 from causeway.api.servers.creating.requested_devices import invalid
-from causeway.api.servers.flavors_and_images import check_fits
+from causeway.api.servers.flavors_and_images import check_bootable, check_fits
 from causeway.api.validation import is_uuid
 from causeway.clients.volume import Volume
 from causeway.clients.volume_snapshots import Snapshot
@@ -188,6 +188,8 @@ def _check_flavor(request: ApiRequest, disks: Disks, root: BlockDevice, flavor: 
             raise errors.Forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
     if image is None:
         return
+    if not disks.volume_backed:
+        check_bootable(request, image)
     check_fits(flavor, image, volume_backed=disks.volume_backed)
     if disks.volume_backed and root.volume_size is not None and image.min_disk > root.volume_size:
         raise errors.FlavorNotUsable(

@@ -17,6 +17,7 @@ from causeway.virt.libvirt.commands import run
 
 # What this driver can do, and no more.
 TRAITS = [
+    os_traits.COMPUTE_IMAGE_TYPE_ISO,
     os_traits.COMPUTE_IMAGE_TYPE_QCOW2,
     os_traits.COMPUTE_IMAGE_TYPE_RAW,
     os_traits.COMPUTE_NET_ATTACH_INTERFACE,

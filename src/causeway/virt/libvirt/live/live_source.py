@@ -20,8 +20,8 @@ from causeway.virt.libvirt.connection import AsideCall, Connection
 from causeway.virt.libvirt.guest_xml.migratable_xml import local_disks
 from causeway.virt.libvirt.live import live_reach
 from causeway.virt.libvirt.live.live_settings import LiveSettings
-from causeway.virt.libvirt.storage import saved_memory
-from causeway.virt.libvirt.storage.disks import InstanceDisks, image_info
+from causeway.virt.libvirt.storage import qemu_img, saved_memory
+from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.live import LiveDisk, LiveSource, LiveTarget
 
 HYPERVISOR_TYPE = "QEMU"
@@ -44,7 +44,7 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
                 f"The memory of the suspended guest of server {uuid} is not in a file that can be moved: an earlier release"
                 " suspended it. Resume the server, and suspend it again."
             )
-        sizes = {name: int(image_info(path)["virtual-size"]) for name, path in local_disks(xml, folder).items()}
+        sizes = {name: qemu_img.virtual_size(path) for name, path in local_disks(xml, folder).items()}
         return xml, sizes, int(hypervisor.getVersion())
 
     def ask(hypervisor: Any) -> tuple[str, dict[str, int], int]:
@@ -80,7 +80,7 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
 
 def _base_of(disks: InstanceDisks, instance: Instance, path: Path) -> str | None:
     """The id of the image below a disk; None: the disk stands alone. Raises `GuestFailed` if the image is not known."""
-    if not image_info(path).get("full-backing-filename"):
+    if qemu_img.layer_below(path) is None:
         return None
     base = disks.base_image_id(instance.uuid) or instance.image_ref
     if path.name != ROOT_DISK or not base:

@@ -9,20 +9,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from causeway import durable
-from causeway.errors import GuestFailed
-from causeway.model.file_names import is_file_name
-from causeway.virt.driver import RootDisk
+from causeway.errors import GuestFailed, ImageRefused
+from causeway.virt.driver import ROOT_DISK, GuestSpec
+from causeway.virt.image_formats import check_size
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.live import LiveSource, Presence
 
 _INCOMING = "incoming"
 
 
-def make_disks(disks: InstanceDisks, uuid: str, source: LiveSource, root: RootDisk | None, shown: Presence) -> None:
+def make_disks(disks: InstanceDisks, spec: GuestSpec, source: LiveSource, shown: Presence) -> None:
     """Makes empty disks for a guest that will arrive. ``shown``: what the hypervisor here shows of it.
 
-    Raises `GuestFailed` if the server has disks or a guest here already, or if a base image is missing.
+    Raises `GuestFailed` if the server has disks or a guest here already, or if a base image is missing; `ImageRefused` if the
+    source names a disk that the server does not have, or one that is larger than the server's.
     """
+    uuid, root = spec.instance.uuid, spec.root_disk
+    most = {disk.name: disk.size_mb << 20 for disk in spec.local_disks}
+    if root is not None:
+        most[ROOT_DISK] = disks.most_bytes(root)
     if shown in (Presence.INCOMING, Presence.PAUSED_FOR_MIGRATION) or shown.is_alive:
         return
     folder = disks.folder(uuid)
@@ -35,8 +40,9 @@ def make_disks(disks: InstanceDisks, uuid: str, source: LiveSource, root: RootDi
     disks.make_folder(uuid)
     durable.write(marker, b"")
     for disk in source.disks:
-        if not is_file_name(disk.name) or not disk.name.startswith("disk"):
-            raise GuestFailed(f"The source names a disk '{disk.name}' of server {uuid}, which is no name of a disk.")
+        if disk.name not in most:
+            raise ImageRefused(f"The source names a disk '{disk.name}' that server {uuid} does not have.")
+        check_size(f"Disk {disk.name} of server {uuid}", disk.size, most[disk.name])
         base = root if disk.base_image_id else None
         if disk.base_image_id and (base is None or base.base is None or base.base_image_id != disk.base_image_id):
             raise GuestFailed(

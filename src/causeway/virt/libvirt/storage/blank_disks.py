@@ -13,7 +13,8 @@ from causeway import durable
 from causeway.errors import DiskTransferFailed, GuestFailed
 from causeway.virt.driver import LocalDisk
 from causeway.virt.libvirt.commands import run
-from causeway.virt.libvirt.storage.disks import InstanceDisks, grow, image_info, take
+from causeway.virt.libvirt.storage import qemu_img
+from causeway.virt.libvirt.storage.disks import InstanceDisks, take
 
 LOG = logging.getLogger(__name__)
 
@@ -25,19 +26,20 @@ _PREFERRED = ("ext4", "vfat")
 def create(disks: InstanceDisks, uuid: str, wanted: LocalDisk) -> None:
     """Makes the disk, or changes the one that exists, as `LocalDisk` says. May be repeated.
 
-    Raises `GuestFailed` if this host can't make the format, and `DiskTransferFailed` if the received content can't be used.
+    Raises `GuestFailed` if this host can't make the format, `DiskTransferFailed` if the content was not received, and
+    `ImageRefused` if it is not what hosts send, or too large.
     """
     disk = disks.folder(uuid) / wanted.name
     partial, received = disk.with_name(f"{disk.name}.partial"), disk.with_name(f"{disk.name}.received")
     if wanted.snapshot is not None and wanted.snapshot.exists():
-        take(wanted.snapshot, wanted.snapshot_format, received, disks.timeout)
+        take(wanted.snapshot, wanted.snapshot_format, received, disks.timeout, most=wanted.size_mb * _MIB)
     if received.exists():
-        grow(received, wanted.size_mb * _MIB)
+        qemu_img.settle_foreign(received, None, wanted.size_mb * _MIB)
         durable.settle(received, disk)
     elif wanted.snapshot is not None and not disk.exists():
         raise DiskTransferFailed(f"Disk {wanted.name} of server {uuid} was not received.", details=str(wanted.snapshot))
     elif disk.exists() and not _is_other_swap(disk, wanted):
-        grow(disk, wanted.size_mb * _MIB)
+        qemu_img.grow(disk, wanted.size_mb * _MIB)
         # The folder too: perhaps a process was killed right after it had given the disk its name.
         durable.sync(disk)
         durable.sync(disk.parent)
@@ -47,7 +49,7 @@ def create(disks: InstanceDisks, uuid: str, wanted: LocalDisk) -> None:
 
 
 def _is_other_swap(disk: Path, wanted: LocalDisk) -> bool:
-    return wanted.is_swap and int(image_info(disk)["virtual-size"]) != wanted.size_mb * _MIB
+    return wanted.is_swap and qemu_img.virtual_size(disk) != wanted.size_mb * _MIB
 
 
 def _make(path: Path, wanted: LocalDisk) -> None:
@@ -59,7 +61,7 @@ def _make(path: Path, wanted: LocalDisk) -> None:
         file.truncate(wanted.size_mb * _MIB)
     try:
         _format(raw, wanted)
-        run("qemu-img", "convert", "-q", "-f", "raw", "-O", "qcow2", raw, path)
+        qemu_img.from_raw(raw, path)
     finally:
         raw.unlink(missing_ok=True)
 

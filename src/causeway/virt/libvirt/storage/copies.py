@@ -6,7 +6,6 @@ guest that is off are checked by QEMU's tool.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,11 @@ import libvirt
 from causeway.errors import GuestFailed
 from causeway.virt.driver import ExpectedDisk
 from causeway.virt.libvirt import power
-from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial
+from causeway.virt.libvirt.storage import qemu_img
 
 _MIB = 2**20
-# The exit codes of `qemu-img check` for a sound image, and for one that only occupies more space than it needs.
-_SOUND, _LEAKS = 0, 3
 
 
 def of_guest(
@@ -72,15 +69,13 @@ def _of_disk(path: Path, size: int, check_within: float | None) -> list[str]:
     ``check_within``: seconds to read all its tables (None: a guest uses them, so they are not read).
     """
     try:
-        chain = json.loads(run("qemu-img", "info", "-U", "--output=json", "--backing-chain", "-f", "qcow2", path))
-        if chain[0]["virtual-size"] < size:
+        if qemu_img.virtual_size(path) < size:
             return [f"{path} is smaller than {size // _MIB} MiB"]
+        below = qemu_img.layer_below(path)
+        if below is not None and not below.path.is_file():
+            return [f"{below.path}, which {path} stands on, is missing"]
         if check_within is not None:
-            run(
-                *("qemu-img", "check", "-q", "-U", "-f", "qcow2", path),
-                timeout=check_within,
-                accept=(_SOUND, _LEAKS),
-            )
+            qemu_img.check(path, check_within)
     except GuestFailed as failure:
         return [f"{failure.message} {failure.details}"]
     return []

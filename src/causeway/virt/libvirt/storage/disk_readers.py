@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from causeway.virt import warm
-from causeway.virt.libvirt.commands import run
-from causeway.virt.libvirt.storage import nbd
-from causeway.virt.libvirt.storage.disks import image_info
+from causeway.virt.driver import BaseImage
+from causeway.virt.libvirt.storage import nbd, qemu_img
 from causeway.virt.libvirt.storage.nbd import NbdClient
 from causeway.virt.libvirt.storage.nbd_server import served
 
@@ -86,7 +85,7 @@ class _Writer(warm.DiskWriter):
 
 
 @contextmanager
-def open_copy(path: Path, size: int, base: Path | None) -> Iterator[warm.DiskWriter]:
+def open_copy(path: Path, size: int, base: BaseImage | None) -> Iterator[warm.DiskWriter]:
     """Opens a disk for writing, or makes it. While it is open it stands on ``base``, so that zeros hide what the base has there.
 
     When the context is left, it names no other file.
@@ -94,15 +93,14 @@ def open_copy(path: Path, size: int, base: Path | None) -> Iterator[warm.DiskWri
     if not path.exists():
         partial = path.with_name(f".{path.name}.new")
         partial.unlink(missing_ok=True)
-        run("qemu-img", "create", "-q", "-f", "qcow2", partial, str(size))
+        qemu_img.create(partial, size)
         partial.rename(path)
     if base is not None:
-        base_format = str(image_info(base)["format"])
-        run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format, "-b", base, path)
+        qemu_img.name_below(path, base)
     with served(path, "qcow2", writable=True) as client:
         yield _Writer(client)
     if base is not None:
-        run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-b", "", path)
+        qemu_img.name_below(path, None)
 
 
 def joined(extents: list[tuple[int, int]], size: int) -> list[tuple[int, int]]:

@@ -29,15 +29,16 @@ from pathlib import Path
 from typing import Any
 
 from causeway import durable
-from causeway.errors import DiskTransferFailed, GuestFailed
-from causeway.virt.driver import RESCUE_DISK, ROOT_DISK, SWAP_DISK, DiskExport, RootDisk
+from causeway.errors import DiskTransferFailed, GuestFailed, ImageRefused
+from causeway.model.image import QCOW2
+from causeway.virt import image_formats
+from causeway.virt.driver import RESCUE_DISK, ROOT_DISK, SWAP_DISK, BaseImage, DiskExport, RootDisk
 from causeway.virt.libvirt.commands import run
+from causeway.virt.libvirt.storage import qemu_img
 
 _GIB = 2**30
 _STASHED = "_resize"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# Eight requests at a time, in any order: three times as fast. Not compressed, because the guest would read it compressed later.
-_COPY = ("qemu-img", "convert", "-q", "-U", "-W", "-m", "8", "-f", "qcow2", "-O", "qcow2")
 _CONSOLE_TAIL = 100 * 1024
 _CONSOLE_LIMIT = 4 * 2**20
 
@@ -82,7 +83,7 @@ class InstanceDisks:
             return free
         for path in self.directory.glob("*/disk*"):
             if path.name in (ROOT_DISK, SWAP_DISK, RESCUE_DISK) or path.name.startswith("disk.eph"):
-                info = image_info(path)
+                info = qemu_img.info(path)
                 free -= max(0, int(info["virtual-size"]) - int(info["actual-size"]))
         return free
 
@@ -92,13 +93,14 @@ class InstanceDisks:
     def create_root(self, uuid: str, wanted: RootDisk) -> None:
         """Makes the root disk as `RootDisk` says. A disk that exists stays, unless there is a snapshot. May be repeated.
 
-        Raises `GuestFailed` if the base image is missing, and `DiskTransferFailed` if an image or the snapshot can't be used.
+        Raises `GuestFailed` if the base image is missing, `DiskTransferFailed` if the snapshot is, and `ImageRefused` if it is
+        not what it was said to be, or larger than the server's disk may be.
         """
         self.make_folder(uuid)
         disk = self.root(uuid)
         received = disk.with_name("disk.received")
         if wanted.snapshot is not None and wanted.snapshot.exists():
-            take(wanted.snapshot, wanted.snapshot_format, received, self.timeout)
+            take(wanted.snapshot, wanted.snapshot_format, received, self.timeout, most=self.most_bytes(wanted))
         if received.exists():
             self._settle(received, wanted)
             self._write_info(uuid, wanted)
@@ -110,9 +112,7 @@ class InstanceDisks:
             raise DiskTransferFailed(f"The root disk of server {uuid} was not received.", details=str(wanted.snapshot))
         elif wanted.base is not None:
             partial = disk.with_name("disk.partial")
-            base_format = _safe_format(wanted.base)
-            run("qemu-img", "create", "-q", "-f", "qcow2", "-F", base_format, "-b", wanted.base, partial)
-            grow(partial, wanted.size_gb * _GIB)
+            qemu_img.create(partial, max(wanted.size_gb * _GIB, wanted.base.virtual_size), _existing(wanted.base))
             self._write_info(uuid, wanted)
             durable.settle(partial, disk)
         else:
@@ -122,18 +122,24 @@ class InstanceDisks:
         """Makes a disk of exactly ``size`` bytes, empty or on the base image of ``root``. Replaces an existing disk."""
         disk = self.folder(uuid) / name
         partial = disk.with_name(f"{name}.partial")
-        base: tuple[str | Path, ...] = ()
+        base = None
         if root is not None and root.base is not None:
-            base = ("-F", _safe_format(root.base), "-b", root.base)
+            base = _existing(root.base)
             self._write_info(uuid, root)
-        run("qemu-img", "create", "-q", "-f", "qcow2", *base, partial, str(size))
+        qemu_img.create(partial, size, base)
         durable.settle(partial, disk)
 
-    def create_rescue(self, uuid: str, base: Path) -> None:
+    def create_rescue(self, uuid: str, base: BaseImage) -> None:
         """Makes the rescue disk on the image ``base``. A guest that uses a former one keeps that file, which has no name then."""
         partial = self.rescue(uuid).with_name(f"{RESCUE_DISK}.partial")
-        run("qemu-img", "create", "-q", "-f", "qcow2", "-F", _safe_format(base), "-b", base, partial)
+        qemu_img.create(partial, base.virtual_size, _existing(base))
         durable.settle(partial, self.rescue(uuid))
+
+    def check_layers(self, uuid: str) -> None:
+        """Raises `GuestFailed` if a disk of the server stands on a file whose format is not known, as from a former release."""
+        for path in (self.root(uuid), self.rescue(uuid)):
+            if path.exists():
+                qemu_img.layer_below(path)
 
     def base_image_id(self, uuid: str) -> str | None:
         """The id of the image below the root disk; None: it was not recorded, or the disk stands alone."""
@@ -184,21 +190,16 @@ class InstanceDisks:
             raise GuestFailed(f"Server {uuid} has no disk '{name}' on this host.")
         disk = folder / name
         self._delete_stale_exports(uuid, name)
-        info = image_info(disk)
-        base, base_format = info.get("full-backing-filename"), info.get("backing-filename-format") or "qcow2"
+        base = qemu_img.layer_below(disk)
         base_image_id = self._read_info(folder).get("base_image_id") or image_ref or None
-        if flatten or not base or name != ROOT_DISK:
+        if flatten or base is None or name != ROOT_DISK:
             base_image_id = None
         handle, copy_name = tempfile.mkstemp(dir=self.directory, prefix=f"export-{uuid}-{name}-", suffix=".qcow2")
         os.close(handle)
         copy = Path(copy_name)
         self._exports.add(copy)
         try:
-            if base_image_id is not None:
-                run(*_COPY, "-B", str(base), "-F", base_format, disk, copy, timeout=self.timeout)
-                run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-b", "", copy)
-            else:
-                run(*_COPY, disk, copy, timeout=self.timeout)
+            qemu_img.copy(disk, copy, base if base_image_id is not None else None, self.timeout)
             yield DiskExport(name, copy, "qcow2", copy.stat().st_size, base_image_id)
         finally:
             copy.unlink(missing_ok=True)
@@ -206,7 +207,7 @@ class InstanceDisks:
 
     def base_image_of(self, uuid: str, image_ref: str) -> str | None:
         """The id of the image below the root disk; None: the disk stands alone. ``image_ref``: see `export`."""
-        if image_info(self.root(uuid)).get("full-backing-filename") is None:
+        if qemu_img.layer_below(self.root(uuid)) is None:
             return None
         return self._read_info(self.folder(uuid)).get("base_image_id") or image_ref or None
 
@@ -264,10 +265,12 @@ class InstanceDisks:
 
     def _settle(self, received: Path, wanted: RootDisk) -> None:
         """Puts a received disk on this host's base image and grows it. May be repeated."""
-        if wanted.base is not None:
-            base_format = _safe_format(wanted.base)
-            run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format, "-b", wanted.base, received)
-        grow(received, wanted.size_gb * _GIB)
+        base = None if wanted.base is None else _existing(wanted.base)
+        qemu_img.settle_foreign(received, base, wanted.size_gb * _GIB)
+
+    def most_bytes(self, root: RootDisk) -> int:
+        """The most bytes of a root disk that arrives from elsewhere."""
+        return image_formats.most_bytes(root.size_gb, self.directory)
 
     def _write_info(self, uuid: str, wanted: RootDisk) -> None:
         path = self.folder(uuid) / "disk.info"
@@ -288,59 +291,34 @@ def _object(content: bytes) -> dict[str, Any]:
     return found
 
 
-def take(snapshot: Path, snapshot_format: str, received: Path, timeout: float) -> None:
+def take(snapshot: Path, snapshot_format: str, received: Path, timeout: float, *, most: int) -> None:
     """Checks a received disk and moves it to ``received``. A file with that name is complete and safe. ``timeout``: seconds.
 
     A file with more than one name is copied, not moved: the guest will write to the disk, and the other name belongs to somebody
     else (the offer of a move to the same host, which a later attempt takes again).
 
-    Raises `DiskTransferFailed` for an image that names other files.
+    Raises `ImageRefused` unless it is qcow2, as every disk that this driver sends, names no other file, and has at most ``most``
+    bytes.
     """
+    what = "A disk that was received"
+    if snapshot_format != QCOW2:
+        raise ImageRefused(f"{what} was refused: hosts send qcow2, not {snapshot_format}.", details=str(snapshot))
+    found = image_formats.inspect(snapshot, QCOW2, what)
+    image_formats.check_size(what, found.virtual_size, most)
+    facts = snapshot.stat()
+    if facts.st_nlink == 1 and facts.st_dev == received.parent.stat().st_dev:
+        durable.settle(snapshot, received)
+        return
     partial = received.with_suffix(".partial")
-    if snapshot_format != "qcow2":
-        command = ("qemu-img", "convert", "-q", "-f", snapshot_format, "-O", "qcow2")
-        run(*command, snapshot, partial, timeout=timeout)
-    else:
-        _safe_format(snapshot, expected="qcow2")
-        facts = snapshot.stat()
-        if facts.st_nlink == 1 and facts.st_dev == received.parent.stat().st_dev:
-            durable.settle(snapshot, received)
-            return
-        run("cp", "--reflink=auto", "--sparse=always", snapshot, partial, timeout=timeout)
+    run("cp", "--reflink=auto", "--sparse=always", snapshot, partial, timeout=timeout)
     durable.settle(partial, received)
     snapshot.unlink()
 
 
-def image_info(path: Path) -> dict[str, Any]:
-    """What `qemu-img info` says of an image. Raises `GuestFailed` if it can't be read."""
-    found: dict[str, Any] = json.loads(run("qemu-img", "info", "-U", "--output=json", path))
-    return found
-
-
-def _safe_format(path: Path, *, expected: str | None = None) -> str:
-    """The format of an image that came from outside. It must not name other files: the guest could read them.
-
-    Raises `GuestFailed` if there is no such file, and `DiskTransferFailed` if it names others or is not in the ``expected``
-    format.
-    """
-    if not path.exists():
-        raise GuestFailed("An image that a root disk needs is not on this host.", details=str(path))
-    info = image_info(path)
-    found = str(info["format"])
-    external = (info.get("format-specific") or {}).get("data", {}).get("data-file")
-    if info.get("backing-filename") or external or (expected and found != expected):
-        raise DiskTransferFailed(
-            "An image names files outside of itself, or is not what it was said to be; it is refused.",
-            details=f"{path}: format {found}, expected {expected or 'any'}",
-        )
-    return found
-
-
-def grow(path: Path, size: int) -> None:
-    """Makes a disk larger, to ``size`` bytes. A disk that is as large or larger stays."""
-    if size > int(image_info(path)["virtual-size"]):
-        # Bug 2137507: the format is named. Guessed from the content, it would be the guest's choice.
-        run("qemu-img", "resize", "-q", "-f", "qcow2", path, str(size))
+def _existing(base: BaseImage) -> BaseImage:
+    if not base.path.exists():
+        raise GuestFailed("An image that a root disk needs is not on this host.", details=str(base.path))
+    return base
 
 
 def _tail(path: Path) -> bytes:

@@ -28,12 +28,11 @@ from causeway.virt import warm
 from causeway.virt.driver import ROOT_DISK
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.agent import Agent
-from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import target_of_file
-from causeway.virt.libvirt.storage import backups, nbd
+from causeway.virt.libvirt.storage import backups, nbd, qemu_img
 from causeway.virt.libvirt.storage.disk_readers import BLOCK, Base, Reader, joined
-from causeway.virt.libvirt.storage.disks import InstanceDisks, image_info
+from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.nbd import NbdClient
 from causeway.virt.libvirt.storage.nbd_server import served
 
@@ -190,7 +189,7 @@ class Rounds:
             for name in self._read(uuid).names:
                 path = self._path(uuid, name)
                 for bitmap in _bitmaps(path) if path.exists() else ():
-                    run("qemu-img", "bitmap", "--remove", "-f", "qcow2", path, bitmap)
+                    qemu_img.remove_bitmap(path, bitmap)
         durable.delete(self._record_path(uuid))
 
     # jobs
@@ -262,12 +261,11 @@ class Rounds:
 
     @contextmanager
     def _base(self, uuid: str, name: str) -> Iterator[Base | None]:
-        info = image_info(self._path(uuid, name))
-        path = info.get("full-backing-filename")
-        if path is None:
+        below = qemu_img.layer_below(self._path(uuid, name))
+        if below is None:
             yield None
             return
-        with served(Path(path), info.get("backing-filename-format") or "qcow2", (nbd.ALLOCATION,)) as client:
+        with served(below.path, below.disk_format, (nbd.ALLOCATION,)) as client:
             yield Base(client)
 
     def _size(self, uuid: str, name: str) -> int:
@@ -303,7 +301,7 @@ class Rounds:
 
 def _bitmaps(disk: Path) -> dict[str, bool]:
     """Our bitmaps of a disk -> whether it was saved completely."""
-    data = (image_info(disk).get("format-specific") or {}).get("data", {})
+    data = (qemu_img.info(disk).get("format-specific") or {}).get("data", {})
     return {
         each["name"]: "in-use" not in each["flags"]
         for each in data.get("bitmaps", [])

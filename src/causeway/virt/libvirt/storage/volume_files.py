@@ -15,14 +15,19 @@ import libvirt
 import libvirt_qemu
 
 from causeway.errors import GuestFailed
+from causeway.model.image import QCOW2
 from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.libvirt import power
-from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial
+from causeway.virt.libvirt.storage import qemu_img
+from causeway.virt.libvirt.storage.qemu_img import Layer
 
 # Seconds between two checks of a merge.
 _LOOK_EVERY = 0.5
+_MERGE_SECONDS = 3600.0
+# More files than snapshots that anybody makes: they stand on one another.
+_MOST_LAYERS = 500
 _SNAPSHOT_FLAGS = (
     libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_DISK_ONLY
     | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_NO_METADATA
@@ -128,14 +133,37 @@ def merge(
 
 
 def merge_off(path: Path, merged: str | None) -> None:
-    """Merges the files between ``path`` and ``merged`` (None: all files below) into ``path``, which no guest uses."""
-    base = ("-b", "") if merged is None else ("-b", merged, "-F", _format_of(path.with_name(merged)))
-    run("qemu-img", "rebase", "-f", "qcow2", *base, path, timeout=3600)
+    """Merges the files between ``path`` and ``merged`` (None: all files below) into ``path``, which no guest uses.
+
+    Raises `GuestFailed` if ``merged`` is not below, or a file below is in another folder or of no known format.
+    """
+    layers = layers_below(path)
+    if merged is None:
+        qemu_img.pull(path, None, _MERGE_SECONDS)
+        return
+    found = next((layer for layer in layers if layer.path.name == merged), None)
+    if found is None:
+        raise GuestFailed(f"There is no file {merged} below {path.name}.", details=str(path))
+    qemu_img.pull(path, (merged, found.disk_format), _MERGE_SECONDS)
 
 
-def _format_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return "qcow2" if file.read(4) == b"QFI\xfb" else "raw"
+def layers_below(path: Path) -> list[Layer]:
+    """The files below the qcow2 file of a volume, from top to bottom.
+
+    What the first bytes of a raw file look like is its guest's choice. So the formats are those that block storage wrote into the
+    file above. Raises `GuestFailed` if it wrote none, or names a file in another folder.
+    """
+    found: list[Layer] = []
+    layer = qemu_img.layer_below(path)
+    while layer is not None:
+        if layer.path.parent.resolve() != path.parent.resolve() or len(found) == _MOST_LAYERS:
+            raise GuestFailed(
+                f"The files of a volume can't be merged: {path.name} stands on files that are not beside it.",
+                details=f"{path} stands on {layer.path}, {len(found)} files below",
+            )
+        found.append(layer)
+        layer = qemu_img.layer_below(layer.path) if layer.disk_format == QCOW2 else None
+    return found
 
 
 def _pull(domain: Any, target: str, files: list[Path], by_name: dict[str, Path], base: str | None) -> str | None:

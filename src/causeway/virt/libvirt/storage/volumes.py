@@ -19,6 +19,7 @@ from oslo_concurrency import lockutils, processutils
 
 from causeway.errors import ClaimRefused, GuestFailed
 from causeway.model.block_device import BlockDevice
+from causeway.model.image import QCOW2, RAW
 from causeway.virt.libvirt.bounded import within
 from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk
 
@@ -130,10 +131,15 @@ class Volumes:
         data = _data(volume.connection_info or {})
         if not volume.device_name:
             raise GuestFailed(f"Volume {volume.volume_id} was given no device name.")
+        disk_format = str(data.get("format") or RAW)
+        if disk_format not in (RAW, QCOW2):
+            raise GuestFailed(
+                f"Volume {volume.volume_id} is a file of the format {disk_format}, which guests can't have."
+            )
         return GuestDisk(
             target=Path(volume.device_name).name,
             path=path,
-            disk_format=str(data.get("format") or "raw"),
+            disk_format=disk_format,
             is_block=is_block,
             serial=volume.volume_id,
             is_root=volume.is_root,
