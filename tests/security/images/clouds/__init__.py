@@ -1,0 +1,1 @@
+"""Images from tenants in a whole cloud with simulated hosts: see the table of the folder above."""
