@@ -29,6 +29,7 @@ from causeway.virt.libvirt.commands import run
 _MIB = 2**20
 # Seconds of a processor for what reads and writes tables only, and bytes of memory; copies of whole disks have caches.
 _CPU_SECONDS, _MEMORY = 30, 2 << 30
+_CLUSTER, _COUNT_BYTES = 64 << 10, 8
 # Bytes that a file may grow by, for tables.
 _TABLES = 256 * _MIB
 _TIMEOUT = 30.0
@@ -141,7 +142,9 @@ def settle_foreign(path: Path, below: BaseImage | None, size: int) -> None:
 
 def check(path: Path, timeout: float) -> None:
     """Raises `GuestFailed` if the tables of a qcow2 file are damaged. ``timeout``: seconds."""
-    _run(0, "check", "-q", "-U", "-f", QCOW2, path, timeout=timeout, accept=(_SOUND, _LEAKS))
+    # It counts the references to each cluster.
+    counts = path.stat().st_size // _CLUSTER * _COUNT_BYTES
+    _run(0, "check", "-q", "-U", "-f", QCOW2, path, timeout=timeout, accept=(_SOUND, _LEAKS), memory=_MEMORY + counts)
 
 
 def remove_bitmap(path: Path, name: str) -> None:
@@ -201,9 +204,10 @@ def _run(
     accept: tuple[int, ...] = (0,),
     program: tuple[str, ...] = (),
     cwd: Path | None = None,
+    memory: int = _MEMORY,
 ) -> str:
     """Runs qemu-img. ``most``: bytes of the largest file that it may write. ``timeout``: seconds."""
     seconds = _CPU_SECONDS if timeout == _TIMEOUT else int(timeout) * _THREADS
-    limits = (f"--as={_MEMORY}", f"--cpu={seconds}", f"--fsize={most}", "--core=0")
+    limits = (f"--as={memory}", f"--cpu={seconds}", f"--fsize={most}", "--core=0")
     command = (*program, "prlimit", *limits, "qemu-img", *words)
     return run(*command, timeout=timeout, accept=accept, cwd=cwd, name="qemu-img")
