@@ -13,15 +13,6 @@ said       what the content may be                                     opened as
 ``qcow2``  qcow2 alone: no backing file, no data file, no encryption,  ``qcow2``
            no features that nobody knows
 =========  ==========================================================  =================
-
-Example:
-
->>> import tempfile
->>> with tempfile.NamedTemporaryFile() as file:
-...     _ = file.write(bytes(1 << 20))
-...     file.flush()
-...     inspect(Path(file.name), "raw", "Image X")
-FoundImage(disk_format='raw', virtual_size=1048576)
 """
 
 from __future__ import annotations
