@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 RAW, QCOW2, ISO = "raw", "qcow2", "iso"
-#: the values of ``disk_format`` that hosts can be told to accept
+#: the values of ``disk_format`` that hosts can be set to accept
 BOOTABLE_FORMATS = (RAW, QCOW2, ISO)
 # Values of ``container_format``: the data is not a disk, but has one in it.
 _CONTAINERS = ("ova", "docker", "compressed")
@@ -35,7 +35,7 @@ class ImageMeta:
     properties: dict[str, Any] = field(default_factory=dict)
 
     def misfit(self, allowed: Collection[str]) -> str | None:
-        """Why no local disk can be made from the image, as far as its record tells; None: nothing is known against it.
+        """Why no local disk can be made from the image, as far as its record says; None: nothing is known against it.
 
         ``allowed``: the formats that hosts accept.
         """
@@ -49,7 +49,7 @@ class ImageMeta:
 
     @property
     def disk_bytes(self) -> int:
-        """The bytes of a disk made from the image, as far as its record tells."""
+        """The bytes of a disk made from the image, as far as its record says."""
         return max(self.size, self.virtual_size or 0)
 
 

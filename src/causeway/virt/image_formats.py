@@ -2,7 +2,7 @@
 
 A user, or another host, says the format of an image. Programs that guess it from the content do what the content wants: some
 formats name other files of the host. So here the content is compared with what was said (oslo.utils knows the formats), and from
-then on every program is told the format. What a host opens is only ever ``raw`` or ``qcow2``:
+then on the format is named to every program. What a host opens is only ever ``raw`` or ``qcow2``:
 
 =========  ==========================================================  =================
 said       what the content may be                                     opened as
@@ -43,7 +43,7 @@ _CRYPT_METHOD = slice(32, 36)
 
 @dataclass(frozen=True)
 class FoundImage:
-    """``disk_format``: what programs are told, raw or qcow2. ``virtual_size``: bytes of the disk that a guest sees."""
+    """``disk_format``: what is named to programs, raw or qcow2. ``virtual_size``: bytes of the disk that a guest sees."""
 
     disk_format: str
     virtual_size: int

@@ -107,7 +107,7 @@ def test_a_flavor_without_a_size_takes_a_disk_that_a_host_can_hold(tmp_path: Pat
     assert qemu_img.virtual_size(disks.root(SERVER)) == 3 * MIB
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up rights")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
 def test_the_program_that_changes_a_foreign_file_can_open_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

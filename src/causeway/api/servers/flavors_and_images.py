@@ -45,7 +45,7 @@ def check_hardware(request: ApiRequest, flavor: Flavor, image: ImageMeta | None)
 
 
 def check_bootable(request: ApiRequest, image: ImageMeta) -> None:
-    """Raises BadRequest if the image's record tells that no local disk can be made from it. Hosts look at the content."""
+    """Raises BadRequest if no local disk can be made from the image, as its record says. Hosts look at the content."""
     misfit = image.misfit(request.services.conf.compute.allowed_image_formats)
     if misfit is not None:
         raise errors.BadRequest(f"Image {image.id} is unacceptable: {misfit}")

@@ -87,7 +87,7 @@ class ImageCache:
     def most_bytes(self, size_gb: int) -> int:
         """The most bytes of a disk for a flavor with a root disk of ``size_gb``.
 
-        0 means: as large as the image. Placement was told nothing then, so only what no host could hold is refused.
+        0 means: as large as the image. Placement knows no size then, so only what no host could hold is refused.
         """
         return image_formats.most_bytes(size_gb, self.directory)
 

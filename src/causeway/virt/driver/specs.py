@@ -33,7 +33,7 @@ def no_progress(done: int, total: int) -> None:
 class BaseImage:
     """An image on this host, whose content was checked when it came (`causeway.virt.image_formats`).
 
-    ``disk_format``: raw or qcow2; programs are told it, and never guess. ``virtual_size``: bytes of the disk that guests see.
+    ``disk_format``: raw or qcow2, named to every program. ``virtual_size``: bytes of the disk that guests see.
     """
 
     path: Path

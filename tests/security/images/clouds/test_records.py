@@ -1,4 +1,4 @@
-"""What the image service's record tells is refused by the API, with the field's status, at every way to a local disk."""
+"""What the image service's record shows is refused by the API, with the field's status, at every way to a local disk."""
 
 from __future__ import annotations
 
