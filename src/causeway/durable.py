@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
+from uuid import uuid4
 
 import msgspec
 
@@ -68,6 +69,22 @@ def write(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def create(path: Path, content: bytes | str) -> bool:
+    """Makes a file that does not exist, as a whole. False: it exists already. Of several who make it at once, one succeeds."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}{_NEW}")
+    write(temporary, content)
+    try:
+        # A link, also over NFS, is made only if the name is free.
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink()
+        # Whoever made it may have died before it synced.
+        sync(path.parent)
+    return True
 
 
 class Torn(Exception):

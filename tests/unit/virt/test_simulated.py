@@ -16,6 +16,7 @@ from causeway.model.instance import Instance
 from causeway.model.network import FixedIp, Vif
 from causeway.model.states import PowerState
 from causeway.virt.driver import BaseImage, GuestSpec, RootDisk
+from causeway.virt.folder_owner import OWNER
 from causeway.virt.simulated import SimulatedDriver
 
 UUID = "6d9f6a0c-5f8e-4b3b-9a53-2a4b1c0d7e11"
@@ -100,7 +101,8 @@ def written(driver: SimulatedDriver, device: str | None = None) -> list[str]:
 
 
 def files_of(driver: SimulatedDriver) -> list[str]:
-    return sorted(path.name for path in driver._state_dir.rglob("*") if path.is_file())
+    """Those of guests: the folder's owner is always there."""
+    return sorted(path.name for path in driver._state_dir.rglob("*") if path.is_file() and path.name != OWNER)
 
 
 def moved(source: SimulatedDriver, target: SimulatedDriver, image: Path, tmp_path: Path, *, flatten: bool) -> None:

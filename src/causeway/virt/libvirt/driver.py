@@ -22,6 +22,7 @@ from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.states import PowerState
+from causeway.virt import folder_owner
 from causeway.virt.driver import (
     DiskExport,
     ExpectedDisk,
@@ -126,7 +127,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         self._shared_cpus: list[int] = []
 
     def start(self) -> None:
-        durable.make_folder(self._instances_dir)
+        folder_owner.claim(self._instances_dir, self._hostname)
         self._cache = "none" if direct_io_works(self._instances_dir) else "writeback"
         self._virt_type = decide_virt_type(self._wanted_virt_type, self._probe_cache)
         self._connection.start()

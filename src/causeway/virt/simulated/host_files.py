@@ -2,6 +2,7 @@
 
 ::
 
+    STATE_DIR/owner                       the name of the host (`causeway.virt.folder_owner`)
     STATE_DIR/guests/UUID.json            a guest known to the hypervisor, and its power state
     STATE_DIR/instances/UUID/disk         its root disk (none if that is a volume)
     STATE_DIR/instances/UUID/disk.eph0    an ephemeral disk; disk.swap: its swap
@@ -27,6 +28,7 @@ import msgspec
 from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
+from causeway.virt import folder_owner
 from causeway.virt.simulated.guest import Guest
 from causeway.virt.undo import undone_on_failure
 
@@ -54,7 +56,11 @@ class HostFiles:
         self.on_undefined: Callable[[str], None] = lambda _uuid: None
 
     def load(self) -> None:
-        """Loads the guests that are on the host's disk. Deletes exports: they end with the process that made them."""
+        """Loads the guests that are on the host's disk. Deletes exports: they end with the process that made them.
+
+        Raises `Misconfigured` if the folder is another host's.
+        """
+        folder_owner.claim(self.state_dir, self._hostname)
         shutil.rmtree(self.exports_dir, ignore_errors=True)
         for directory in (self._guests_dir, self.disks_dir, self.exports_dir, self._incoming_dir):
             durable.make_folder(directory)

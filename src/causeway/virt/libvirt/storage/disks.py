@@ -9,6 +9,7 @@
     INSTANCES/UUID/disk.config     config drive (ISO 9660, label config-2)
     INSTANCES/UUID/console.log     what the guest wrote to its serial console
     INSTANCES/UUID_resize/         the same, stashed by a move
+    INSTANCES/owner                the name of the host (`causeway.virt.folder_owner`)
     INSTANCES/export-UUID-*.qcow2  a copy of a disk that is being sent
 
 A file is made under another name and renamed when it is complete, so a file named ``disk`` is always complete.
