@@ -37,6 +37,7 @@
         ├── UnexpectedFailure         500  unexpected_failure     (a mistake in the program, most likely)
         ├── Interrupted               500  interrupted            (the process that worked on it was stopped)
         ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)
+        ├── GuestRefused              500  guest_refused          (what another host sent of a guest is not accepted)
         ├── GuestStayed               500  guest_stayed           (a live migration failed: the guest is where it was)
         ├── GuestUnclear              500  guest_unclear          (which host owns a guest is unknown now; it is waited for)
         ├── GuestArrived              500  guest_arrived          (a rollback found the guest at its target: forward again)
@@ -350,6 +351,12 @@ class GuestFailed(OperationFailed):
 
     code = "guest_failed"
     passing, few_tries = True, True
+
+
+class GuestRefused(OperationFailed):
+    """What another host sent of a guest is not what this host accepts: its definition, its memory, its firmware, an address."""
+
+    code = "guest_refused"
 
 
 class GuestStayed(OperationFailed):

@@ -165,14 +165,17 @@ def test_a_second_caller_joins_what_the_first_began_before_it_was_killed(
     before = guest.wait(lambda said: "TICK id=" in said.text).last("TICK")
     where = prepared(guest, target)
     orders = tmp_path / "orders"
-    orders.write_bytes(pickle.dumps((endpoints["cell1-host1"].uri, source._instances_dir, guest.spec(), where, SLOW)))
+    here = endpoints["cell1-host1"]
+    given = (here.uri, source._instances_dir, here.control_uri, guest.spec(), where, SLOW)
+    orders.write_bytes(pickle.dumps(given))
     script = (
         "import pickle, sys\n"
         "from causeway.virt.libvirt.driver import LibvirtDriver\n"
-        "uri, instances, spec, where, options = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "uri, instances, there, spec, where, options = pickle.load(open(sys.argv[1], 'rb'))\n"
         "driver = LibvirtDriver(uri, 'cell1-host1', instances, virt_type='qemu')\n"
         "driver.start()\n"
         "driver._live.settings.trust_emulator = True\n"
+        "driver._live.settings.uri = there\n"
         "driver.live_migrate(spec, where, options, lambda progress: None)\n"
     )
     with subprocess.Popen([sys.executable, "-W", "ignore", "-c", script, str(orders)]) as first:

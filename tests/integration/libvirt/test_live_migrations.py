@@ -378,10 +378,8 @@ def test_whether_one_hypervisor_reaches_another_is_tried(cloud: Cloud, lab: Lab)
     source.try_live_address(there)
     with lab.network.hypervisors_apart("cell1-host1"), pytest.raises(HostUnreachable, match="can't be reached"):
         source.try_live_address(there)
-    nobody = replace(there, address="10.255.255.1")
-    for wrong in (nobody, replace(there, details=there.details | {"uri": "qemu+tls://10.255.0.1/system"})):
-        with pytest.raises(HostUnreachable):
-            source.try_live_address(wrong)
+    with pytest.raises(HostUnreachable):
+        source.try_live_address(replace(there, address="10.255.255.1"))
 
 
 def test_what_a_host_can_not_receive(cloud: Cloud) -> None:

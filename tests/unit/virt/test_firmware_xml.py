@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from causeway.errors import GuestFailed, Misconfigured
+from causeway.errors import GuestFailed, GuestRefused, Misconfigured
 from causeway.hardware.firmware import Firmware, SecureBoot, Tpm
 from causeway.hardware.guest_devices import GuestDevices
 from causeway.model.flavor import Flavor
@@ -144,7 +144,7 @@ def test_on_its_way_a_guest_gets_the_targets_firmware_and_its_own_variables() ->
     here = Uefi(uefi.Loader(Path("/here/code"), Path("/here/vars")), Path("/here/nvram"))
     moved = ET.fromstring(migratable_xml.for_target(xml(uefi=here), xml(uefi=there)))
     assert (moved.findtext("os/loader"), moved.findtext("os/nvram")) == ("/there/code", "/there/nvram")
-    with pytest.raises(GuestFailed, match="does not know that the guest has UEFI"):
+    with pytest.raises(GuestRefused, match="does not know that the guest has UEFI"):
         migratable_xml.for_target(xml(uefi=here), xml())
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("libvirt")
 import libvirt
 
 from causeway.conf import new_config
-from causeway.errors import GuestFailed
+from causeway.errors import GuestFailed, GuestRefused
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.virt.lab.certificates import Authority
@@ -197,12 +197,12 @@ def test_what_the_target_does_not_know_does_not_travel() -> None:
     without_volume, without_port = (guest("/target/1", bridge="b", volume="/v", cpus=[]) for _ in range(2))
     del without_volume.disks[1]
     without_port.vifs.clear()
-    with pytest.raises(GuestFailed, match="disk vdb"):
+    with pytest.raises(GuestRefused, match="disk vdb"):
         for_target(source, domain_xml(without_volume))
-    with pytest.raises(GuestFailed, match="port fa:16:3e:aa:bb:cc"):
+    with pytest.raises(GuestRefused, match="port fa:16:3e:aa:bb:cc"):
         for_target(source, domain_xml(without_port))
     own = source.replace("</devices>", "<hostdev mode='subsystem' type='pci'/></devices>")
-    with pytest.raises(GuestFailed, match="devices of its host"):
+    with pytest.raises(GuestRefused, match="devices of its host"):
         for_target(own, domain_xml(guest("/target/1", bridge="b", volume="/v", cpus=[])))
 
 

@@ -164,7 +164,7 @@ class MovingGuests(Driver, ABC):
         xml = self._make_ready(spec, undo)
         # The memory last: where it is, everything else is too.
         if spec.memory is not None:
-            saved_memory.take(self._disks, spec.instance.uuid, spec.memory)
+            saved_memory.take(self._disks, spec.instance.uuid, spec.memory, xml)
         return xml
 
     def resume_woken(self, uuid: str, *, is_paused: bool) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from oslo_config import cfg
+
+from causeway.errors import GuestRefused
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
 @dataclass
@@ -31,8 +37,16 @@ class LiveSettings:
 
     def control_uri(self) -> str:
         """The URI at which other hosts reach this host's libvirtd."""
+        return self.uri_of(self.address)
+
+    def uri_of(self, address: str) -> str:
+        """The URI at which this host reaches the libvirtd at ``address``, another host's.
+
+        Made from this host's options: libvirt runs the command that a URI names, so no URI of another host is used. Raises
+        `GuestRefused` for what is no address.
+        """
         template = self.uri or f"qemu+{self.scheme or 'tcp'}://%s/system"
-        return template.replace("%s", in_uri(self.address))
+        return template.replace("%s", in_uri(checked(address)))
 
 
 def from_options(conf: cfg.ConfigOpts) -> LiveSettings:
@@ -43,6 +57,18 @@ def from_options(conf: cfg.ConfigOpts) -> LiveSettings:
         downtime=conf.libvirt.live_migration_downtime,
         certificates=conf.libvirt.live_migration_with_native_tls,
     )
+
+
+def checked(address: str) -> str:
+    """The address, which another host said. Raises `GuestRefused` if it is neither an IP address nor a host name."""
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        if _HOST_NAME.fullmatch(address) is None:
+            raise GuestRefused(
+                "Another host names an address for live migrations that is none.", details=repr(address)[:200]
+            ) from None
+    return address
 
 
 def in_uri(address: str) -> str:

@@ -10,13 +10,14 @@ from xml.etree import ElementTree as ET
 
 import libvirt
 
-from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
+from causeway.errors import ClaimRefused, GuestFailed, GuestRefused, HostUnreachable
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
 from causeway.virt.driver import ROOT_DISK, allocated_bytes
 from causeway.virt.libvirt import power, presence
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import AsideCall, Connection
+from causeway.virt.libvirt.guest_xml import foreign_values as values
 from causeway.virt.libvirt.guest_xml.migratable_xml import local_disks
 from causeway.virt.libvirt.live import live_reach
 from causeway.virt.libvirt.live.live_settings import LiveSettings
@@ -123,7 +124,10 @@ def check_reachable(control_uri: str) -> None:
 
 def check_reaches(settings: LiveSettings, target: LiveTarget) -> None:
     """Raises `HostUnreachable` if this host's hypervisor can't reach the one at ``target``."""
-    where = str(target.details["uri"]), target.address, str(target.details["port"])
+    port = str(target.details["port"])
+    if not port.isascii() or not port.isdigit() or len(port) > len("65535"):
+        raise HostUnreachable("The chosen host names a port for live migrations that is none.", details=port[:100])
+    where = settings.uri_of(target.address), target.address, port
     try:
         run(*settings.inside(), sys.executable, "-I", live_reach.__file__, *where, timeout=_REACH_SECONDS)
     except GuestFailed as failure:
@@ -133,16 +137,15 @@ def check_reaches(settings: LiveSettings, target: LiveTarget) -> None:
 
 
 def _check_machine(hypervisor: Any, virt_type: str, details: dict[str, Any]) -> None:
-    arch, machine = str(details.get("arch") or "x86_64"), details.get("machine")
+    arch, machine, cpu = _described(details)
     try:
         hypervisor.getDomainCapabilities(None, arch, machine, virt_type)
     except libvirt.libvirtError as error:
         raise ClaimRefused(
             "The host does not have the machine type of the server's guest.", details=str(error)
         ) from error
-    cpu = details.get("cpu")
     # Emulated processors are the same on all hosts.
-    if virt_type != "kvm" or not cpu or ET.fromstring(cpu).find("model") is None:
+    if virt_type != "kvm" or cpu is None:
         return
     try:
         compared = hypervisor.compareHypervisorCPU(None, arch, machine, virt_type, cpu, 0)
@@ -152,3 +155,19 @@ def _check_machine(hypervisor: Any, virt_type: str, details: dict[str, Any]) -> 
         ) from error
     if compared not in (libvirt.VIR_CPU_COMPARE_IDENTICAL, libvirt.VIR_CPU_COMPARE_SUPERSET):
         raise ClaimRefused("The host's processor lacks what the server's guest was started with.", details=str(cpu))
+
+
+def _described(details: dict[str, Any]) -> tuple[str, str | None, str | None]:
+    """Architecture, machine type and CPU (as XML; None: it has no model), as another host says. Raises `ClaimRefused`."""
+    arch, machine, cpu = str(details.get("arch") or "x86_64"), details.get("machine"), details.get("cpu")
+    try:
+        values.matched(arch, "[a-z0-9_]{1,32}", "an architecture")
+        described = None if not cpu else values.cpu(values.parse(str(cpu)))
+        has_model = described is not None and described.find("model") is not None
+        return (
+            arch,
+            None if machine is None else values.machine(str(machine)),
+            ET.tostring(described, encoding="unicode") if described is not None and has_model else None,
+        )
+    except GuestRefused as refusal:
+        raise ClaimRefused(refusal.message, details=refusal.details) from refusal

@@ -20,10 +20,11 @@ import libvirt
 from causeway.errors import GuestFailed
 from causeway.virt.libvirt import power, presence
 from causeway.virt.libvirt.connection import AsideCall, Connection
+from causeway.virt.libvirt.guest_xml import definition_shape
 from causeway.virt.libvirt.guest_xml.migratable_xml import for_target, has_volumes, local_disks
 from causeway.virt.libvirt.live import dirty_memory
 from causeway.virt.libvirt.live.dead_peers import PeersOf
-from causeway.virt.libvirt.live.live_settings import LiveSettings, in_uri
+from causeway.virt.libvirt.live.live_settings import LiveSettings, checked, in_uri
 from causeway.virt.libvirt.live.live_source import MIGRATABLE
 from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
 from causeway.virt.undo import undone_on_failure
@@ -142,10 +143,12 @@ class LiveMigrations:
         disks = list(local_disks(source, self._folder_of(uuid)))
         if disks and options.block_migration is False:
             raise GuestFailed(f"Server {uuid} has local disks, and its hosts share none: they must be copied along.")
-        xml = for_target(source, str(target.details["xml"]))
+        there = str(target.details["xml"])
+        definition_shape.check(there)
+        xml = for_target(source, there)
         parameters: dict[str, Any] = {
             # Always: libvirt would take the target's host name, which may resolve to anything.
-            libvirt.VIR_MIGRATE_PARAM_URI: f"tcp://{in_uri(target.address)}",
+            libvirt.VIR_MIGRATE_PARAM_URI: f"tcp://{in_uri(checked(target.address))}",
             libvirt.VIR_MIGRATE_PARAM_DEST_XML: xml,
             libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: xml,
         }
@@ -163,7 +166,7 @@ class LiveMigrations:
             options = replace(options, post_copy=False)
         domain.migrateSetMaxDowntime(self.settings.downtime)
         flags = flags_of(disks, has_volumes(source), options, runs_on=runs_on)
-        domain.migrateToURI3(str(target.details["uri"]), parameters, flags)
+        domain.migrateToURI3(self.settings.uri_of(target.address), parameters, flags)
 
     def _follow(self, uuid: str, call: AsideCall[None] | None, progress: Callable[[LiveProgress], None]) -> None:
         """Returns when the migration has succeeded. ``call``: what runs it; None: somebody else began it.

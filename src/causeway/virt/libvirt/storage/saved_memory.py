@@ -4,6 +4,7 @@
 
     INSTANCES/UUID/memory            the complete memory
     INSTANCES/UUID/memory.partial    while libvirt writes it
+    INSTANCES/UUID/memory.received   what another host sent, while its head is replaced (`save_image`)
     INSTANCES/UUID/memory.used       the guest that was woken from it may run
 
 A suspended guest is one that was saved and not woken. Memory must match the disks: the file loses its name before the guest runs,
@@ -26,7 +27,8 @@ from causeway.model.states import PowerState
 from causeway.virt.driver import MEMORY
 from causeway.virt.libvirt import power, presence
 from causeway.virt.libvirt.connection import Connection
-from causeway.virt.libvirt.guest_xml.migratable_xml import for_target
+from causeway.virt.libvirt.guest_xml.migratable_xml import cookie_for_target, for_target
+from causeway.virt.libvirt.storage import save_image
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 
 
@@ -66,11 +68,20 @@ def find(disks: InstanceDisks, uuid: str, *, stashed: bool = False) -> Path | No
     return path if path.exists() else None
 
 
-def take(disks: InstanceDisks, uuid: str, received: Path) -> None:
-    """Puts the file ``received`` from another host in its place."""
-    partial = _partial(disks, uuid)
-    shutil.move(received, partial)
-    durable.settle(partial, disks.folder(uuid) / MEMORY)
+def take(disks: InstanceDisks, uuid: str, received: Path, wanted: str) -> None:
+    """Puts the file ``received`` from another host in its place. ``wanted``: the XML with which this host would define the guest.
+
+    Nothing of the other host's definition is in the file then, but for values that `for_target` accepts. Raises `GuestRefused`.
+    """
+    path = _received(disks, uuid)
+    if received.stat().st_nlink == 1:
+        shutil.move(received, path)
+    else:
+        # The other name is somebody else's, and what the file says changes now.
+        shutil.copyfile(received, path)
+        received.unlink()
+    save_image.adopt(path, lambda foreign: for_target(foreign, wanted), cookie_for_target)
+    durable.settle(path, disks.folder(uuid) / MEMORY)
 
 
 def resume_woken(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused: bool) -> None:
@@ -101,7 +112,7 @@ def resume_woken(connection: Connection, disks: InstanceDisks, uuid: str, *, is_
 
 def discard(disks: InstanceDisks, uuid: str) -> None:
     """Deletes saved memory of the guest, if there is any. Called before a boot."""
-    for path in (disks.folder(uuid) / MEMORY, _partial(disks, uuid), _used(disks, uuid)):
+    for path in (disks.folder(uuid) / MEMORY, _partial(disks, uuid), _received(disks, uuid), _used(disks, uuid)):
         if path.exists():
             durable.delete(path)
 
@@ -145,6 +156,10 @@ def wake(connection: Connection, disks: InstanceDisks, uuid: str, wanted: str) -
 
 def _partial(disks: InstanceDisks, uuid: str) -> Path:
     return disks.folder(uuid) / f"{MEMORY}.partial"
+
+
+def _received(disks: InstanceDisks, uuid: str) -> Path:
+    return disks.folder(uuid) / f"{MEMORY}.received"
 
 
 def _used(disks: InstanceDisks, uuid: str) -> Path:
