@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
@@ -26,6 +26,8 @@ _LIST = "kept.json"
 _NAME = re.compile(r"nvram(-secure)?|tpm[0-9.]*(/[A-Za-z0-9][A-Za-z0-9._-]{0,63}){0,3}")
 #: Bytes. The variables of UEFI take half a MiB, a TPM some KiB.
 LIMIT = 16 << 20
+# A TPM has three or four.
+_MOST_FILES = 64
 
 
 def nvram_of(firmware: Firmware, *, is_secure: bool | None = None) -> str | None:
@@ -50,9 +52,12 @@ def unpack(path: Path) -> dict[str, bytes]:
         if path.stat().st_size > LIMIT:
             raise ValueError(f"{path.stat().st_size} bytes")
         found = msgspec.msgpack.decode(path.read_bytes(), type=dict[str, bytes])
-        wrong = [name for name in found if not _NAME.fullmatch(name)]
+        folders = {str(folder) for name in found for folder in PurePosixPath(name).parents}
+        wrong = [name for name in found if not _NAME.fullmatch(name) or name in folders]
         if wrong:
             raise ValueError(f"it names {wrong[0][:80]!r}")
+        if len(found) > _MOST_FILES:
+            raise ValueError(f"{len(found)} files")
     except (OSError, ValueError) as failure:
         raise DiskTransferFailed(
             "What the firmware and the TPM of the server keep did not arrive as it was sent.", details=str(failure)

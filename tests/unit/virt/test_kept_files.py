@@ -115,7 +115,7 @@ def test_what_is_missing_at_the_target_is_reported(kept: KeptFiles, tmp_path: Pa
     put(kept.disks.folder(UUID), "variables", "nvram")
     file = received(kept, tmp_path)
     target = KeptFiles(InstanceDisks(tmp_path / "target", 10.0), tmp_path / "target-swtpm")
-    target.take(spec(file, hw_firmware_type="uefi", hw_tpm_version="2.0"))
+    target.take(spec(file, hw_firmware_type="uefi", hw_tpm_version="2.0"), None)
     assert target.faults(UUID) == []
     target.place(UUID)
     (target.swtpm / UUID / "tpm2/tpm2-00.volatilestate").unlink()
@@ -149,9 +149,9 @@ def test_what_the_guest_will_not_have_is_not_taken(
     put(kept.disks.folder(UUID), "variables", "nvram")
     file = received(kept, tmp_path)
     target = KeptFiles(InstanceDisks(tmp_path / "target", 10.0), tmp_path / "target-swtpm")
-    target.take(spec(file, **properties))
+    target.take(spec(file, **properties), None)
     assert set(target._files(UUID)) == names
     # Again, over what an attempt before left.
     put(target.disks.folder(UUID) / "tpm", "of an attempt", "tpm2/other")
-    target.take(spec(file, **properties))
+    target.take(spec(file, **properties), None)
     assert set(target._files(UUID)) == names

@@ -97,6 +97,12 @@ class DefinedGuests(MovingGuests, ABC):
             serial_listen=self._serial_listen(instance.uuid),
         )
 
+    def _take_kept(self, spec: GuestSpec) -> None:
+        """Puts the state of firmware and TPM that came from another host in its place, if any came."""
+        asked = firmware.of_instance(spec.instance)
+        if spec.kept_state is not None:
+            self._kept.take(spec, self._uefi(spec.instance, asked, self.machine_type(spec.instance)))
+
     def _uefi(self, instance: Instance, asked: firmware.Firmware, machine: str) -> Uefi | None:
         """The UEFI that the firmware asks for; None: BIOS. Raises `GuestFailed` if the host has none for the machine type."""
         if asked.type is not firmware.FirmwareType.UEFI:

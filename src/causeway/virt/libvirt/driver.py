@@ -410,7 +410,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         if not self._disks.folder(uuid).exists():
             undo.callback(self._delete_disks, uuid)
         self._disks.make_folder(uuid)
-        self._kept.take(spec)
+        self._take_kept(spec)
         if spec.root_disk is not None:
             self._disks.create_root(uuid, spec.root_disk)
 

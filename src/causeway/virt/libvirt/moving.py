@@ -46,6 +46,9 @@ class MovingGuests(Driver, ABC):
     def _hardware(self, spec: GuestSpec, volumes: list[GuestDisk]) -> GuestHardware: ...
 
     @abstractmethod
+    def _take_kept(self, spec: GuestSpec) -> None: ...
+
+    @abstractmethod
     def _make_root(self, spec: GuestSpec, undo: ExitStack) -> None: ...
 
     @abstractmethod
@@ -213,4 +216,4 @@ class MovingGuests(Driver, ABC):
             self._disks.create_root(uuid, spec.root_disk)
         for local in spec.local_disks:
             blank_disks.create(self._disks, uuid, local)
-        self._kept.take(spec)
+        self._take_kept(spec)

@@ -62,7 +62,8 @@ def from_options(conf: cfg.ConfigOpts) -> LiveSettings:
 def checked(address: str) -> str:
     """The address, which another host said. Raises `GuestRefused` if it is neither an IP address nor a host name."""
     try:
-        ipaddress.ip_address(address)
+        # The zone behind an IPv6 address may be any text.
+        ipaddress.ip_address("" if "%" in address else address)
     except ValueError:
         if _HOST_NAME.fullmatch(address) is None:
             raise GuestRefused(

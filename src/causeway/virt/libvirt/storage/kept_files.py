@@ -14,16 +14,18 @@ the copying was interrupted, and no guest has used the other one since.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from causeway import durable
+from causeway.errors import GuestRefused
 from causeway.hardware.firmware import Firmware, of_instance
 from causeway.virt import kept_state
 from causeway.virt.driver import KEPT_STATE, DiskExport, GuestSpec
+from causeway.virt.libvirt.guest_xml.domain_xml import Uefi
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 
 #: where libvirt keeps the state of TPMs
@@ -40,8 +42,12 @@ class KeptFiles:
     disks: InstanceDisks
     swtpm: Path
 
-    def take(self, spec: GuestSpec) -> None:
-        """Puts the state that came from another host in its place, if any came. Leaves out what the guest no longer has."""
+    def take(self, spec: GuestSpec, uefi: Uefi | None) -> None:
+        """Puts the state that came from another host in its place, if any came. Leaves out what the guest no longer has.
+
+        ``uefi``: that of the guest on this host. Raises `GuestRefused` if its variables have another size than those with which a
+        guest begins here: QEMU maps them into the guest's memory.
+        """
         if spec.kept_state is None:
             return
         uuid, firmware = spec.instance.uuid, of_instance(spec.instance)
@@ -49,6 +55,7 @@ class KeptFiles:
         content = {
             name: data for name, data in kept_state.unpack(spec.kept_state).items() if _is_wanted(name, firmware)
         }
+        _check_size(uuid, content, uefi)
         durable.make_folder(folder)
         durable.delete_tree(folder / _TPM)
         kept_state.write(folder, content)
@@ -117,9 +124,24 @@ class KeptFiles:
         tpm = folder / _TPM if (folder / _TPM).exists() else self.swtpm / uuid
         for path in tpm.rglob("*"):
             # Hidden files are locks, or are being written.
-            if path.is_file() and not path.name.startswith("."):
+            if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
                 found[f"{_TPM}/{path.relative_to(tpm)}"] = path
-        return {name: path for name, path in found.items() if path.is_file()}
+        return {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}
+
+
+def _check_size(uuid: str, content: Mapping[str, bytes], uefi: Uefi | None) -> None:
+    if uefi is None or uefi.nvram.name not in content:
+        return
+    came, own = len(content[uefi.nvram.name]), uefi.loader.template.stat().st_size
+    if came != own:
+        raise GuestRefused(
+            f"The variables of UEFI that came with server {uuid} are not of the kind of this host's UEFI.",
+            details=f"{came} bytes, and {uefi.loader.template} has {own}",
+        )
+
+
+def _links(folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if (Path(folder) / name).is_symlink()}
 
 
 def _is_wanted(name: str, firmware: Firmware) -> bool:
@@ -133,10 +155,13 @@ def _is_needed(name: str) -> bool:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copies a folder over another one. The copy is complete and synced when it gets its name."""
+    """Copies a folder over another one, without links. The copy is complete and synced when it gets its name.
+
+    The folder of a TPM belongs to the account that runs it, which may not read what this process reads.
+    """
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    shutil.copytree(source, partial)
+    shutil.copytree(source, partial, ignore=_links)
     durable.sync_tree(partial)
     durable.delete_tree(target)
     durable.rename(partial, target)
