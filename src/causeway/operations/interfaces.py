@@ -20,7 +20,7 @@ from causeway.model.pci import InstancePCIRequest, PciDevice
 from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
-from causeway.parts import checked, making, port_resources, releasing
+from causeway.parts import making, port_resources, releasing
 from causeway.parts.port_devices import for_attach
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
@@ -68,8 +68,6 @@ class MakePort(Step[Attach]):
         requested = memory.requested
         if requested.network_id is None and requested.port_id is None:
             (requested,) = services.network.validate_networks(run.context, [], 1, instance.project_id)
-        else:
-            checked.require_network(services, run.context, instance.project_id, requested)
         memory.vif = vif = making.make_port(services, run.context, instance, requested, operation_id=run.saga.id)
         asked = request_of(vif.id, requested.resource_request)
         if asked is not None:

@@ -2,8 +2,8 @@
 
 Hosts and ports are served with our own credentials, which may use every image and every network. So before a host is ordered to
 fetch an image, and before a port is made or given to a server, the id must be among those that are kept with the operation. One
-that is not is looked at with the user's token now; without a valid token, the work fails. An attach has no such ids, because its
-user waits for it. Earlier releases kept no ids: what they accepted is not checked again.
+that is not is looked at with the user's token now; without a valid token, the work fails. Earlier releases kept no ids: what they
+accepted is not checked again. Neither is what the API has checked just before, for an attach that its user waits for.
 """
 
 from __future__ import annotations
