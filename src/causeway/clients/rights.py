@@ -19,8 +19,8 @@ While a request is served, what a user named is used only with that user's token
 work that was accepted, and so may last longer than a token, continues with our own credentials; and only for the ids that the
 services let this user have while the request was served. Client methods that check an id note it (`RequestContext.has_checked`),
 and it is kept with the operation (`causeway.parts.requesters`). Only the engine of operations makes a context of accepted work
-(`RequestContext.for_work`). An attach has none of these ids: its user waits for it, and the volume is reserved with their token or
-not at all.
+(`RequestContext.for_work`). An attach has none of these ids: its user waits for it, and the volume is reserved with their token
+or not at all.
 
 What our records say that a server has was checked when it came into the records: only accepted operations write them. With a
 user's token a service answers 403 or 404 for what belongs to another project. An administrator may have given such a thing to the
