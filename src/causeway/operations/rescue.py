@@ -77,8 +77,8 @@ class RescueGuest(Step[Rescue]):
     def do(self, run: Rescue) -> None:
         instance, present, memory = run.instance(), run.devices(), run.memory
         host = instance.host or ""
-        if memory.asked_for is not None:
-            checked.require_image(run.services, run.context, memory.asked_for)
+        if memory.asked_for is not None or memory.image.image_id != instance.image_ref:
+            checked.require_image(run.services, run.context, memory.image.image_id)
         if not run.is_repeated:
             run.services.notifier.instance_action(
                 run.context,

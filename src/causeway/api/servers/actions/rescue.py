@@ -86,6 +86,9 @@ def _image(request: ApiRequest, instance: Instance, asked_for: str | None) -> Re
     base = instance.system_metadata.get("image_base_image_ref")
     known = base or instance.image_ref or (own.id if own is not None else "")
     if known:
+        if known != instance.image_ref:
+            # Its volume names it, and users write that.
+            _usable(request, known)
         # With the properties from when the server was made: the image service may no longer have the image.
         return records.of_image(known, own.properties if own is not None else {})
     usual = request.services.conf.libvirt.rescue_image_id
