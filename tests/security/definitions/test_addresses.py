@@ -114,10 +114,10 @@ def _migrate(source: LibvirtDriver, spec: GuestSpec, there: LiveTarget) -> None:
 GIB = 2**30
 
 
-def spec(base: Path | None = None) -> GuestSpec:
+def spec() -> GuestSpec:
     server = Instance(UUID, "project", "user", "server", Flavor("1", "small", 1, 128, root_gb=1))
     swap = LocalDisk(SWAP_DISK, "/dev/vdb", 64)
-    return GuestSpec(server, RootDisk(base, None, size_gb=1), [], [], local_disks=[swap])
+    return GuestSpec(server, RootDisk(None, None, size_gb=1), [], [], local_disks=[swap])
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def _image(request: ApiRequest, instance: Instance, asked_for: str | None) -> Re
     if known:
         if known != instance.image_ref:
             # Its volume names it, and users write that.
-            _usable(request, known)
+            _usable(request, instance, known)
         # With the properties from when the server was made: the image service may no longer have the image.
         return records.of_image(known, own.properties if own is not None else {})
     usual = request.services.conf.libvirt.rescue_image_id
