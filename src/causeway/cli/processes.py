@@ -23,7 +23,7 @@ from oslo_log import log
 
 from causeway import errors, roles
 from causeway.clients.placement import remote_placement
-from causeway.conf import PROJECT, ignored, new_config
+from causeway.conf import PROJECT, ignored, new_config, paths
 from causeway.faults import hooks
 from causeway.metrics.endpoint import Collector, MetricsEndpoint
 from causeway.rpc import signatures
@@ -44,9 +44,11 @@ config_file_option = click.option(
 
 
 def configuration(config_files: Sequence[Path]) -> cfg.ConfigOpts:
-    """The options of this process."""
+    """The options of this process. Raises ClickException, also if a file or folder that they name is not there."""
     try:
-        return new_config(config_files=config_files or cfg.find_config_files(project=PROJECT))
+        conf = new_config(config_files=config_files or cfg.find_config_files(project=PROJECT))
+        paths.resolve(conf)
+        return conf
     except (cfg.Error, cfg.ConfigFileParseError, cfg.ConfigFileValueError) as failure:
         raise click.ClickException(f"The configuration can't be read: {failure}") from failure
 

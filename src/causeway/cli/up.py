@@ -36,8 +36,17 @@ CONSOLE = "/console"
     show_default=True,
     help="Real guests in QEMU (needs root and libvirt), or simulated ones.",
 )
-@click.option("--config-file", multiple=True, help="Options to use, in nova.conf's form. May be given several times.")
-@click.option("--policy-file", help="Policy to use instead of STATE_DIR/policy.yaml.")
+@click.option(
+    "--config-file",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+    help="Options to use, in nova.conf's form. May be given several times.",
+)
+@click.option(
+    "--policy-file",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+    help="Policy to use instead of STATE_DIR/policy.yaml.",
+)
 @click.option("--debug", is_flag=True, help="Log everything.")
 def up(
     state_dir: Path,

@@ -22,7 +22,7 @@ from causeway import durable, roles
 from causeway.api.long_polls import LONG_POLLS, LongPolls
 from causeway.clients.connections import new_transport
 from causeway.clients.placement.local import local_placement
-from causeway.conf import AUTH_GROUPS, ignored, new_config
+from causeway.conf import AUTH_GROUPS, ignored, new_config, paths
 from causeway.conf.conductor import SUPER
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 from causeway.embedded import content
@@ -220,6 +220,7 @@ class EmbeddedCloud:
         for group, values in self._overrides.items():
             for name, value in values.items():
                 conf.set_override(name, value, group=None if group == "DEFAULT" else group)
+        paths.resolve(conf)
         if self._log_file is not None:
             # oslo.log's formatter puts request id, user, project and server into every line.
             log.setup(conf, "causeway")
