@@ -31,6 +31,8 @@ _MAGIC = b"LibvirtQemudSave"
 _NUMBERS = struct.Struct("<19I")
 _HEAD = len(_MAGIC) + _NUMBERS.size
 _VERSION = 2
+# What QEMU writes and reads first.
+_STREAM = b"QEVM"
 # The stream is not packed: no program unpacks it.
 _RAW = 0
 # Bytes of definition, cookie and filling. libvirt fills them up to a MiB at most.
@@ -62,6 +64,9 @@ def read(path: Path) -> Head:
         if not 0 < length <= _LONGEST or was_running not in (0, 1):
             raise _refused(f"{length} bytes are said to describe the guest, which was running: {was_running}")
         data = file.read(length)
+        stream = file.read(len(_STREAM))
+    if stream != _STREAM:
+        raise _refused(f"QEMU's stream does not begin behind {length} bytes")
     if len(data) < length or cookie_at >= length:
         raise _refused(f"it ends before {length} bytes, or the cookie is at {cookie_at}")
     xml, cookie = data[: cookie_at or length], data[cookie_at:] if cookie_at else None
