@@ -23,7 +23,8 @@ NAMES = ("nvram-secure", "tpm2.0")
 def image(module_cloud: LiveCloud) -> Iterator[str]:
     found = module_cloud.member.image
     content = found.download_image(module_cloud.image_id).content
-    formats = {"disk_format": "qcow2", "container_format": "bare"}
+    form = found.get_image(module_cloud.image_id).disk_format
+    formats = {"disk_format": form, "container_format": "bare"}
     made = found.create_image(name="with-tpm", data=content, wait=True, **formats, **PROPERTIES)
     yield made.id
     found.delete_image(made.id)
