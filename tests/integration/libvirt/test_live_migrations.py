@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
+from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable, ImageRefused
 from causeway.model.image import ImageMeta
 from causeway.virt.driver import LocalDisk, RootDisk
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
@@ -366,8 +366,8 @@ def test_a_target_without_the_base_image_refuses_and_keeps_nothing(cloud: Cloud)
     source, target = cloud.drivers
     said = source.live_source(guest.instance)
     assert [(disk.name, disk.size, disk.base_image_id) for disk in said.disks] == [("disk", 2**30, "the-image")]
-    for root in (None, RootDisk(guest.base, "another-image")):
-        with pytest.raises(GuestFailed, match="image"):
+    for root in (None, RootDisk(guest.base, "another-image", size_gb=1)):
+        with pytest.raises((GuestFailed, ImageRefused), match=r"image|does not have"):
             target.prepare_live_target(guest.spec(root), said)
         assert not target._disks.folder(guest.uuid).exists()
 

@@ -133,6 +133,33 @@ def test_the_program_that_changes_a_foreign_file_can_open_no_other(
     assert (path.stat().st_uid, path.stat().st_nlink) == (0, 1)
 
 
+def test_an_attempt_that_was_killed_half_way_is_done_again(
+    tmp_path: Path, disks: InstanceDisks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file was another account's at that moment, and had a second name."""
+    snapshot = tmp_path / "came"
+    run("qemu-img", "create", "-q", "-f", "qcow2", snapshot, "1M")
+    root = RootDisk(None, None, snapshot=snapshot, size_gb=1)
+
+    def killed(*_words: str | Path, **_options: Any) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(qemu_img, "run", killed)
+        patch.setattr(qemu_img.os, "chown", lambda *_given: None)  # type: ignore[attr-defined]
+        patch.setattr(qemu_img.shutil, "rmtree", lambda *_given, **_more: None)  # type: ignore[attr-defined]
+        with pytest.raises(KeyboardInterrupt):
+            disks.create_root(SERVER, root)
+    received = disks.folder(SERVER) / "disk.received"
+    if os.geteuid() == 0:
+        assert received.stat().st_nlink == 2
+        os.chown(received, 65534, 65534)
+    disks.create_root(SERVER, root)
+    made = disks.root(SERVER).stat()
+    assert (made.st_uid, made.st_gid, made.st_nlink) == (os.geteuid(), os.getegid(), 1)
+    assert not list(disks.folder(SERVER).glob(".alone*"))
+
+
 def live_source(*disks: LiveDisk) -> LiveSource:
     return LiveSource("QEMU", 1, list(disks))
 

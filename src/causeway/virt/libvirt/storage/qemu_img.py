@@ -39,6 +39,7 @@ _FAST = ("-W", "-m", str(_THREADS))
 # The exit codes of `qemu-img check` for a sound image, and for one that only occupies more space than it needs.
 _SOUND, _LEAKS = 0, 3
 _WITHOUT_RIGHTS = "nobody"
+_ALONE = ".alone-"
 
 
 @dataclass(frozen=True)
@@ -169,13 +170,16 @@ def _most_of(virtual_size: int) -> int:
 def _alone(path: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """A folder with nothing but the file, and the words before a command that takes all rights but those to this folder.
 
-    The file keeps its place and its owner. If this process is not root, the words are none.
+    The file keeps its place, and is ours again afterwards. If this process is not root, the words are none.
     """
+    for stale in path.parent.glob(f"{_ALONE}*"):
+        # Of a process that was killed.
+        shutil.rmtree(stale, ignore_errors=True)
     account = _account_without_rights()
     if account is None:
         yield path.parent, ()
         return
-    folder, owner = Path(tempfile.mkdtemp(prefix=".alone-", dir=path.parent)), path.stat()
+    folder = Path(tempfile.mkdtemp(prefix=_ALONE, dir=path.parent))
     inside = folder / path.name
     try:
         inside.hardlink_to(path)
@@ -184,7 +188,7 @@ def _alone(path: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
         ids = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}")
         yield folder, ("setpriv", *ids, "--clear-groups", "--no-new-privs")
     finally:
-        os.chown(path, owner.st_uid, owner.st_gid)
+        os.chown(path, os.geteuid(), os.getegid())
         shutil.rmtree(folder, ignore_errors=True)
 
 
