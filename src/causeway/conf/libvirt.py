@@ -47,12 +47,13 @@ OPTS: dict[str, list[Opt]] = {
         ),
         cfg.StrOpt(
             "live_migration_scheme",
-            help="How other hosts' libvirtds talk to this one: tls, tcp or ssh; not set: tcp, which does not authenticate.",
+            help="How this host's libvirtd and those of other hosts talk to each other: tls, tcp or ssh; not set: tcp, which does"
+            " not authenticate. The same on all hosts that migrate guests to one another.",
         ),
         cfg.StrOpt(
             "live_migration_uri",
-            help="The URI by which other hosts reach this host's libvirtd, with %s for live_migration_inbound_addr; overrides"
-            " live_migration_scheme. Example: qemu+tls://%s/system?pkipath=/etc/libvirt/pki",
+            help="The URI by which hosts reach each other's libvirtd, with %s for live_migration_inbound_addr of the one that is"
+            " called; overrides live_migration_scheme. The same on all hosts that migrate guests to one another. Example: qemu+tls://%s/system?pkipath=/etc/libvirt/pki",
         ),
         cfg.StrOpt(
             "rescue_image_id",

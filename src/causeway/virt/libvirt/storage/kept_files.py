@@ -124,7 +124,7 @@ class KeptFiles:
         tpm = folder / _TPM if (folder / _TPM).exists() else self.swtpm / uuid
         for path in tpm.rglob("*"):
             # Hidden files are locks, or are being written.
-            if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
+            if path.is_file() and not path.name.startswith("."):
                 found[f"{_TPM}/{path.relative_to(tpm)}"] = path
         return {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}
 
