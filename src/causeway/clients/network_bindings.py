@@ -80,13 +80,15 @@ class PortBindings(NetworkApi):
             if binding.vif_type == BINDING_FAILED:
                 self.delete_binding(context, port_id, host)
                 raise binding_failed(port_id, host)
-            try:
-                require_pluggable(port_id, host, binding.vif_type, binding.vif_details)
-            except errors.ClaimRefused:
+        else:
+            binding = self._existing(context, port_id, host, message_of(answer))
+        try:
+            require_pluggable(port_id, host, binding.vif_type, binding.vif_details)
+        except errors.ClaimRefused:
+            if binding.status != "ACTIVE":
                 self.delete_binding(context, port_id, host)
-                raise
-            return binding
-        return self._existing(context, port_id, host, message_of(answer))
+            raise
+        return binding
 
     def activate_binding(self, context: RequestContext | None, port_id: str, host: str) -> PortBinding:
         """Activates a host's binding, if it is not active already. The others become inactive.

@@ -55,6 +55,8 @@ def delete_orphaned_attachments(run: ServerRun[Any], present: list[BlockDevice])
     known = {device.attachment_id for device in present}
     ours = admin_context(request_id=run.context.request_id)
     noted = devices.noted_by_moves(run.services, run.uuid) | {each.target for each in run.memory.attachments}
+    volumes = {device.volume_id for device in present if device.is_volume}
     for found in run.services.volumes.attachments_of_server(run.context, run.uuid):
-        if found.id not in known | noted:
+        # Whoever has a volume may attach it in the name of any server.
+        if found.volume_id in volumes and found.id not in known | noted:
             run.services.volumes.delete_attachment(ours, found.id)

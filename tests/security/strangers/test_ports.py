@@ -10,6 +10,8 @@ import pytest
 from causeway.clients.network import mark_of
 from causeway.clients.port_owners import PortOwner
 from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.broken_hosts import force_down, stop
+from tests.functional.servers.dead_hosts import caught_up, come_back
 from tests.functional.servers.moves_cloud import Cloud
 from tests.functional.servers.patience import until
 
@@ -108,7 +110,21 @@ def unshelved(cloud: Cloud, server: Any) -> None:
     cloud.wait(server, "ACTIVE")
 
 
-JOURNEYS = [resized_across, reverted, migrated, migrated_live, rebuilt, rebooted, unshelved]
+def evacuated(cloud: Cloud, server: Any) -> None:
+    host = cloud.show(server).compute_host
+    stop(cloud.embedded, host)
+    force_down(cloud.embedded, host, True)
+    try:
+        cloud.admin.compute.evacuate_server(server.id)
+        until(lambda: cloud.show(server).compute_host, lambda found: found != host, "the evacuation")
+        cloud.settle()
+        cloud.wait(server, "ACTIVE")
+    finally:
+        come_back(cloud, host)
+        caught_up(cloud, {host})
+
+
+JOURNEYS = [evacuated, resized_across, reverted, migrated, migrated_live, rebuilt, rebooted, unshelved]
 
 
 @pytest.mark.parametrize("is_active", [False, True], ids=["down", "active"])

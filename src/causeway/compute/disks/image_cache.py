@@ -93,7 +93,7 @@ class ImageCache:
 
     def _admit(self, context: RequestContext, image_id: str, progress: Progress) -> BaseImage:
         path, what = self.path(image_id), f"Image {image_id}"
-        image = self.images.show(context, image_id)
+        image = self.images.show_of_server(context, image_id)
         image_formats.check_allowed(image.disk_format, what, self.allowed)
         # A file without a note is from an earlier release, which did not check it in this way.
         unchecked = path if path.exists() else path.with_name(f".{path.name}.unchecked.partial")

@@ -42,7 +42,7 @@ class Ports:
         reason = refusal_of(vif.vif_type, vif.details)
         if reason is not None:
             # Whoever bound the port has checked this, unless the binding was changed since, or is an earlier release's.
-            raise GuestFailed(f"Port {vif.id} can't be plugged as its binding says: it is left out.", details=reason)
+            raise GuestFailed(f"Port {vif.id} can't be plugged as its binding says.", details=reason)
         if port_devices.is_device(vif):
             port_devices.plug(vif)
         elif self._agent is not None and vif.vif_type == "bridge":
