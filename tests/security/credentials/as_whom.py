@@ -72,8 +72,8 @@ TABLE = (
     Row(
         "images.show_of_server",
         "OF_SERVER",
-        "moves/steps/images.py operations/images.py operations/requests.py operations/shelve.py"
-        " operations/volume_images.py",
+        "api/servers/actions/shelve.py moves/steps/images.py operations/images.py operations/requests.py"
+        " operations/shelve.py operations/volume_images.py",
         _MADE,
     ),
     Row("images.set_properties", "OF_SERVER", "operations/volume_images.py", _MADE),

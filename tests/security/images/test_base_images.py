@@ -28,13 +28,13 @@ class Images:
     disk_format: str | None
     downloads: int = 0
 
-    def show(self, _context: RequestContext, image_id: str) -> ImageMeta:
+    def show_of_server(self, _context: RequestContext, image_id: str) -> ImageMeta:
         return ImageMeta(image_id, disk_format=self.disk_format, size=len(self.content))
 
     def download(self, context: RequestContext, image_id: str, path: Path, *_given: Any, **_more: Any) -> ImageMeta:
         self.downloads += 1
         path.write_bytes(self.content)
-        return self.show(context, image_id)
+        return self.show_of_server(context, image_id)
 
 
 def cache_of(folder: Path, images: Images, **options: Any) -> ImageCache:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from causeway.errors import GuestFailed, ImageRefused
+from causeway.errors import GuestFailed, GuestRefused, ImageRefused
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.virt.driver import BaseImage, GuestSpec, LocalDisk, RootDisk
@@ -182,7 +182,7 @@ def test_a_source_of_a_live_migration_has_no_disk_made_that_the_server_does_not_
     instance = Instance(SERVER, "project", "user", "name", Flavor("1", "small", 1, 128, 1))
     local = LocalDisk("disk.eph0", "/dev/vdb", 64)
     spec = GuestSpec(instance, RootDisk(None, None, size_gb=1), [], [], local_disks=[local])
-    with pytest.raises(ImageRefused):
+    with pytest.raises(GuestRefused):
         live_target.make_disks(disks, spec, live_source(disk), Presence.ABSENT)
     assert not list(disks.directory.rglob("disk*"))
     live_target.make_disks(disks, spec, live_source(LiveDisk("disk", GIB), LiveDisk("disk.eph0", MIB)), Presence.ABSENT)

@@ -101,7 +101,7 @@ def unshelve(request: ApiRequest, server_id: str) -> Response:
 def _check_image(request: ApiRequest, home: Home, image_id: str) -> None:
     """Raises BadRequest if the server can't be made from its shelved image. If that is missing, its operation fails later."""
     try:
-        image = request.services.images.show(request.context, image_id)
+        image = request.services.images.show_of_server(request.context, image_id)
     except (errors.ImageNotFound, errors.Forbidden):
         return
     flavors_and_images.check_bootable(request, image)
