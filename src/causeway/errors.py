@@ -30,6 +30,7 @@
     ├── NoSuchMethod                  500  no_such_method         (one of our services is of an older version)
     ├── Misconfigured                 500  misconfigured          (options, policy files: raised when a process starts)
     ├── DatabaseFailed                503  database_failed
+    ├── QueryFailed                   500  query_failed           (of one request: the database itself answers)
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
         ├── Cancelled                 500  move_cancelled         (by a user, or because it took too long)
         ├── NoValidHost               500  no_valid_host
@@ -307,6 +308,19 @@ class DatabaseFailed(CausewayError):
 
     status, code = 503, "database_failed"
     passing, few_tries = True, False
+
+
+class QueryFailed(CausewayError):
+    """A cell's database can be reached, but what one request asked it failed or took too long."""
+
+    status, code = 500, "query_failed"
+
+    def __init__(self, cell: str, *, details: str = "") -> None:
+        super().__init__(
+            f"The database of {cell} could not answer this request. Ask for less, or tell the operator: the log has the"
+            " reason.",
+            details=details,
+        )
 
 
 class OperationFailed(CausewayError):

@@ -16,10 +16,18 @@ from causeway.api.differences import differences_of
 from causeway.api.request import ApiRequest, Handler, JsonSchema, Response, schema_for
 from causeway.api.schemas.common import NO_QUERY, takes_nothing
 from causeway.api.services import ApiServices
+from causeway.http.body import stream_of
 from causeway.http.strict import BrokenBody
 
 JSON_TYPES = frozenset({"application/json", "application/vnd.openstack.compute+json"})
 MAX_BODY_BYTES = 114688  # as the field's oslo.middleware sizelimit
+# Values of one query parameter, and different parameters: well below what makes a statement of a database too deep or long.
+MOST_VALUES, MOST_PARAMETERS = 100, 200
+# Characters of a parameter's name that an error shows.
+_MOST_SHOWN = 64
+# Parameters whose values are lists with commas in them; parameters that belong together by their places.
+LISTS = frozenset({"tags", "tags-any", "not-tags", "not-tags-any"})
+PAIRED = frozenset({"sort_key", "sort_dir"})
 VERSIONED_PREFIX, LEGACY_PREFIX = "/v2.1", "/v2"
 
 LOG = log.getLogger(__name__)
@@ -139,6 +147,7 @@ def _check(request: ApiRequest, route: Route, *, legacy: bool) -> None:
     schema = query_schema(route, minor)
     if schema is not None:
         validation.check_query(request.query, schema, legacy=legacy)
+    request.query = {name: _different(name, values) for name, values in request.query.items()}
     schema = schema_for(route.handler.body, minor) if route.handler.body is not None else None
     if schema is not None:
         if request.body is None and not takes_nothing(schema):
@@ -192,7 +201,31 @@ def _query(text: str) -> dict[str, list[str]]:
             raise errors.BadRequest("Query string has a NUL character, which no value may have")
         for name, value in pairs:
             query.setdefault(name, []).append(value)
+        _check_numbers(query)
     return query
+
+
+def _check_numbers(query: dict[str, list[str]]) -> None:
+    """Refuses more parameters or values than any client needs: each becomes a part of a query of databases."""
+    if len(query) > MOST_PARAMETERS:
+        raise errors.BadRequest(
+            f"The query has {len(query)} different parameters; at most {MOST_PARAMETERS} are accepted. Leave some out."
+        )
+    for name, values in query.items():
+        if (given := sum(value.count(",") + 1 for value in values)) > MOST_VALUES and (
+            len(values) > MOST_VALUES or name in LISTS
+        ):
+            raise errors.BadRequest(
+                f"The query parameter {name[:_MOST_SHOWN]} has {given} values; at most {MOST_VALUES} are accepted. Ask in"
+                " several requests."
+            )
+
+
+def _different(name: str, values: list[str]) -> list[str]:
+    """The values without those that are repeated. The last one stays the last: it counts where only one does."""
+    if name in PAIRED or len(values) < 2:
+        return values
+    return list(dict.fromkeys(reversed(values)))[::-1]
 
 
 def _read_body(req: falcon.Request) -> Any:
@@ -201,7 +234,7 @@ def _read_body(req: falcon.Request) -> Any:
     if length and length > MAX_BODY_BYTES:
         raise BodyTooLarge(f"Request is too large: a body may have at most {MAX_BODY_BYTES} bytes.")
     try:
-        data = req.bounded_stream.read(MAX_BODY_BYTES + 1)
+        data = stream_of(req).read(MAX_BODY_BYTES + 1)
     except BrokenBody as error:
         raise errors.BadRequest(str(error)) from error
     if len(data) > MAX_BODY_BYTES:

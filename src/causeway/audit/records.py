@@ -102,7 +102,7 @@ def read_records(services: AuditServices) -> Records:
     """Reads the API database and every cell's. The mappings, which decide, are read last."""
     services.cells.refresh()
     down_time: float = services.conf.service_down_time
-    answers = services.cells.ask_all(lambda cell, database: _read_cell(cell, database, down_time))
+    answers = services.cells.ask_all(lambda cell, database: _read_cell(cell, database, down_time), without_failed=True)
     found, moves = _migrations_and_moves(services.api)
     building = _uuids(services.api, sa.select(build_requests.TABLE.c.instance_uuid))
     mapped = {each.instance_uuid: each for each in mappings.of_project(services.api, None)}

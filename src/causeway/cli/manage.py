@@ -1,9 +1,11 @@
 """``causeway manage``: databases and cells of a cloud of many processes. It works on the databases themselves.
 
-The first time::
+The first time, each file with one URL in it::
 
-    causeway manage db sync --cell0 postgresql://user:password@host/causeway_cell0
-    causeway manage cell create --name cell1 --transport-url rabbit://... --database-connection postgresql://...
+    causeway manage db sync --cell0-file /etc/causeway/cell0.url
+    causeway manage cell create --name cell1 --transport-url-file queue.url --database-connection-file database.url
+
+URLs with passwords are read from files or from standard input: every user of the machine sees the arguments of commands.
 
 After an upgrade of the package: ``causeway manage db sync``. API, conductors and schedulers see a new or changed cell within
 ``[api_database] cells_refresh_interval`` seconds.
@@ -30,6 +32,7 @@ from rich.table import Table
 from causeway import errors
 from causeway.cli import archive, consistency, machine_types, processes, queue_rights, status, volume_attachment
 from causeway.cli.field_names import FieldNames
+from causeway.cli.secret_urls import url_option
 from causeway.clients.placement import PlacementClient, remote_placement
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.parts.cell_removal import Removal
@@ -42,12 +45,8 @@ from causeway.store.database import Database
 
 NO_QUEUE = "none:///"
 
-transport_option = click.option(
-    "--transport-url", help="The cell's message queue: rabbit://user:password@host:5672/cell1."
-)
-connection_option = click.option(
-    "--database-connection", help="The cell's database: postgresql://user:password@host/cell1."
-)
+transport_option = url_option("--transport-url", "The cell's message queue: rabbit://user:password@host:5672/cell1.")
+connection_option = url_option("--database-connection", "The cell's database: postgresql://user:password@host/cell1.")
 
 
 @click.group(cls=FieldNames)
@@ -92,9 +91,7 @@ def _api(config_files: tuple[Path, ...]) -> Iterator[Database]:
 
 @db.command()
 @processes.config_file_option
-@click.option(
-    "--cell0", help="URL of the database of cell0, where servers are that found no host. Needed the first time."
-)
+@url_option("--cell0", "URL of the database of cell0, where servers are that found no host. Needed the first time.")
 def sync(config_files: tuple[Path, ...], cell0: str | None) -> None:
     """Make or upgrade the schemas of the API database and of all cells.
 
@@ -120,7 +117,7 @@ def sync(config_files: tuple[Path, ...], cell0: str | None) -> None:
             click.echo(f"{found.name}: up to date")
     _fill_mappings(config_files)
     if not any(found.is_cell0 for found in cells):
-        raise click.ClickException("There is no cell0 yet: repeat this with --cell0 URL.")
+        raise click.ClickException("There is no cell0 yet: repeat this with --cell0-file FILE, in which its URL is.")
     if failed:
         raise click.ClickException(f"Not upgraded: {', '.join(failed)}.")
 
@@ -140,7 +137,7 @@ def create(
 ) -> None:
     """Add a cell; its database gets the schema. Prints the cell's uuid."""
     if not transport_url or not database_connection:
-        raise click.UsageError("--transport-url and --database-connection are needed.")
+        raise click.UsageError("--transport-url-file and --database-connection-file are needed.")
     with _api(config_files) as api:
         _check_name(api, name)
         _check_transport(config_files, transport_url)

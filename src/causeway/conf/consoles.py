@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 from oslo_config.cfg import Opt
 
 OPTS: dict[str, list[Opt]] = {
@@ -65,6 +65,13 @@ OPTS: dict[str, list[Opt]] = {
             "allowed_origins",
             default=[],
             help="Hosts whose pages may open consoles, besides the proxy's own: those that embed consoles in their pages.",
+        ),
+        cfg.ListOpt(
+            "frame_ancestors",
+            item_type=types.String(regex=r"^https?://[^\s;,'/]+$"),
+            default=[],
+            help="Ours: sites, such as https://horizon.example.org, whose pages may show consoles in a frame, besides the"
+            " proxy's own pages. Browsers refuse all others.",
         ),
         cfg.StrOpt(
             "novnc_path",

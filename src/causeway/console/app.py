@@ -15,7 +15,7 @@ from causeway.client.asking import NotAsked, Refused
 from causeway.console import events, pages
 from causeway.console.cloud import DRAIN_ACTIONS, SERVER_ACTIONS, Cloud
 from causeway.console.pages import Page
-from causeway.console.sessions import COOKIE, HEADERS, Sessions, is_loopback
+from causeway.console.sessions import HEADERS, Sessions, cookie_name, is_loopback
 
 STATIC = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
 # Long enough for any form of ours.
@@ -25,8 +25,9 @@ LONGEST_FORM = 4096
 class Guard:
     """Refuses requests without a session, under another name than this machine's, and forms of other sites."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, prefix: str) -> None:
         self._sessions = sessions
+        self._prefix = prefix
 
     def process_request(self, request: falcon.Request, response: falcon.Response) -> None:
         for name, value in HEADERS.items():
@@ -35,12 +36,16 @@ class Guard:
             raise falcon.HTTPForbidden(description="The console only answers under the name of this machine.")
         if request.path in ("/enter", *(f"/static/{name}" for name in STATIC)):
             return
-        session = self._sessions.session(request.get_header("Cookie"))
+        _empty, place, rest = [*request.path.split("/", 2), ""][:3]
+        session = self._sessions.session(request.get_header("Cookie"), place, request.get_header("Host"))
         if session is None:
             raise falcon.HTTPUnauthorized(
                 description="Open the console with the URL that its command printed. It opens once: start the command again."
             )
         request.context.session = session
+        # Where this session's pages are: what links begin with. The rest of the path is what is routed.
+        request.context.root = f"{self._prefix}/{place}"
+        request.path = f"/{rest}"
         if request.method == "POST":
             self._check_form(request, session)
 
@@ -66,7 +71,7 @@ class Console:
         self._sessions = sessions
         self._prefix = prefix
         self._templates = pages.environment()
-        self.app = falcon.App(middleware=[Guard(sessions)])
+        self.app = falcon.App(middleware=[Guard(sessions, prefix)])
         self.app.resp_options.xml_error_serialization = False
         self.app.add_error_handler(NotAsked, self._not_asked)
         self.app.add_error_handler(falcon.HTTPError, self._failed)
@@ -94,16 +99,17 @@ class Console:
             "/audit": lambda request: pages.audit(cloud, wanted=request.get_param("look") == "1"),
         }
 
-    def render(self, page: Page, session: str, path: str, *, whole: bool) -> str:
+    def render(self, page: Page, request: falcon.Request, path: str, *, whole: bool) -> str:
         """A page, or only its main part."""
         template = self._templates.get_template(page.template if not whole else "page.html.j2")
         return template.render(
             page.data
             | {
                 "page": page,
-                "prefix": self._prefix,
+                "static": f"{self._prefix}/static",
+                "prefix": getattr(request.context, "root", self._prefix),
                 "path": path,
-                "secret": self._sessions.secret(session),
+                "secret": self._sessions.secret(getattr(request.context, "session", "")),
             }
         )
 
@@ -132,10 +138,9 @@ class Console:
 
     def _show_failure(self, request: falcon.Request, response: falcon.Response, status: int, message: str) -> None:
         page = Page("failure.html.j2", "This did not work", {"message": message, "status": status}, is_live=False)
-        session = getattr(request.context, "session", "")
         response.status = status
         response.content_type = "text/html"
-        response.text = self.render(page, session, request.path, whole=True)
+        response.text = self.render(page, request, request.path, whole=True)
 
 
 class _EnterResource:
@@ -144,16 +149,22 @@ class _EnterResource:
         self._prefix = prefix
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
-        """Makes a session for a token. A browser that has a session keeps it."""
-        session = self._sessions.session(request.get_header("Cookie")) or self._sessions.enter(
-            request.get_param("token") or ""
-        )
+        """Makes a session for a token."""
+        session = self._sessions.enter(request.get_param("token") or "")
         if session is None:
             raise falcon.HTTPUnauthorized(description="This token is wrong or was used: start the command again.")
-        # The browser sends it only to us, and not with requests from other sites. Loopback has no TLS.
-        response.set_cookie(COOKIE, session, path=self._prefix or "/", http_only=True, same_site="Strict", secure=False)
+        root = f"{self._prefix}/{self._sessions.place(session)}"
+        # The browser sends it only below the secret path, and not with requests from other sites.
+        response.set_cookie(
+            cookie_name(request.get_header("Host")),
+            session,
+            path=root,
+            http_only=True,
+            same_site="Strict",
+            secure=request.scheme == "https",
+        )
         response.status = falcon.HTTP_303
-        response.location = f"{self._prefix}/"
+        response.location = f"{root}/"
 
 
 class _StaticResource:
@@ -172,7 +183,7 @@ class _PageResource:
     def on_get(self, request: falcon.Request, response: falcon.Response, **parameters: str) -> None:
         page = self._make(request, **parameters)
         response.content_type = "text/html"
-        response.text = self._console.render(page, request.context.session, request.path, whole=True)
+        response.text = self._console.render(page, request, request.path, whole=True)
 
 
 class _EventsResource:
@@ -182,14 +193,13 @@ class _EventsResource:
 
     def on_get(self, request: falcon.Request, response: falcon.Response, **parameters: str) -> None:
         path = request.path.removeprefix("/events") or "/"
-        session = request.context.session
 
         def make() -> str:
             try:
                 page = self._make(request, **parameters)
             except NotAsked as failure:
                 page = Page("failure.html.j2", "", {"message": str(failure), "status": 503})
-            return self._console.render(page, session, path, whole=False)
+            return self._console.render(page, request, path, whole=False)
 
         response.content_type = "text/event-stream"
         response.stream = events.stream(make, self._console.stopping)
@@ -218,11 +228,11 @@ class _ActionResource:
         if page is None:
             raise falcon.HTTPNotFound(description=f"There is no page {request.path}.")
         response.content_type = "text/html"
-        response.text = self._console.render(page, request.context.session, request.path, whole=True)
+        response.text = self._console.render(page, request, request.path, whole=True)
 
     def on_post(self, request: falcon.Request, response: falcon.Response, identity: str, action: str) -> None:  # noqa: ARG002
         self._console.act(self._kind, _uuid(identity), action)
-        raise falcon.HTTPSeeOther(f"{self._console._prefix}/{self._kind}/{identity}")
+        raise falcon.HTTPSeeOther(f"{request.context.root}/{self._kind}/{identity}")
 
 
 def _uuid(text: str) -> str:

@@ -19,6 +19,14 @@ HEADERS = {
 }
 
 
+def frame_headers(conf: cfg.ConfigOpts) -> dict[str, str]:
+    """Which pages may show ours in a frame: those of the proxy itself, and those of the listed sites."""
+    others: list[str] = conf.console.frame_ancestors
+    headers = {"Content-Security-Policy": " ".join(["frame-ancestors", "'self'", *others])}
+    # For old browsers. It can't name other sites, and would forbid them.
+    return headers if others else headers | {"X-Frame-Options": "SAMEORIGIN"}
+
+
 def read(conf: cfg.ConfigOpts, url: str) -> tuple[bytes, str] | None:
     """A file's content and kind; None if there is no such file. Directories are not listed."""
     # ".." can't lead out of the folder: normpath stops at the root.

@@ -79,6 +79,11 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
         if with_content:
             self.wfile.write(content)
 
+    def end_headers(self) -> None:
+        for name, value in pages.frame_headers(self._proxy.conf).items():
+            self.send_header(name, value)
+        super().end_headers()
+
     def handle_upgrade(self) -> None:
         self.close_connection = True
         self._metered = MeteredSocket(self.request)

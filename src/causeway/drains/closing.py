@@ -49,7 +49,9 @@ def places_of(services: ConductorServices, scope: Scope) -> dict[str, str]:
 def close(look: Look) -> None:
     """Closes the hosts of the scope that are open. If a host can't be closed now, a later look closes it."""
     services = look.services
-    answers = services.cells.ask(set(look.places.values()), lambda _cell, database: _services(database))
+    answers = services.cells.ask(
+        set(look.places.values()), lambda _cell, database: _services(database), without_failed=True
+    )
     for cell in answers.down:
         look.silent.add(cell.name)
         look.trouble(f"The database of {cell.name} does not answer.")

@@ -35,7 +35,7 @@ def refresh(look: Look) -> None:
         if cell_uuid is not None:
             by_cell[cell_uuid].append(uuid)
     answers = look.services.cells.ask(
-        by_cell, lambda cell, database: instances.metadata_of(database, by_cell[cell.uuid])
+        by_cell, lambda cell, database: instances.metadata_of(database, by_cell[cell.uuid]), without_failed=True
     )
     silent = {cell.uuid for cell in answers.down}
     found = {uuid: metadata for of_cell in answers.by_cell.values() for uuid, metadata in of_cell.items()}

@@ -37,7 +37,7 @@ def add(look: Look) -> None:
         found = instances.uuids_on(database, by_cell[cell.uuid])
         return found | (instances.uuids_without_host(database, HOSTLESS) if cell.uuid in whole else set())
 
-    there = cells.ask(by_cell.keys() | whole, find)
+    there = cells.ask(by_cell.keys() | whole, find, without_failed=True)
     new = {uuid: cell_uuid for cell_uuid, uuids in there.by_cell.items() for uuid in uuids - known}
     if new:
         # Another drain moves this server already.

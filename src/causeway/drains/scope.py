@@ -160,7 +160,7 @@ def read(cells: Cells, conf: cfg.ConfigOpts, ground: Ground, scope: Scope) -> Sc
             dead={service.host for service in services if service.forced_down},
         )
 
-    answers = cells.ask_all(ask, cell0=False)
+    answers = cells.ask_all(ask, cell0=False, without_failed=True)
     for uuid, answer in answers.by_cell.items():
         cell = ground.cells[uuid]
         found.tenants += [Tenant(server, uuid, cell.name) for server in answer.servers]

@@ -18,6 +18,7 @@ import falcon
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.guest_data import ec2, openstack, versions
+from causeway.http.body import stream_of
 from causeway.http.strict import BrokenBody
 from causeway.metadata import password
 from causeway.metadata.callers import Caller, caller_of, check_options
@@ -116,7 +117,7 @@ class Guests:
         caller, home = self._of_password(request, version)
         if (request.content_length or 0) > MOST_BYTES:
             raise errors.BadRequest("Request is too large.")
-        posted = request.bounded_stream.read(MOST_BYTES + 1)
+        posted = stream_of(request).read(MOST_BYTES + 1)
         password.keep(self._services.cells, caller.server_id, home, posted)
         return Answer(b"")
 

@@ -37,7 +37,7 @@ def standings(cells: Cells, tokens: Collection[ConsoleToken]) -> dict[str, Stand
     def ask(cell: CellMapping, database: Database) -> dict[str, Standing]:
         return _in_cell(database, to_ask[cell.uuid])
 
-    for answered in cells.ask(to_ask, ask).by_cell.values():
+    for answered in cells.ask(to_ask, ask, without_failed=True).by_cell.values():
         found |= answered
     return found
 

@@ -62,7 +62,7 @@ def look_for(services: ConductorServices, uuids: set[str]) -> Whereabouts:
         found = (instances.find(database, uuid) for uuid in by_cell[cell.uuid])
         return [instance for instance in found if instance is not None]
 
-    answers = services.cells.ask(by_cell, find)
+    answers = services.cells.ask(by_cell, find, without_failed=True)
     living = {instance.uuid: instance for found in answers.by_cell.values() for instance in found}
     unclear = {uuid for cell in answers.down for uuid in by_cell[cell.uuid]}
     missing = sorted(uuids - living.keys() - unclear)
@@ -81,7 +81,7 @@ def _without_mapping(services: ConductorServices, uuids: set[str]) -> set[str]:
     def find(_cell: CellMapping, database: Database) -> set[str]:
         return {uuid for uuid in uuids if instances.find(database, uuid, with_tags=False) is not None}
 
-    answers = services.cells.ask_all(find, cell0=False)
+    answers = services.cells.ask_all(find, cell0=False, without_failed=True)
     return uuids if answers.down else set().union(*answers.by_cell.values())
 
 

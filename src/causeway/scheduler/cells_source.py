@@ -34,7 +34,7 @@ class CellsSource:
             ]
 
         self._cells.refresh()
-        answers = self._cells.ask_all(ask, cell0=False)
+        answers = self._cells.ask_all(ask, cell0=False, without_failed=True)
         self._silent = [cell.name for cell in answers.down]
         return [record for records in answers.by_cell.values() for record in records]
 

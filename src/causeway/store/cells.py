@@ -5,6 +5,9 @@ Cells are added and deleted while services run, so the mappings are read again w
 A cell that is down must not delay others. Only a limited number of questions is sent to a cell at a time (`askers`), so that a
 cell that hangs does not use up the threads and connections of the others. A caller waits at most ``timeout`` seconds. While its
 question still hangs, or just after one failed slowly, the cell counts as down at once for all callers.
+
+Only a cell that can't be reached is down. So after a failure, whatever it is, the cell is pinged on a new connection: if it
+answers, the failure is that of the question, and of who asked it.
 """
 
 from __future__ import annotations
@@ -40,11 +43,13 @@ MAPPINGS_MAX_AGE = 10.0
 FEWEST_QUESTIONS, MOST_QUESTIONS, QUESTIONS = 2, 16, 64
 # A failure that took so many seconds is not tried again at once, but after so many.
 SLOW_FAILURE, PAUSE_AFTER_SLOW_FAILURE = 2.0, 10.0
+# Seconds in which a cell must answer a ping after a question failed.
+PING_TIMEOUT = 5.0
 
 
 @dataclass
 class Answers(Generic[T]):
-    """The answers by cell uuid. ``down``: the cells that failed or did not answer in time."""
+    """The answers by cell uuid. ``down``: the cells that could not be reached."""
 
     by_cell: dict[str, T]
     down: list[CellMapping]
@@ -90,8 +95,8 @@ class Cells:
         self._read_at: float | None = None
         self._databases: dict[tuple[str, str], Database] = {}
         self._observer: Observer | None = None
-        # cell -> a question that it did not answer in time; cell -> when it may be asked again after a slow failure
-        self._hanging: dict[str, Future[object]] = {}
+        # cell -> a ping that it did not answer in time; cell -> when it may be asked again after a slow failure
+        self._hanging: dict[str, Future[None]] = {}
         self._down_until: dict[str, float] = {}
 
     def refresh(self) -> None:
@@ -161,15 +166,29 @@ class Cells:
             raise errors.ServerNotFound(uuid)
         return self.mapping(mapping.cell_uuid), self.database(mapping.cell_uuid)
 
-    def ask_all(self, question: Callable[[CellMapping, Database], T], *, cell0: bool = True) -> Answers[T]:
-        """Asks every cell at once. A cell that is down does not delay the others' answers."""
-        return self._ask(self.mappings(cell0=cell0), question)
+    def ask_all(
+        self, question: Callable[[CellMapping, Database], T], *, cell0: bool = True, without_failed: bool = False
+    ) -> Answers[T]:
+        """Asks every cell at once. A cell that is down does not delay the others' answers.
 
-    def ask(self, cell_uuids: Iterable[str], question: Callable[[CellMapping, Database], T]) -> Answers[T]:
-        """Asks some cells at once. Raises NotFound for an unknown cell."""
-        return self._ask([self.mapping(uuid) for uuid in cell_uuids], question)
+        Raises QueryFailed if a cell can be reached and fails all the same. ``without_failed``: such a cell is in ``down``
+        instead, of this answer only: for work that goes on with the other cells.
+        """
+        return self._ask(self.mappings(cell0=cell0), question, without_failed)
 
-    def _ask(self, targets: list[CellMapping], question: Callable[[CellMapping, Database], T]) -> Answers[T]:
+    def ask(
+        self,
+        cell_uuids: Iterable[str],
+        question: Callable[[CellMapping, Database], T],
+        *,
+        without_failed: bool = False,
+    ) -> Answers[T]:
+        """Asks some cells at once, as `ask_all`. Raises NotFound for an unknown cell, too."""
+        return self._ask([self.mapping(uuid) for uuid in cell_uuids], question, without_failed)
+
+    def _ask(
+        self, targets: list[CellMapping], question: Callable[[CellMapping, Database], T], without_failed: bool
+    ) -> Answers[T]:
         answers: Answers[T] = Answers({}, [])
         began = time.monotonic()
         futures: dict[str, Future[T]] = {
@@ -177,6 +196,7 @@ class Cells:
             for cell in targets
             if not self.is_down(cell.uuid)
         }
+        failures: list[tuple[CellMapping, Exception, Future[None], float]] = []
         for cell in targets:
             future = futures.get(cell.uuid)
             if future is None:
@@ -185,9 +205,19 @@ class Cells:
             try:
                 answers.by_cell[cell.uuid] = future.result(max(0.0, began + self.timeout - time.monotonic()))
             except (errors.DatabaseFailed, FutureTimeoutError) as failure:
-                LOG.warning("Cell %s does not answer: %s", cell.name, getattr(failure, "details", "time is up"))
-                self._note_failure(cell.uuid, future, time.monotonic() - began)
+                future.cancel()
+                failures.append((cell, failure, self._ping(cell), time.monotonic() - began))
+        pinged = time.monotonic()
+        for cell, cause, ping, seconds in failures:
+            reason = getattr(cause, "details", "") or f"it needs more than {self.timeout:g} s"
+            if not self._is_answered(cell, ping, pinged, seconds):
+                LOG.warning("Cell %s does not answer: %s", cell.name, reason)
                 answers.down.append(cell)
+            elif without_failed:
+                LOG.warning("Cell %s answers, but a question to it failed: %s", cell.name, reason)
+                answers.down.append(cell)
+            else:
+                raise errors.QueryFailed(cell.name, details=reason) from cause
         return answers
 
     def answers(self, cell_uuid: str) -> bool:
@@ -195,12 +225,18 @@ class Cells:
         cell = self.mapping(cell_uuid)
         if self.is_down(cell_uuid):
             return False
-        began = time.monotonic()
-        future = self._submit(cell, self.open(cell).ping)
+        return self._is_answered(cell, self._ping(cell), time.monotonic(), 0.0)
+
+    def _ping(self, cell: CellMapping) -> Future[None]:
+        # A queue of its own: slow questions may hold all turns of the cell.
+        return self._askers.submit(f"{cell.uuid} ping", self.open(cell).ping_anew, 1)
+
+    def _is_answered(self, cell: CellMapping, ping: Future[None], began: float, seconds: float) -> bool:
+        """Whether the ping is answered in time; if not, notes it. ``seconds``: those that the question before it took."""
         try:
-            future.result(self.timeout)
+            ping.result(max(0.0, began + PING_TIMEOUT - time.monotonic()))
         except (errors.DatabaseFailed, FutureTimeoutError):
-            self._note_failure(cell_uuid, future, time.monotonic() - began)
+            self._note_failure(cell.uuid, ping, seconds + time.monotonic() - began)
             return False
         return True
 
@@ -208,10 +244,10 @@ class Cells:
         at_a_time = max(FEWEST_QUESTIONS, min(MOST_QUESTIONS, QUESTIONS // max(1, len(self._mappings))))
         return self._askers.submit(cell.uuid, question, at_a_time)
 
-    def _note_failure(self, cell_uuid: str, question: Future[T], seconds: float) -> None:
+    def _note_failure(self, cell_uuid: str, ping: Future[None], seconds: float) -> None:
         with self._lock:
-            if not question.done():
-                self._hanging[cell_uuid] = question  # type: ignore[assignment]
+            if not ping.done():
+                self._hanging[cell_uuid] = ping
             elif seconds > SLOW_FAILURE:
                 self._down_until[cell_uuid] = time.monotonic() + PAUSE_AFTER_SLOW_FAILURE
 

@@ -134,6 +134,8 @@ class Database:
             # MariaDB's default level locks gaps between rows: servers that are copied into a cell at the same time would
             # deadlock. In PostgreSQL this level is the default.
             options["isolation_level"] = "READ COMMITTED"
+        #: a new connection each time, of no pool and no budget
+        self.pinger = sa.create_engine(self.url, poolclass=sa.NullPool, connect_args=options["connect_args"])
         if budget is None:
             options["pool_size"], options["max_overflow"] = 10, 90 if self.is_sqlite else 50
         else:
@@ -196,6 +198,14 @@ class Database:
         """Raises DatabaseFailed unless the database answers."""
         with self.read() as connection:
             connection.execute(sa.select(1))
+
+    def ping_anew(self) -> None:
+        """As `ping`, on a new connection, not one of the pool, which slow statements may have used up."""
+        try:
+            with self.pinger.connect() as connection:
+                connection.execute(sa.select(1))
+        except _FAILURES as failure:
+            raise self._translate(failure) from failure
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:

@@ -46,7 +46,7 @@ def look_up(cells: Cells, uuids: set[str]) -> Places:
                     found[instance.uuid] = list(dict.fromkeys(h for h in [instance.host, *ends] if h))
         return found
 
-    answers = cells.ask_all(ask, cell0=False)
+    answers = cells.ask_all(ask, cell0=False, without_failed=True)
     places = Places({uuid: hosts for by_server in answers.by_cell.values() for uuid, hosts in by_server.items()})
     silent = {cell.uuid for cell in answers.down}
     if silent:

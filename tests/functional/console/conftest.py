@@ -33,9 +33,10 @@ _SECRET = re.compile(r'name="secret" value="([0-9a-f]+)"')
 
 @dataclass
 class Served:
-    """A console that runs. ``browser``: somebody who came in by the URL that it printed."""
+    """A console that runs. ``browser``: somebody who came in by the URL that it printed; ``url``: where the pages then are."""
 
     url: str
+    origin: str
     sessions: Sessions
     browser: requests.Session
 
@@ -53,7 +54,7 @@ class Served:
             data={"secret": secret[1]},
             allow_redirects=False,
             timeout=60,
-            headers={"Origin": self.url},
+            headers={"Origin": self.origin},
         )
         assert answer.status_code == status, answer.text
         return answer
@@ -68,7 +69,8 @@ def opened(cloud: Any) -> Iterator[Served]:
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     with requests.Session() as browser:
-        yield Served(f"http://127.0.0.1:{server.bind_addr[1]}", sessions, browser)
+        origin = f"http://127.0.0.1:{server.bind_addr[1]}"
+        yield Served(origin, origin, sessions, browser)
     console.stopping.set()
     server.stop()
     thread.join()
@@ -76,5 +78,7 @@ def opened(cloud: Any) -> Iterator[Served]:
 
 @pytest.fixture
 def console(opened: Served) -> Served:
-    assert opened.browser.get(f"{opened.url}/enter?token={opened.sessions.token}", timeout=60).status_code == 200
+    entered = opened.browser.get(f"{opened.url}/enter?token={opened.sessions.token}", timeout=60)
+    assert entered.status_code == 200
+    opened.url = entered.url.rstrip("/")
     return opened

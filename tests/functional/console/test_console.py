@@ -34,8 +34,9 @@ def drain_of(cloud: Any, server: Any, name: str = "empty cell1") -> Drain:
 
 def test_the_token_opens_once(opened: Served) -> None:
     url = f"{opened.url}/enter?token={opened.sessions.token}"
-    assert opened.browser.get(url, timeout=60).status_code == 200
-    assert opened.browser.get(url, timeout=60).status_code == 200, "who is in stays in"
+    entered = opened.browser.get(url, timeout=60)
+    assert entered.status_code == 200
+    assert opened.browser.get(entered.url, timeout=60).status_code == 200, "who is in stays in"
     assert requests.get(url, timeout=60).status_code == 401
     assert requests.get(f"{opened.url}/enter?token=wrong", timeout=60).status_code == 401
 
@@ -131,7 +132,7 @@ def test_what_is_not_there_is_said(console: Served, path: str) -> None:
 
 def test_a_drain_is_cancelled_after_a_question(console: Served, cloud: Any) -> None:
     drain = drain_of(cloud, cloud.boot())
-    assert f'href="/drains/{drain.id}/cancel"' in console.page(f"/drains/{drain.id}")
+    assert f'/drains/{drain.id}/cancel"' in console.page(f"/drains/{drain.id}")
     assert "Cancel this drain?" in console.page(f"/drains/{drain.id}/cancel")
     assert drains.get(cloud.parts.api_database, drain.id).state is DrainState.PLANNED
     console.press(f"/drains/{drain.id}/cancel", f"/drains/{drain.id}/cancel")

@@ -165,6 +165,7 @@ def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _T
             device_changes.begun_before(database, before),
         ),
         cell0=False,
+        without_failed=True,
     )
     for cell_uuid, (busy, changes) in answers.by_cell.items():
         database = services.cells.open(services.cells.mapping(cell_uuid))

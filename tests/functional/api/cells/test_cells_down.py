@@ -48,7 +48,8 @@ class Hangs:
     def __call__(self, name: str) -> None:
         # The cells that are well must answer in this time, however busy the machine is.
         self.cloud.services.cells.timeout = 2.0
-        event.listen(self.cloud.cell(name).engine, "before_cursor_execute", self._wait)
+        for engine in (self.cloud.cell(name).engine, self.cloud.cell(name).pinger):
+            event.listen(engine, "before_cursor_execute", self._wait)
 
     def _wait(self, _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         self.taken.append(statement)
