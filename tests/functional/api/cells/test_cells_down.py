@@ -99,10 +99,13 @@ def test_a_cell_that_answers_again_is_seen_again(api: Any, cloud: Any) -> None:
     server = cloud.server("cell2")
     over = threading.Event()
     cloud.services.cells.timeout = 2.0
-    engine = cloud.cell("cell2").engine
-    event.listen(engine, "before_cursor_execute", wait := (lambda *_: over.wait(60) and None))
+    engines = (cloud.cell("cell2").engine, cloud.cell("cell2").pinger)
+    wait = lambda *_: over.wait(60) and None  # noqa: E731
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", wait)
     assert api.get("/servers").json["servers"][0]["status"] == "UNKNOWN"
-    event.remove(engine, "before_cursor_execute", wait)
+    for engine in engines:
+        event.remove(engine, "before_cursor_execute", wait)
     over.set()
     end = time.monotonic() + 10
     while "name" not in api.get("/servers").json["servers"][0]:
