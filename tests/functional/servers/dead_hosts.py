@@ -60,7 +60,7 @@ def away(name: str) -> Iterator[None]:
         return ask
 
     with pytest.MonkeyPatch.context() as patched:
-        for each in ("read", "write"):
+        for each in ("read", "write", "ping_anew"):
             patched.setattr(Database, each, refuse(getattr(Database, each)))
         yield
 

@@ -272,6 +272,15 @@ def writes_of_a_move(cloud: Cloud, server: Instance, home: int, way: str) -> lis
     return writes
 
 
+def make_unreachable(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No new connection to a database is made any more."""
+
+    def refuse() -> None:
+        raise errors.DatabaseFailed("down")
+
+    monkeypatch.setattr(database, "ping_anew", refuse)
+
+
 def break_cell(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, down: int, from_question: int) -> None:
     """A cell that does not answer, from one of its questions on."""
     read, asked = listing._read_cell, Counter[str]()
@@ -279,6 +288,7 @@ def break_cell(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, down: int, from_qu
     def failing(cell_uuid: str, *arguments: Any) -> Any:
         asked[cell_uuid] += 1
         if cell_uuid == cloud.uuids[down] and asked[cell_uuid] >= from_question:
+            make_unreachable(cloud.cells.open(cloud.cells.mapping(cell_uuid)), monkeypatch)
             raise errors.DatabaseFailed("down")
         return read(cell_uuid, *arguments)
 

@@ -23,6 +23,7 @@ from tests.unit.store.listed_cloud import (
     Cloud,
     check_everything,
     has_metadata,
+    make_unreachable,
     with_everything,
 )
 
@@ -155,6 +156,7 @@ class TestMoves:
             return read(cell_uuid, *arguments)
 
         monkeypatch.setattr(listing, "_read_cell", fail_cell1)
+        make_unreachable(cloud.database(cloud.uuids[0]), monkeypatch)
         page = list_servers(cloud.cells, ServerQuery("p", 10))
         assert [row.instance.display_name for row in page.servers] == ["other"]
         assert [cell.name for cell in page.down] == ["cell1"]

@@ -166,7 +166,8 @@ class TestOlderMappings:
             raise errors.DatabaseFailed("down")
 
         with monkeypatch.context() as patched:
-            patched.setattr(cloud.cells.database(cloud.uuids[0]), "read", down)
+            for name in ("read", "ping_anew"):
+                patched.setattr(cloud.cells.database(cloud.uuids[0]), name, down)
             assert mapping_facts.fill(cloud.cells) == 1
         assert mapping_facts.fill(cloud.cells) == 1
 
@@ -223,7 +224,8 @@ class TestDownCells:
         def fail(*_: Any) -> Any:
             raise errors.DatabaseFailed("down")
 
-        monkeypatch.setattr(down, "read", fail)
+        for name in ("read", "ping_anew"):
+            monkeypatch.setattr(down, name, fail)
 
     @pytest.mark.usefixtures("broken")
     def test_a_page_of_it_says_so(self, cloud: MappedCloud) -> None:

@@ -84,7 +84,8 @@ def test_a_cell_that_is_down_is_listed_as_such(admin: Any, cloud: Any, over: Eve
     if how == "hangs":
         # The cells that are well must answer in this time, however busy the machine is.
         cloud.services.cells.timeout = 2.0
-        event.listen(cloud.cell("cell1").engine, "before_cursor_execute", lambda *_: over.wait(60) and None)
+        for engine in (cloud.cell("cell1").engine, cloud.cell("cell1").pinger):
+            event.listen(engine, "before_cursor_execute", lambda *_: over.wait(60) and None)
     else:
         nowhere = CellMapping(cloud.cell_uuids["cell1"], "cell1", "none:///", "sqlite:////nowhere/at/all.sqlite")
         cell_records.save_cell(cloud.services.api, nowhere)

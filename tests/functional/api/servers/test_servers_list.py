@@ -382,6 +382,11 @@ class TestList:
 
         for module in (listing, mapped_pages):
             monkeypatch.setattr(module, "load", load_or_fail)
+
+        def refuse() -> None:
+            raise errors.DatabaseFailed("down")
+
+        monkeypatch.setattr(cloud.cell("cell2"), "ping_anew", refuse)
         assert [s["id"] for s in api.get("/servers", version="2.68").json["servers"]] == [up.uuid]
         partial, whole = api.get("/servers/detail", version="2.69").json["servers"]
         assert whole["id"] == up.uuid

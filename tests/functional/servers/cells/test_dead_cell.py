@@ -31,7 +31,7 @@ class Hang:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cell: str) -> None:
         self.asked, self._back = threading.Event(), threading.Event()
-        for name in ("read", "write"):
+        for name in ("read", "write", "ping_anew"):
             monkeypatch.setattr(Database, name, self._hanging(getattr(Database, name), cell))
 
     def _hanging(self, work: Any, cell: str) -> Any:
