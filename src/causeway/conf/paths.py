@@ -53,6 +53,14 @@ PATHS = (
     PathOption("oslo_messaging_rabbit", "ssl_ca_file", Named.FILE),
     PathOption("oslo_messaging_rabbit", "ssl_cert_file", Named.FILE),
     PathOption("oslo_messaging_rabbit", "ssl_key_file", Named.FILE),
+    *(
+        PathOption("oslo_policy", f"remote_ssl_{name}_file", Named.FILE)
+        for name in ("ca_crt", "client_crt", "client_key")
+    ),
+    *(
+        PathOption("keystone_authtoken", f"memcache_tls_{name}", Named.FILE)
+        for name in ("cafile", "certfile", "keyfile")
+    ),
     PathOption("rpc_signatures", "private_key", Named.FILE),
     PathOption("rpc_signatures", "trusted_keys", Named.FOLDER),
     *(

@@ -172,7 +172,7 @@ class Cells:
         """Asks every cell at once. A cell that is down does not delay the others' answers.
 
         Raises QueryFailed if a cell can be reached and fails all the same. ``without_failed``: such a cell is in ``down``
-        instead, of this answer only: for work that goes on with the other cells.
+        instead, of this answer only: for work that continues with the other cells.
         """
         return self._ask(self.mappings(cell0=cell0), question, without_failed)
 

@@ -9,6 +9,6 @@ The operators' page refuses malformed forms, and another port's cookie      test
 Pages of consoles are framed only by sites that the operator lists          test_frames
 A password that is posted in chunks is stored                               test_chunked_bodies
 Passwords of cells need not be arguments of a command                       test_secrets_of_cells
-Every path in the configuration is absolute or resolved, and exists         test_paths
+Every path in the configuration is resolved, and exists                     `tests/unit/conf`
 =========================================================================  ==================================
 """

@@ -63,7 +63,7 @@ def test_a_query_that_takes_too_long_leaves_its_cell_up(cloud: Cloud) -> None:
         over.set()
 
 
-def test_work_that_goes_on_with_other_cells_marks_none_as_down(cloud: Cloud) -> None:
+def test_work_that_continues_with_other_cells_marks_none_as_down(cloud: Cloud) -> None:
     found = cloud.cells.ask_all(_fail, without_failed=True)
     assert [cell.name for cell in found.down] == ["cell1", "cell2"]
     assert not cloud.cells.any_down
