@@ -317,8 +317,8 @@ class QueryFailed(CausewayError):
 
     def __init__(self, cell: str, *, details: str = "") -> None:
         super().__init__(
-            f"The database of {cell} could not answer this request. Ask for less, or tell the operator: the log has the"
-            " reason.",
+            f"The database of {cell} could not answer this request. Ask for less, or ask the operator: the log has"
+            " the reason.",
             details=details,
         )
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import requests
 
 from causeway import durable, errors
-from causeway.clients.rights import OF_SERVER, ONLY_USER, SERVICE, CalledAs, named
+from causeway.clients.rights import OF_SERVER, ONLY_USER, SERVICE, About, CalledAs, named
 from causeway.clients.session import ServiceApi, ServiceSessions
 from causeway.context import RequestContext
 from causeway.model.image import ImageMeta
@@ -52,9 +52,9 @@ class ImageClient:
         context.has_checked(image_id)
         return image
 
-    def show_of_server(self, context: RequestContext, image_id: str) -> ImageMeta:
+    def show_of_server(self, context: RequestContext, image_id: str, *, called_as: CalledAs = OF_SERVER) -> ImageMeta:
         """An image that a server was made from according to our records, or that we made. Raises ImageNotFound."""
-        return self._show(context, image_id, OF_SERVER)
+        return self._show(context, image_id, called_as)
 
     def _show(self, context: RequestContext, image_id: str, called_as: CalledAs) -> ImageMeta:
         route, what = "/v2/images/{image_id}", f"show image {image_id}"
@@ -117,10 +117,12 @@ class ImageClient:
     ) -> ImageMeta:
         """Makes an image's record with status ``queued``. min_disk in GiB, min_ram in MiB.
 
-        Only the user can make one for themselves. ``called_as``: `OF_SERVER` for one that accepted work needs.
+        Only the user can make one for themselves. ``called_as``: `OF_SERVER` for one that accepted work needs, `SERVICE` for one
+        that belongs to our own project, so that no user can read, write or delete it.
 
         With ``image_id`` the call may be repeated: an existing image of that id is returned. Properties that are None are left
-        out. ``owner``: a project; by default that of the context, also when our own credentials are used.
+        out. ``owner``: a project; by default that of the context, also when our own credentials are used. Raises ServiceRefused
+        if an image that should be ours is somebody else's.
         """
         wanted: dict[str, Any] = {
             **{key: str(value) for key, value in (properties or {}).items() if value is not None},
@@ -132,8 +134,10 @@ class ImageClient:
         given = {"id": image_id, "disk_format": disk_format, "container_format": container_format, "owner": owner}
         wanted.update({key: value for key, value in given.items() if value is not None})
 
+        is_ours = called_as.about is About.OURS
+
         def body(as_service: bool) -> dict[str, Any]:
-            if as_service and owner is None and context.project_id is not None:
+            if as_service and owner is None and context.project_id is not None and not is_ours:
                 return {**wanted, "owner": context.project_id}
             return wanted
 
@@ -148,7 +152,13 @@ class ImageClient:
             repeatable=image_id is not None,
         )
         if answer.status_code == 409 and image_id is not None:
-            return self._show(context, image_id, called_as)
+            present = self._show(context, image_id, called_as)
+            if is_ours and present.owner != self._api.own_project:
+                raise errors.ServiceRefused(
+                    f"Image {image_id} can't be made: somebody else has made one with this id.",
+                    details=f"it belongs to project {present.owner}",
+                )
+            return present
         return image_meta(answer.json())
 
     def set_properties(self, context: RequestContext, image_id: str, properties: Mapping[str, str]) -> None:
@@ -268,21 +278,6 @@ class ImageClient:
                 missing=not_found(image_id),
                 image_id=image_id,
             )
-
-    def add_member(self, context: RequestContext, image_id: str, project_id: str) -> None:
-        """Shares an image that we made with a project, unless that is done already."""
-        self._api.call(
-            context,
-            "POST",
-            "/v2/images/{image_id}/members",
-            f"share image {image_id} with project {project_id}",
-            called_as=OF_SERVER,
-            body={"member": project_id},
-            accept=(409,),
-            repeatable=True,
-            missing=not_found(image_id),
-            image_id=image_id,
-        )
 
 
 def not_found(image_id: str) -> errors.ImageNotFound:

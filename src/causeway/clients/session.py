@@ -177,6 +177,11 @@ class ServiceApi:
             )
         raise error_of(self.name, response, what, missing)
 
+    @property
+    def own_project(self) -> str | None:
+        """The project of our own credentials; None without any."""
+        return self._resolve().own_project
+
     def _rights(self, context: RequestContext | None, called_as: CalledAs, what: str) -> Rights:
         rights = decide(context, called_as, what, without_identity=self.sessions.is_without_identity)
         if rights.ours_after and self.sessions.credentials(self.group) is None:

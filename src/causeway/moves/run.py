@@ -57,6 +57,8 @@ class Run(ServerRun[MoveMemory]):
         self._kept_cells: set[str] = set()
         #: host -> when its life was last read, and the result
         self.lives: dict[str, tuple[float, HostLife]] = {}
+        #: host -> its recorded address
+        self.addresses: dict[str, str | None] = {}
 
     @property
     def move(self) -> Operation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from causeway import errors
+from causeway.clients.rights import SERVICE
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.moves.memory import MoveMemory
@@ -41,7 +42,7 @@ def undo_late(run: Run) -> None:
     if memory.is_cross_cell:
         _delete_hidden_copy(run, server)
         for image_id in [*image_ids_of(run), *parts_of(run)]:
-            run.unguarded.images.delete(run.context, image_id)
+            run.unguarded.images.delete(run.context, image_id, called_as=SERVICE)
 
 
 def _claim_target(run: Run, instance: Instance, moved: MoveMemory) -> None:

@@ -111,17 +111,6 @@ def test_deleting_what_is_not_there_is_fine(images: ImageClient, demo: RequestCo
         images.show(demo, image.id)
 
 
-def test_a_shared_image_is_seen_by_its_members(
-    images: ImageClient, demo: RequestContext, other: RequestContext
-) -> None:
-    image = queued(images, demo, visibility="shared")
-    with pytest.raises(errors.ImageNotFound):
-        images.show(other, image.id)
-    images.add_member(demo, image.id, other.project_id or "")
-    images.add_member(demo, image.id, other.project_id or "")
-    assert images.show(other, image.id).id == image.id
-
-
 def test_lists_are_whole_and_filtered(
     images: ImageClient, demo: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

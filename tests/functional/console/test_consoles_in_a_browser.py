@@ -18,7 +18,7 @@ CLOUD = {"overrides": {"console": {"check_interval": 0.2}}}
 
 def test_the_page_of_a_server_leads_to_its_console(console: Served, cloud: Any) -> None:
     server = cloud.boot()
-    assert f'href="/servers/{server.id}/console"' in console.page(f"/servers/{server.id}")
+    assert f'/servers/{server.id}/console"' in console.page(f"/servers/{server.id}")
     answer = console.browser.get(f"{console.url}/servers/{server.id}/console", timeout=60, allow_redirects=False)
     assert answer.status_code == 303
     port = cloud.embedded.console_proxy.port

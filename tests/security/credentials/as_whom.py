@@ -23,6 +23,7 @@ class Row:
 # The reasons that many have.
 _USERS = "The service decides by the user's token, and nothing else does; what it answers is kept with the operation."
 _RECORDED = "The id is in the server's record or in the journal: only accepted operations write it there."
+_OF_MOVES = "An image for the time of an accepted move. It belongs to our project, and its id is ours."
 _MADE = "The operation made it, under an id of ours or one that the service gave it; only its journal knows that."
 _PORTS_OF = (
     "Ports of one server. The server was loaded, and the caller may see or change it (policy), or an operation owns it."
@@ -44,12 +45,7 @@ TABLE = (
         _USERS,
     ),
     Row("images.create", "ONLY_USER", "api/servers/actions/images.py", "It is the user's image, in their project."),
-    Row(
-        "images.create",
-        "OF_SERVER",
-        "moves/steps/images.py",
-        "An image for the time of an accepted move; its id is ours.",
-    ),
+    Row("images.create", "SERVICE", "moves/steps/images.py", _OF_MOVES),
     Row("images.create", "SERVICE", "embedded/content.py", "The demonstration's image, when the cloud starts."),
     Row("images.upload", "OF_SERVER", "embedded/content.py", "The demonstration's image, when the cloud starts."),
     Row("images.list_all", "SERVICE", "embedded/content.py audit/gather.py", _OPERATOR),
@@ -63,22 +59,27 @@ TABLE = (
     Row(
         "images.delete",
         "OF_SERVER",
-        "moves/steps/hand_over.py moves/steps/images.py moves/steps/warm.py moves/undo_late.py operations/images.py"
-        " operations/requests.py operations/shelve.py operations/unshelve.py operations/volume_images.py",
+        "operations/images.py operations/requests.py operations/shelve.py operations/unshelve.py operations/volume_images.py",
         _MADE,
+    ),
+    Row(
+        "images.delete",
+        "SERVICE",
+        "moves/steps/hand_over.py moves/steps/images.py moves/steps/warm.py moves/undo_late.py",
+        _OF_MOVES,
     ),
     Row("images.delete", "OF_SERVER", "operations/delete.py", _RECORDED),
     Row("images.delete", "OF_SERVER", "audit/fixes.py", _OPERATOR),
     Row(
         "images.show_of_server",
         "OF_SERVER",
-        "api/servers/actions/shelve.py moves/steps/images.py operations/images.py operations/requests.py"
-        " operations/shelve.py operations/volume_images.py",
+        "api/servers/actions/shelve.py operations/images.py operations/requests.py operations/shelve.py"
+        " operations/volume_images.py",
         _MADE,
     ),
+    Row("images.show_of_server", "SERVICE", "moves/steps/images.py", _OF_MOVES),
     Row("images.set_properties", "OF_SERVER", "operations/volume_images.py", _MADE),
     Row("images.stream", "OF_SERVER", "operations/volume_images.py", _MADE),
-    Row("images.add_member", "OF_SERVER", "moves/steps/images.py", _MADE),
     # volumes
     Row("volumes.forward", "ONLY_USER", "api/proxies/forward.py", _USERS),
     Row(

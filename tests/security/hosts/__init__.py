@@ -4,5 +4,7 @@
 |---|---|
 | no message on a cell's queue has a token, whatever administrators and members do | `test_no_tokens` |
 | a host that gets a token all the same does not use it | `tests/unit/rpc/test_rpc_calls.py` |
+| what carries a move is ours, and nothing of it is used without the source's digest | `test_images_of_moves` |
+| no host asks another one anywhere but at its address, or takes more than a flavor allows | `test_offers` |
 | the account of hosts lists no projects and no users, and is no administrator | `test_accounts_of_hosts` |
 """

@@ -11,7 +11,7 @@ from causeway.clients.network import mark_of
 from causeway.clients.port_owners import PortOwner
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.broken_hosts import force_down, stop
-from tests.functional.servers.dead_hosts import caught_up, come_back
+from tests.functional.servers.dead_hosts import come_back
 from tests.functional.servers.moves_cloud import Cloud
 from tests.functional.servers.patience import until
 
@@ -120,7 +120,7 @@ def evacuated(cloud: Cloud, server: Any) -> None:
         cloud.settle()
     finally:
         come_back(cloud, host)
-        caught_up(cloud, {host})
+    cloud.settle()
 
 
 JOURNEYS = [evacuated, resized_across, reverted, migrated, migrated_live, rebuilt, rebooted, unshelved]

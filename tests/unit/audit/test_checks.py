@@ -411,7 +411,7 @@ def test_a_volume_on_its_way_is_on_its_way_to_somebody() -> None:
 
 
 def test_a_port_that_a_server_has_is_in_its_record() -> None:
-    port = {"port": {"id": "port", "device_id": SERVER}}
+    port = {"port": {"id": "port", "device_id": SERVER, "project_id": record().project_id}}
     assert kinds(bindings.ports_unknown, cloud(record(), ports=port)) == ["port.unknown"]
     assert kinds(bindings.ports_unknown, cloud(record(port_ids=["port"]), ports=port)) == []
     plugging = OpenEvent("cell1", 1, SERVER, "attach_interface", "compute_attach_interface", NOW)

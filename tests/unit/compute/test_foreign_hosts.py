@@ -97,7 +97,7 @@ def test_nobody_is_sent_elsewhere(tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as elsewhere:
         threading.Thread(target=elsewhere.serve_forever, daemon=True).start()
         with redirecting(f"http://127.0.0.1:{elsewhere.server_port}/inside") as url:
-            offer = DiskOffer(url, "secret", [OfferedDisk("disk", "qcow2", 4, "0" * 64)])
+            offer = DiskOffer(f"{url}/disks/{MOVE}", "secret", [OfferedDisk("disk", "qcow2", 4, "0" * 64)])
             with pytest.raises(errors.DiskTransferBroken):
                 disk_fetch.fetch(target, offer, offer.disks[0], tmp_path / "disk", lambda _done: None)
         elsewhere.shutdown()

@@ -20,7 +20,7 @@ WAITED_FOR = {
     "service_down",
     "service_failed",
 }
-TRIED_A_FEW_TIMES = {"internal_error", "no_such_method", "unexpected_failure", "guest_failed"}
+TRIED_A_FEW_TIMES = {"internal_error", "query_failed", "no_such_method", "unexpected_failure", "guest_failed"}
 
 
 def codes() -> dict[str, type[errors.CausewayError]]:

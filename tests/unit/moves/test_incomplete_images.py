@@ -17,12 +17,12 @@ class Images:
         self._status = status
         self.deleted: list[str] = []
 
-    def show(self, _context: Any, image_id: str) -> Any:
+    def show_of_server(self, _context: Any, image_id: str, **_called_as: Any) -> Any:
         if self._status is None:
             raise errors.ImageNotFound(image_id)
         return SimpleNamespace(status=self._status)
 
-    def delete(self, _context: Any, image_id: str) -> None:
+    def delete(self, _context: Any, image_id: str, **_called_as: Any) -> None:
         self.deleted.append(image_id)
 
 

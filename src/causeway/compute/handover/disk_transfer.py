@@ -20,15 +20,15 @@ from functools import partial
 from pathlib import Path
 
 from causeway import errors, metrics
+from causeway.compute.disks import bounds
 from causeway.compute.disks.disk_offers import link_or_copy
-from causeway.compute.handover import disk_fetch
+from causeway.compute.handover import disk_fetch, sent_images
 from causeway.compute.host import Host
 from causeway.compute.host.transfer_progress import TransferProgress
 from causeway.context import RequestContext
 from causeway.faults import injector
 from causeway.hardware import firmware
 from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
-from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
 from causeway.model.warm import CHANGES
@@ -94,22 +94,20 @@ def _upload(host: Host, context: RequestContext, token: MoveToken, image_id: str
         report = _with_fault_point("disk.upload.in", progress(host, context, token, "sent", export.scale))
         snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
     except errors.ServiceRefused as refusal:
-        status = host.images.show_of_server(context, image_id).status
-        if status == "queued":
-            raise
-        if status != "active":
-            raise errors.DiskTransferBroken(
-                "The image service broke off the upload of a disk of the server.",
-                details=f"image {image_id} is {status}: {refusal.details}",
-            ) from refusal
+        snapshot.sha256 = sent_images.digest_of_present(host, context, image_id, export.path, refusal)
     return snapshot
 
 
-def download(host: Host, context: RequestContext, token: MoveToken, instance: Instance, snapshot: Snapshot) -> Path:
-    """Downloads a snapshot and checks its digest. Returns the file; `ImageCache.discard_received` deletes it if it is unused."""
+def download(
+    host: Host, context: RequestContext, token: MoveToken, instance: Instance, name: str, snapshot: Snapshot
+) -> Path:
+    """Downloads a snapshot of the disk ``name`` and checks its digest. Returns the file.
+
+    `ImageCache.discard_received` deletes it if it is unused.
+    """
     path = host.image_cache.received(snapshot.image_id, instance.uuid)
-    sent = ImageMeta(snapshot.image_id, size=snapshot.size, os_hash_algo="sha256", os_hash_value=snapshot.sha256)
-    known = sent if snapshot.sha256 is not None else None
+    bounds.check(instance, name, snapshot.size)
+    known = sent_images.expected(snapshot)
     may_wait = snapshot.disk_format != CHANGES
     arriving = progress(host, context, token, "received", snapshot.scale, heeds_rate=may_wait)
     report = _with_fault_point("disk.download.in", arriving)
@@ -184,6 +182,8 @@ def fetch(
     report = progress(host, context, token, "received", heeds_rate=may_wait)
     paths: dict[str, Path] = {}
     done = 0
+    for disk in offered.disks:
+        bounds.check(instance, disk.name, disk.size)
     for disk in offered.disks:
         of_all = partial(
             lambda before, scale, come: report(before + round(come * scale), offered.shown), done, disk.scale

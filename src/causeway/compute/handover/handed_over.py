@@ -48,7 +48,8 @@ class HandedOver:
             patience = min(PATIENCE, host.conf.disk_transfer_patience)
             return disk_transfer.fetch(host, context, token, instance, self.offer, patience=patience)
         return {
-            name: disk_transfer.download(host, context, token, instance, each) for name, each in self._images.items()
+            name: disk_transfer.download(host, context, token, instance, name, each)
+            for name, each in self._images.items()
         }
 
 

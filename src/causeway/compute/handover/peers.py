@@ -12,6 +12,7 @@ import requests
 
 from causeway import errors
 from causeway.compute.disks.certificates import AUTHORITY, CLIENT, CLIENT_KEY, Certificates
+from causeway.compute.handover import offered_at
 from causeway.compute.host import Host
 
 _UPGRADE_REQUIRED = 426
@@ -54,8 +55,10 @@ class Peer:
     ) -> requests.Response:
         """Sends a request. Returns the answer before its body is read.
 
-        Raises HostNotTrusted if one host refuses the other's certificate, and the errors of `requests`.
+        Raises HostNotTrusted if one host refuses the other's certificate, DiskTransferFailed if no host offers anything at the
+        URL, and the errors of `requests`.
         """
+        url = offered_at.checked(url)
         if self._host.conf.disk_transfer_tls == "required":
             url = _encrypted(url)
         try:

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from causeway import errors, metrics
-from causeway.compute.disks import changes
-from causeway.compute.handover import disk_transfer
+from causeway.compute.disks import bounds, changes
+from causeway.compute.handover import disk_transfer, sent_images
 from causeway.compute.handover.part_fetch import open_part
 from causeway.compute.handover.peers import Peer
 from causeway.compute.handover.round_progress import RoundProgress
@@ -23,7 +23,6 @@ from causeway.compute.host.fence import fenced, fenced_each_time
 from causeway.compute.host.transfer_progress import TransferProgress
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
-from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.warm import CHANGES, CopiedDisk, CopyRound, RoundReceived
@@ -70,8 +69,7 @@ class WarmEndpoint:
         Raises HostUnreachable if this host can't reach the source, HostNotTrusted if one host refuses the other's certificate.
         """
         host = self._host
-        self._require_support()
-        host.copies.begin(token, instance.uuid, copied)
+        self._begin(token, instance, copied)
         shown = RoundProgress(disk_transfer.progress(host, context, token, "received"), copied)
         sent = 0
         with Peer(host, copied.secret) as peer:
@@ -115,9 +113,8 @@ class WarmEndpoint:
                 snapshot.sha256 = host.images.upload(context, image_id, Path(file.name), size, report)
                 if size >= _MEASURED_BYTES:
                     self._seconds_per_byte = (host.clock.monotonic() - began) / size
-            except errors.ServiceRefused:
-                if host.images.show_of_server(context, image_id).status != "active":
-                    raise
+            except errors.ServiceRefused as refusal:
+                snapshot.sha256 = sent_images.digest_of_present(host, context, image_id, Path(file.name), refusal)
         return snapshot
 
     @fenced_each_time
@@ -134,19 +131,17 @@ class WarmEndpoint:
     ) -> RoundReceived:
         """Downloads a part of a disk and adds it to the copy. Does not download a part that was added before."""
         host = self._host
-        self._require_support()
-        host.copies.begin(token, instance.uuid, copied)
+        self._begin(token, instance, copied)
         disk = next(each for each in copied.disks if each.name == name)
 
         @contextmanager
         def opened(_disk: CopiedDisk, _part: int) -> Iterator[changes.Source]:
             path = host.image_cache.received(sent.image_id, instance.uuid)
-            known = ImageMeta(sent.image_id, size=sent.size, os_hash_algo="sha256", os_hash_value=sent.sha256)
+            known = sent_images.expected(sent)
             report = TransferProgress(host, context, token, is_joined=False, at_once=part > 0)
             shown = RoundProgress(report, copied)
             shown.begin(disk, part)
-            checked = known if sent.sha256 is not None else None
-            host.images.download(context, sent.image_id, path, shown.downloaded, image=checked)
+            host.images.download(context, sent.image_id, path, shown.downloaded, image=known)
             try:
                 with path.open("rb") as file:
                     yield file
@@ -175,6 +170,13 @@ class WarmEndpoint:
         """Deletes the copies at the target."""
         with self._host.lock(instance.uuid):
             self._host.copies.discard(token.move_id)
+
+    def _begin(self, token: MoveToken, instance: Instance, copied: CopyRound) -> None:
+        """Prepares the copies for a round. Raises DiskTransferFailed for disks that the server can't have."""
+        self._require_support()
+        for disk in copied.disks:
+            bounds.check_copied(instance, disk)
+        self._host.copies.begin(token, instance.uuid, copied)
 
     def _require_support(self) -> None:
         if not self._host.driver.supports_warm_copy:

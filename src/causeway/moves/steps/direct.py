@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from urllib.parse import urlsplit
 
 from causeway import errors
 from causeway.model import operations
@@ -11,6 +12,7 @@ from causeway.moves.recipe import CROSS_CELL_VERSION, NEAR_LIVE_VERSION
 from causeway.moves.run import Run
 from causeway.moves.steps.images import make_images, note_images
 from causeway.rpc.compute import ComputeClient
+from causeway.store.cell import hosts
 from causeway.virt.driver import ROOT_DISK
 
 LOG = logging.getLogger(__name__)
@@ -26,6 +28,19 @@ def is_direct(run: Run) -> bool:
         return False
     is_known = known_since is not None and (run.move.recipe_version or 0) >= known_since
     return is_known and run.source_computes.allows(ComputeClient.send_offered)
+
+
+def require_own_address(run: Run, method: str, url: str) -> None:
+    """Raises AnswerRefused if the source offers its disks at an address that is not its own.
+
+    The target would send a secret there, read, and delete.
+    """
+    host, named = run.memory.source_host, urlsplit(url).hostname
+    if host not in run.addresses:
+        node = next(iter(hosts.list_nodes(run.source_database, host=host)), None)
+        run.addresses[host] = node.host_ip if node is not None else None
+    if named is None or named != run.addresses[host]:
+        raise errors.AnswerRefused(host, method, f"the address {named}; recorded is {run.addresses[host]}")
 
 
 def send_offered(run: Run, step: str, failure: errors.CausewayError) -> None:

@@ -6,6 +6,7 @@ import logging
 from typing import Any, ClassVar
 
 from causeway import errors
+from causeway.clients.rights import SERVICE
 from causeway.model.block_device import BlockDevice
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState
@@ -15,7 +16,7 @@ from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.dead_source import restore_records_only
-from causeway.moves.steps.direct import is_direct
+from causeway.moves.steps.direct import is_direct, require_own_address
 from causeway.moves.steps.images import KEPT, delete_incomplete_images, image_ids_of, make_images
 from causeway.moves.steps.reservations import reserve_once, volumes
 from causeway.store.cell import block_devices, instances
@@ -85,6 +86,8 @@ class PrepResizeAtSource(Step):
                 LOG.info("Move %s sends all of the disks: %s", run.move.id, failure.message)
                 self._send_all(run)
                 outcome = self._hand_over(run)
+        if outcome.offer is not None:
+            require_own_address(run, self.name, outcome.offer.url)
         memory.snapshot, memory.disks, memory.offer = outcome.snapshot, outcome.disks, outcome.offer
         run.transferred(memory.bytes_handed_over)
         for device, volume_id in volumes(run.source_devices()):
@@ -197,7 +200,7 @@ class PrepResizeAtSource(Step):
 
     def _end_copies(self, run: Run) -> None:
         for image_id in image_ids_of(run):
-            run.services.images.delete(run.context, image_id)
+            run.services.images.delete(run.context, image_id, called_as=SERVICE)
         # The source itself ends its offer when it restores the guest.
         run.memory.offer = None
 

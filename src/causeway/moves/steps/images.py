@@ -6,7 +6,7 @@ import uuid as uuids
 from contextlib import suppress
 
 from causeway import errors
-from causeway.clients.rights import OF_SERVER
+from causeway.clients.rights import SERVICE
 from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
 from causeway.virt.driver import KEPT_STATE, MEMORY
@@ -84,7 +84,7 @@ def delete_images(run: Run) -> None:
     # The images were made because the target could not fetch the offer, but then it fetched it after all.
     is_unsure = bool(used) and memory.offer is not None
     for image_id in image_ids_of(run) if memory.image_round or is_unsure else used:
-        run.services.images.delete(run.context, image_id)
+        run.services.images.delete(run.context, image_id, called_as=SERVICE)
 
 
 def delete_incomplete_images(run: Run) -> list[str]:
@@ -92,8 +92,8 @@ def delete_incomplete_images(run: Run) -> list[str]:
     images, complete = run.services.images, []
     for image_id in image_ids_of(run):
         with suppress(errors.ImageNotFound):
-            if images.show_of_server(run.context, image_id).status in _INCOMPLETE:
-                images.delete(run.context, image_id)
+            if images.show_of_server(run.context, image_id, called_as=SERVICE).status in _INCOMPLETE:
+                images.delete(run.context, image_id, called_as=SERVICE)
             else:
                 complete.append(image_id)
     return complete
@@ -117,31 +117,27 @@ def _names(run: Run) -> list[str]:
 def make_image(run: Run, image_id: str, suffix: str, disk_format: str = "qcow2") -> bool:
     """Makes the record of a temporary image. Returns whether the image takes data.
 
+    It belongs to our own project: whoever could write into it would decide what the target runs.
+
     ``suffix``: the end of the image's name, which is the field's name for the root disk.
     """
     instance = run.source_instance()
     meta = instance.image_meta
-    owned = instance.project_id == run.context.project_id
-    properties = {
-        "instance_uuid": instance.uuid,
-        "user_id": run.context.user_id or instance.user_id,
-        "image_type": "snapshot",
-        "migration_uuid": run.move.migration_uuid,
-    }
-    if not owned:
-        properties["instance_owner"] = instance.project_id
     made = run.services.images.create(
         run.context,
         image_id=image_id,
         name=f"{instance.display_name}-{suffix}",
-        properties=properties,
-        visibility="private" if owned else "shared",
+        properties={
+            "instance_uuid": instance.uuid,
+            "instance_owner": instance.project_id,
+            "user_id": run.context.user_id or instance.user_id,
+            "image_type": "snapshot",
+            "migration_uuid": run.move.migration_uuid,
+        },
         disk_format=disk_format,
         container_format="bare",
         min_disk=meta.min_disk if meta else 0,
         min_ram=meta.min_ram if meta else 0,
-        called_as=OF_SERVER,
+        called_as=SERVICE,
     )
-    if not owned:
-        run.services.images.add_member(run.context, image_id, instance.project_id)
     return made.status in _USABLE

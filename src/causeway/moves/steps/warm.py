@@ -15,6 +15,7 @@ from typing import ClassVar
 from oslo_config import cfg
 
 from causeway import errors, parking
+from causeway.clients.rights import SERVICE
 from causeway.model.missed import Missed
 from causeway.model.outcomes import Snapshot
 from causeway.model.things import Thing
@@ -22,6 +23,7 @@ from causeway.model.warm import CopiedDisk, CopyRound, WarmCopy
 from causeway.moves.dead_hosts import answering, at_source, at_target, clean_target, note_source, note_target
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
+from causeway.moves.steps.direct import require_own_address
 from causeway.moves.steps.images import disks_beside_root, make_image
 from causeway.sagas.retries import Patience
 from causeway.store.database import utcnow
@@ -127,6 +129,7 @@ class CopyWhileRunning(Step):
             if not copied.size:
                 # Nothing has changed since the last round. Later changes travel while the guest is off.
                 return
+            require_own_address(run, self.name, copied.url)
             warm.sent += self._transfer(run, warm, copied)
             warm.received = copied.number
             if warm.rounds >= options.warm_rounds or clock.monotonic() - began <= options.warm_round_seconds:
@@ -195,7 +198,7 @@ class CopyWhileRunning(Step):
                     )
                 sent += round(snapshot.size * disk.scale)
                 warm.codings = received.codings
-                run.services.images.delete(run.context, image_id)
+                run.services.images.delete(run.context, image_id, called_as=SERVICE)
         _delete_images(run, warm)
         return sent
 
@@ -275,5 +278,5 @@ def _image_id(run: Run, copied: CopyRound, disk: CopiedDisk, part: int, attempt:
 
 def _delete_images(run: Run, warm: WarmCopy) -> None:
     for image_id in warm.image_ids:
-        run.services.images.delete(run.context, image_id)
+        run.services.images.delete(run.context, image_id, called_as=SERVICE)
     warm.image_ids = []

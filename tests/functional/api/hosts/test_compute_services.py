@@ -13,6 +13,7 @@ from causeway.store.api import cells as cell_records
 from causeway.store.api import migrations
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow
+from tests.unit.store.listed_cloud import make_unreachable
 
 
 def service_of(admin: Any, host: str) -> dict[str, Any]:
@@ -141,10 +142,12 @@ def test_services_are_for_administrators(api: Any) -> None:
     assert api.get("/os-services").status == 403
 
 
-def test_hosts_of_a_cell_that_does_not_answer_are_unknown_from_2_69(admin: Any, cloud: Any) -> None:
+def test_hosts_of_a_cell_that_does_not_answer_are_unknown_from_2_69(
+    admin: Any, cloud: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cloud.host("host1", "cell1")
     cloud.host("host2", "cell2")
-    cloud.services.cells.database(cloud.cell_uuids["cell2"]).close()
+    make_unreachable(cloud.cell("cell2"), monkeypatch)
     with cloud.cell("cell2").write() as connection:
         connection.exec_driver_sql("DROP TABLE services")
     assert len(admin.get("/os-services", version="2.68").json["services"]) == 1

@@ -55,8 +55,8 @@ def test_what_others_write_meanwhile_is_looked_at_again(cloud: Any, network: Any
     newest = [replace(BEFORE, security_groups=["newest"]), plugged]
     looks = []
 
-    def look(*_args: Any, previous: list[Vif], **_more: Any) -> list[Vif]:
-        looks.append(previous)
+    def look(_context: Any, seen: Instance, **_more: Any) -> list[Vif]:
+        looks.append(seen.network_info)
         if len(looks) == 1:
             instances.update(cloud.cell("cell1"), server.uuid, network_info=[BEFORE, plugged])
             return [replace(BEFORE, security_groups=["old"])]

@@ -157,6 +157,7 @@ def test_who_knows_the_secret_needs_a_certificate_too(cloud: Cloud, pki: Path) -
 
 def test_a_host_whose_certificates_cannot_be_used_does_not_start(tmp_path: Path) -> None:
     path = tmp_path / "compute.conf"
+    (tmp_path / "nothing").mkdir()
     path.write_text(f"""
 [DEFAULT]
 transport_url = rabbit://nobody:nothing@127.0.0.1:9/
