@@ -6,6 +6,8 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from causeway.model.migration import Migration
 from causeway.model.states import MigrationStatus
 from causeway.store.api import aggregates as aggregate_records
