@@ -40,6 +40,7 @@ def chromium() -> Iterator[Any]:
 def test_a_serial_console_works_until_its_server_moves(chromium: Any, opened: Served, cloud: Any) -> None:
     server = cloud.boot()
     chromium.get(f"{opened.url}/enter?token={opened.sessions.token}")
+    opened.url = chromium.current_url.rstrip("/")
     chromium.get(f"{opened.url}/servers/{server.id}")
     shown(chromium, lambda at: at.find_element(By.ID, "console")).click()
     shown(chromium, lambda at: len(at.window_handles) == 2)
