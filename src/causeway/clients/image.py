@@ -324,6 +324,11 @@ def _receive(answer: requests.Response, image: ImageMeta, path: Path, progress: 
     with path.open("wb") as file:
         try:
             for chunk in answer.iter_content(DOWNLOAD_CHUNK_BYTES):
+                if image.size and done + len(chunk) > image.size:
+                    # At once: whoever wrote the image must not fill the disk before its digest is compared.
+                    raise errors.ServiceFailed(
+                        f"Image {image.id} has {image.size} bytes, but more came. Try again later."
+                    )
                 if digest is not None:
                     digest.update(chunk)
                 if chunk == (ZEROS if len(chunk) == len(ZEROS) else ZEROS[: len(chunk)]):

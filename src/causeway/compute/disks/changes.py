@@ -163,6 +163,8 @@ def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Arrived
 def _apply(source: Source, writer: WriteBehind, digests: Digests, arrived: Arrived) -> int:
     """Applies the pieces, to the end of the stream."""
     sent, size, block = 0, digests.size, digests.block
+    # Pieces come in the order of the disk, so a stream ends at the latest where the disk does.
+    reached = 0
     while True:
         offset, length, kind, digest = _PIECE.unpack(_exactly(source, _PIECE.size))
         if kind == _END:
@@ -173,11 +175,13 @@ def _apply(source: Source, writer: WriteBehind, digests: Digests, arrived: Arriv
             kind not in (_DATA, _ZEROS, _PACKED)
             or not 0 < length <= size - offset
             or offset % block
+            or offset < reached
             or length > PIECE_BYTES
         ):
             raise DiskTransferBroken(
                 "A piece of a disk is not of this disk.", details=f"{kind}: {length} bytes at {offset}"
             )
+        reached = offset + length
         if kind == _ZEROS:
             digests.note_zeros(offset, length)
             writer.write_zeros(offset, length)

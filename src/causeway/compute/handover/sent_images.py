@@ -45,10 +45,15 @@ def digest_of_present(
 
 
 def expected(sent: Snapshot) -> ImageMeta:
-    """What must come. Raises DiskTransferFailed if the source has not said its digest."""
+    """What must come. Raises DiskTransferFailed if the source has not said its digest and its size."""
     if sent.sha256 is None:
         raise errors.DiskTransferFailed(
             "A disk of the server has no digest of its source, so it is not used. Ask your cloud's administrator.",
             details=f"image {sent.image_id}: the source's compute service must be upgraded",
+        )
+    if sent.size < 1:
+        raise errors.DiskTransferFailed(
+            "A disk of the server has no size of its source, so it is not used. Ask your cloud's administrator.",
+            details=f"image {sent.image_id}: {sent.size} bytes",
         )
     return ImageMeta(sent.image_id, size=sent.size, os_hash_algo="sha256", os_hash_value=sent.sha256)

@@ -241,7 +241,8 @@ class Reporter:
             local_gb=facts.local_gb,
             running_vms=len(guests),
             cpu_info=facts.cpu_info,
-            host_ip=facts.host_ip,
+            # Where other hosts reach this one: its offers are compared with it.
+            host_ip=self._host.conf.my_ip,
             supported_instances=facts.supported_instances,
             cpu_allocation_ratio=conf.cpu_allocation_ratio or conf.initial_cpu_allocation_ratio,
             ram_allocation_ratio=conf.ram_allocation_ratio or conf.initial_ram_allocation_ratio,
