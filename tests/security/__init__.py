@@ -8,6 +8,7 @@
 | `bindings` | nothing: the network service wants a port plugged as hosts do not plug |
 | `requests` | the API, a browser, a terminal: repeated parameters, forms, frames, chunks, arguments |
 | `answers` | a compute host: any answer to the conductor |
+| `reports` | a compute host: what it reports of itself, its guests and devices |
 | `hosts` | a compute host: its account, what it reads on the queue, images and offers of moves |
 | `definitions` | a compute host: definitions of guests, memory, firmware and addresses for other hosts |
 

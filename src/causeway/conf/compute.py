@@ -38,7 +38,7 @@ OPTS: dict[str, list[Opt]] = {
             sample_default="<this machine's host name>",
             help="The name of this host; it must be unique over all cells.",
         ),
-        cfg.StrOpt(
+        cfg.IPOpt(
             "my_ip",
             default=netutils.get_my_ipv4(),
             sample_default="<this machine's address>",

@@ -11,6 +11,7 @@ from datetime import timedelta
 from oslo_config import cfg
 
 from causeway import errors
+from causeway.conductor.cells import reports
 from causeway.conductor.cells.cloud_records import CloudRecords
 from causeway.conductor.cells.usage import note_usage
 from causeway.context import RequestContext
@@ -57,6 +58,7 @@ class CellEndpoint:
         self._forced_down: set[str] = set()
 
     def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
+        reports.check(report)
         database = self._database()
         service = hosts.report_service(
             database,
