@@ -1,7 +1,6 @@
-"""A compromised compute reports what no host has: nothing of it is recorded, and the rest of the cloud does not fail.
+"""A compromised compute reports what it likes: nothing of others changes, and nothing of others fails.
 
 | promise | test |
 |---|---|
-| a report with a value that no host has is refused as a whole, and says which value | `test_reports` |
-| the host is heard again as soon as it reports what can be | `test_reports` |
+| a token of an own move opens no migration of another one: neither counters nor a status of it change | `test_other_moves` |
 """

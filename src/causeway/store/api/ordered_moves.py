@@ -59,7 +59,9 @@ def wanted(move: sa.Row[Any] | None, token: MoveToken) -> sa.Row[Any]:
 
     Raises Cancelled, StateChanged (the server is being deleted) or TakenOver if it is not.
     """
-    if move is None or move.epoch > token.epoch or move.state != SagaState.RUNNING.value:
+    # A host holds tokens of its own moves. What it counts must not get into the migration of another one.
+    is_of_token = move is not None and move.migration_uuid == token.migration_uuid
+    if move is None or not is_of_token or move.epoch > token.epoch or move.state != SagaState.RUNNING.value:
         raise errors.TakenOver(f"The transfer of move {token.move_id} runs elsewhere, or is over.")
     refuse_unwanted(move)
     return move

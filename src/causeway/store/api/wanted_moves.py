@@ -16,7 +16,10 @@ from causeway.store.database import Database
 # Recipes that continue while their server is being deleted: the delete itself, and the confirm that it begins with.
 CONTINUE_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert", DELETE)
 CANCELLED = "It was cancelled on request."
-_NAMES = ("id", "instance_uuid", "recipe", "epoch", "state", "pivoted", "cancel_requested", "step", "at_hand")
+_NAMES = (
+    *("id", "instance_uuid", "migration_uuid", "recipe", "epoch", "state"),
+    *("pivoted", "cancel_requested", "step", "at_hand"),
+)
 OPERATIONS = sa.select(*(MOVES.c[name] for name in _NAMES), InstanceMappings.queued_for_delete).select_from(
     MOVES.outerjoin(InstanceMappings, InstanceMappings.instance_uuid == MOVES.c.instance_uuid)
 )
