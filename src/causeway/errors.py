@@ -52,6 +52,7 @@
         ├── HostNotTrusted            500  host_not_trusted       (hosts refuse each other's certificates)
         ├── SenderNotTrusted          500  sender_not_trusted     (a service of ours refuses another one's signature)
         ├── AnswerRefused             500  answer_refused         (a host's answer names what it was not asked about)
+        ├── ReportRefused             500  report_refused         (a host reports of itself what can't be)
         ├── VifPluggingFailed         500  vif_plugging_failed
         ├── OperationUnderWay         500  operation_under_way    (on the same server: its end is waited for)
         ├── HostDown                  500  host_down              (a needed host does not report; it is waited for)
@@ -461,6 +462,18 @@ class AnswerRefused(OperationFailed):
         super().__init__(
             "The host of the server gave an answer that can't be right. Ask your cloud's administrator.",
             details=f"Host {host} answered {method} with {what}. It is broken or compromised: look at it before it gets servers.",
+        )
+
+
+class ReportRefused(OperationFailed):
+    """A host reported what can't be recorded, or what nobody could read. Nothing of its report was used."""
+
+    code = "report_refused"
+
+    def __init__(self, host: str, what: str) -> None:
+        super().__init__(
+            f"A report of {host} was refused: it has what no host can have.",
+            details=f"It reported: {what}. The host is broken or compromised, or newer than the conductor: look at it.",
         )
 
 

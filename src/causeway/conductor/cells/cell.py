@@ -26,6 +26,9 @@ from causeway.virt.live import LiveProgress
 
 LOG = logging.getLogger(__name__)
 
+# Hosts whose refused reports are logged: without signatures, a sender may call itself what it likes.
+_MOST_REFUSED = 10_000
+
 
 class CellEndpoint:
     """RPC, on the cell's queue: reports of hosts and of transfers.
@@ -56,9 +59,11 @@ class CellEndpoint:
         # host -> when it reported last
         self._heard: dict[str, float] = {}
         self._forced_down: set[str] = set()
+        # Hosts of which a report was refused. It is logged once, because such a host reports again and again.
+        self._refused: set[str] = set()
 
     def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
-        reports.check(report)
+        self._check(report)
         database = self._database()
         service = hosts.report_service(
             database,
@@ -80,6 +85,15 @@ class CellEndpoint:
             self._sync_power(context, database, instance, report, looks=looks)
         self._report_returned_host(context, report, {instance.uuid for instance in there}, service.forced_down)
         return not service.disabled
+
+    def _check(self, report: HostReport) -> None:
+        try:
+            reports.check(report)
+        except errors.ReportRefused as refusal:
+            if report.host not in self._refused and len(self._refused) < _MOST_REFUSED:
+                self._refused.add(report.host)
+                LOG.error("%s %s", refusal.message, refusal.details)
+            raise
 
     def _map(self, context: RequestContext, host: str) -> None:
         mapped_at, now = self._known.get(host), time.monotonic()
@@ -182,12 +196,14 @@ class CellEndpoint:
     def report_progress(
         self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int
     ) -> float | None:
+        reports.check_bytes(f"move {token.move_id}", bytes_done, bytes_total)
         self._cloud.report_progress(context, token=token, bytes_done=bytes_done, bytes_total=bytes_total)
         return self._cloud.rate_of(context, token=token) if token.heeds_rate else None
 
     def report_live_progress(
         self, context: RequestContext, *, token: MoveToken, progress: LiveProgress
     ) -> float | None:
+        reports.check_live_progress(f"move {token.move_id}", progress)
         uuid = self._cloud.report_live_progress(context, token=token, progress=progress)
         # As in the field, only the progress of the memory is shown.
         percent = 100 - 100 * progress.memory_remaining // progress.memory_total if progress.memory_total else 0

@@ -1,123 +1,196 @@
-"""What a host may report of itself. Schedulers, lists and audits of the whole cloud read it, and a host may be compromised.
+"""What a host may report of itself. A host may be compromised, and what it reports is read by everybody.
 
-A report with values that no host has is refused as a whole: the host counts as unreachable until it reports possible ones, and
-nothing of others fails because of it. A host that lies within these bounds attracts servers or keeps them away, which only an
-operator can see.
+The scheduler, the lists of hypervisors, `causeway status` and drains read the records of all hosts at once: one value that can't
+be read would fail them for every host. A report is therefore taken whole or not at all. The types below are the table of bounds:
+generous for any real host, and such that sums, ratios and texts of thousands of hosts stay usable.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import json
-from collections.abc import Iterator
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any
 
-from oslo_utils import uuidutils
+import msgspec
+from msgspec import Meta
 
 from causeway import errors
-from causeway.model.host import ComputeNode
+from causeway.model.certificates import CERTIFICATES_ENDING
+from causeway.model.host import LIVE_MIGRATION_LACKS, REQUIRES_SIGNATURES
 from causeway.model.outcomes import HostReport
-from causeway.model.pci import PciDevice
+from causeway.model.pci import PciDeviceStatus, PciDeviceType
+from causeway.model.states import PowerState
+from causeway.virt.live import LiveProgress
 
-_INTEGER = 2**31 - 1
-#: name of a node's field -> the largest value
-NUMBERS = {
-    "vcpus": 1_000_000,
-    "vcpus_used": 1_000_000_000,
-    "memory_mb": _INTEGER,
-    "memory_mb_used": _INTEGER,
-    "local_gb": _INTEGER,
-    "local_gb_used": _INTEGER,
-    "running_vms": 1_000_000,
-    "hypervisor_version": _INTEGER,
-}
-RATIOS = {"cpu_allocation_ratio": 10_000.0, "ram_allocation_ratio": 10_000.0, "disk_allocation_ratio": 10_000.0}
-#: name -> the most characters
-TEXTS = {"host": 255, "hypervisor_hostname": 255, "hypervisor_type": 255, "uptime": 1024}
-_MOST_OF = {"guests": 100_000, "pci_devices": 10_000, "supported_instances": 1_000}
-# Characters of its JSON.
-_LONGEST_FACTS = 256 * 1024
+# bytes of JSON: of the record of a node, which every scheduler keeps, and of a host's PCI devices
+LARGEST_NODE = 2**20
+LARGEST_DEVICES = 4 * 2**20
+# Levels of lists and objects inside of what a node tells freely.
+DEEPEST = 8
+# bytes: two such counters are added up before they are recorded in 64 bits
+MOST_BYTES = 2**60
+
+_Line = Annotated[str, Meta(max_length=255, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
+_Name = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"\A[^\x00-\x1f\x7f]+\Z")]
+_Word = Annotated[str, Meta(max_length=64)]
+_Sentence = Annotated[str, Meta(max_length=4096)]
+_Uuid = Annotated[str, Meta(pattern=r"\A[0-9a-fA-F-]{32,36}\Z")]
+_Address = Annotated[str, Meta(max_length=39, pattern=r"\A[\w.:%-]*\Z")]
+_Int32 = Annotated[int, Meta(ge=0, lt=2**31)]
+_Few = Annotated[int, Meta(ge=0, le=2**17)]
+# MiB or GiB
+_Size = Annotated[int, Meta(ge=0, le=2**30)]
+_Large = Annotated[int, Meta(ge=0, le=2**48)]
+_Ratio = Annotated[float, Meta(ge=0, le=1e6)]
+_Cpu = Annotated[int, Meta(ge=0, lt=2**16)]
+_Cpus = Annotated[list[_Cpu], Meta(max_length=2**16)]
+_NumaNode = Annotated[int, Meta(ge=-1, lt=2**12)]
+_PciAddress = Annotated[str, Meta(pattern=r"\A[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")]
+_PciId = Annotated[str, Meta(pattern=r"\A[0-9a-fA-F]{1,4}\Z")]
+_Tags = Annotated[dict[_Line, _Line], Meta(max_length=64)]
+
+
+class _Certificate(msgspec.Struct):
+    file: _Sentence
+    subject: _Sentence
+    # It is compared with the time now.
+    ends: Annotated[datetime, Meta(tz=True)]
+
+
+_Capabilities = msgspec.defstruct(
+    "_Capabilities",
+    [
+        ("vcpus", _Few, 0),
+        ("memory_mb", _Size, 0),
+        ("hypervisor_type", _Word, ""),
+        ("hypervisor_version", _Int32, 0),
+        (LIVE_MIGRATION_LACKS, Annotated[list[_Sentence], Meta(max_length=100)] | None, None),
+        (CERTIFICATES_ENDING, Annotated[list[_Certificate], Meta(max_length=100)] | None, None),
+        (REQUIRES_SIGNATURES, bool, False),
+        ("stands_still_when_live", bool, False),
+        ("supports_live_migration", bool, False),
+        ("supports_migrate_to_same_host", bool, False),
+        ("supports_saved_memory", bool, False),
+        ("supports_suspended_moves", bool, False),
+        ("supports_warm_copy", bool, False),
+    ],
+)
+
+
+class _Pages(msgspec.Struct):
+    size_kb: Annotated[int, Meta(ge=1, le=2**30)]
+    total: _Large
+    used: _Large
+
+
+class _NumaCell(msgspec.Struct):
+    id: Annotated[int, Meta(ge=0, lt=2**12)]
+    cpuset: _Cpus
+    pcpuset: _Cpus
+    memory: _Size
+    cpu_usage: _Int32
+    memory_usage: _Int32
+    pinned_cpus: _Cpus
+    mempages: Annotated[list[_Pages], Meta(max_length=16)]
+    siblings: Annotated[list[_Cpus], Meta(max_length=2**16)]
+
+
+class _Topology(msgspec.Struct):
+    cells: Annotated[list[_NumaCell], Meta(max_length=256)]
+
+
+class _Pool(msgspec.Struct):
+    vendor_id: _PciId
+    product_id: _PciId
+    dev_type: PciDeviceType
+    numa_node: _NumaNode | None
+    count: _Few
+    parent_addr: _PciAddress | None
+    tags: _Tags
+
+
+class _Node(msgspec.Struct):
+    uuid: _Uuid
+    hypervisor_hostname: _Name
+    hypervisor_type: _Word
+    # Negative ones have no end when they are written as texts.
+    hypervisor_version: _Int32
+    vcpus: _Few
+    memory_mb: _Size
+    local_gb: _Size
+    running_vms: _Few
+    cpu_info: dict[str, Any]
+    host_ip: _Address | None
+    supported_instances: Annotated[list[Annotated[list[_Word], Meta(max_length=3)]], Meta(max_length=64)]
+    cpu_allocation_ratio: _Ratio
+    ram_allocation_ratio: _Ratio
+    disk_allocation_ratio: _Ratio
+    uptime: _Line | None
+    capabilities: _Capabilities  # type: ignore[valid-type]
+    numa_topology: _Topology | None
+    pci_stats: Annotated[list[_Pool], Meta(max_length=1024)]
+
+
+class _Device(msgspec.Struct):
+    address: _PciAddress
+    vendor_id: _PciId
+    product_id: _PciId
+    dev_type: PciDeviceType
+    numa_node: _NumaNode | None
+    parent_addr: _PciAddress | None
+    label: _Line | None
+    status: PciDeviceStatus
+    instance_uuid: _Uuid | None
+    request_id: Annotated[str, Meta(max_length=36)] | None
+    extra_info: _Tags
+
+
+class _Report(msgspec.Struct):
+    host: _Name
+    service_version: _Int32
+    node: _Node
+    guests: Annotated[dict[_Name, PowerState], Meta(max_length=10_000)]
+    pci_devices: Annotated[list[_Device], Meta(max_length=4096)]
 
 
 def check(report: HostReport) -> None:
-    """Raises BadRequest, which names the first value that can't be."""
-    problem = next(_problems(report), None)
-    if problem is not None:
-        raise errors.BadRequest(
-            f"The report of host {report.host[:80]!r} is refused: {problem}. Look at its compute service before it gets servers."
-        )
+    """Raises ReportRefused if a host reports what can't be recorded, or what others could not read."""
+    what = _problem_of(report)
+    if what is not None:
+        raise errors.ReportRefused(report.host[:255], what)
 
 
-def _problems(report: HostReport) -> Iterator[str]:
-    node = report.node
-    if node.host != report.host:
-        yield f"its node is of host {node.host[:80]!r}"
-    yield from _of_node(node)
-    for name, count in (
-        ("guests", len(report.guests)),
-        ("pci_devices", len(report.pci_devices)),
-        ("supported_instances", len(node.supported_instances)),
+def check_bytes(what: str, *counts: int) -> None:
+    """Raises ReportRefused if the progress of a transfer is counted in numbers that no transfer has. ``what``: of which move."""
+    for count in counts:
+        if not 0 <= count <= MOST_BYTES:
+            raise errors.ReportRefused(what[:255], f"{count} bytes of a transfer")
+
+
+def check_live_progress(what: str, progress: LiveProgress) -> None:
+    """As `check_bytes`."""
+    check_bytes(what, *progress.bytes_of().values())
+
+
+def _problem_of(report: HostReport) -> str | None:
+    if report.node.host != report.host:
+        return f"the node of host {report.node.host[:80]!r}"
+    plain = msgspec.to_builtins(report, str_keys=True)
+    for what, value, most in (
+        ("node", plain["node"], LARGEST_NODE),
+        ("devices", plain["pci_devices"], LARGEST_DEVICES),
     ):
-        if count > _MOST_OF[name]:
-            yield f"it has {count} {name}, and at most {_MOST_OF[name]} are taken"
-    if not 0 <= report.service_version <= _INTEGER:
-        yield f"service_version {report.service_version}"
-    yield from (f"guest {uuid[:80]!r}" for uuid in report.guests if not uuidutils.is_uuid_like(uuid))
-    for device in report.pci_devices:
-        yield from _of_device(device)
-    if len({device.address for device in report.pci_devices}) < len(report.pci_devices):
-        yield "two of its pci_devices have one address"
-
-
-def _of_node(node: ComputeNode) -> Iterator[str]:
-    if not uuidutils.is_uuid_like(node.uuid):
-        yield f"uuid {node.uuid[:80]!r}"
-    for name, most in (NUMBERS | RATIOS).items():
-        number = getattr(node, name)
-        # No number compares with NaN.
-        if not 0 <= number <= most:
-            yield f"{name} {number}"
-    for name, longest in TEXTS.items():
-        text = getattr(node, name) or ""
-        if len(text) > longest:
-            yield f"{name} has {len(text)} characters"
-    if node.host_ip is not None and not _is_address(node.host_ip):
-        yield f"host_ip {node.host_ip[:80]!r}"
-    for name in ("cpu_info", "capabilities"):
-        yield from _of_facts(name, getattr(node, name))
-    for supported in node.supported_instances[: _MOST_OF["supported_instances"]]:
-        if len(supported) != 3 or any(len(each) > 64 for each in supported):
-            yield f"supported_instances {str(supported)[:80]}"
-    cells = node.numa_topology.cells if node.numa_topology is not None else []
-    if len(cells) > 1024:
-        yield f"{len(cells)} NUMA cells"
-
-
-def _of_facts(name: str, facts: dict[str, Any]) -> Iterator[str]:
+        if _is_deeper(value, DEEPEST):
+            return f"a {what} record that is deeper than {DEEPEST} levels"
+        if (size := len(msgspec.json.encode(value))) > most:
+            return f"{what} records of {size} bytes, more than {most}"
     try:
-        size = len(json.dumps(facts, allow_nan=False))
-    except (RecursionError, ValueError, TypeError) as error:
-        yield f"{name}: {error}"
-        return
-    if size > _LONGEST_FACTS:
-        yield f"{name} has {size} characters"
+        msgspec.convert(plain, _Report, str_keys=True)
+    except msgspec.ValidationError as error:
+        return str(error)[:500]
+    addresses = [device.address for device in report.pci_devices]
+    return "a PCI device twice" if len(set(addresses)) < len(addresses) else None
 
 
-def _of_device(device: PciDevice) -> Iterator[str]:
-    texts = (
-        device.address,
-        device.vendor_id,
-        device.product_id,
-        device.dev_type,
-        *map(str, device.extra_info.values()),
-    )
-    if any(len(text) > 255 for text in texts) or len(device.extra_info) > 100:
-        yield f"PCI device {device.address[:80]!r}"
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+def _is_deeper(value: Any, levels: int) -> bool:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(levels == 0 or _is_deeper(each, levels - 1) for each in inside)
