@@ -12,6 +12,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from causeway.cli.demo.picture import pictures_of
+from causeway.cli.demo.screen import Screen
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainState, Scope
 from causeway.store.api import drains
 from tests.browser import chromium_started, shown
@@ -112,3 +114,11 @@ def test_pages_fit_and_load_nothing_from_elsewhere(
     asked = [entry["message"] for entry in browser.get_log("performance") if 'requestWillBeSent"' in entry["message"]]
     assert asked
     assert all(opened.origin in message for message in asked)
+
+
+def test_the_demonstration_makes_pictures_of_the_pages(opened: Served, cloud: Any, tmp_path: Path) -> None:
+    made, way_in = planned(cloud, "in a picture"), f"{opened.url}/enter?token={opened.sessions.token}"
+    pages = {"/": tmp_path / "cells.png", f"/drains/{made.id}": tmp_path / "drain.png"}
+    titles = pictures_of(way_in, pages, Screen())
+    assert "in a picture" in titles[1]
+    assert all(picture.stat().st_size > 10_000 for picture in pages.values())
