@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
+
 from oslo_config import cfg, types
 from oslo_config.cfg import Opt
 
@@ -72,6 +74,14 @@ OPTS: dict[str, list[Opt]] = {
             default=[],
             help="Ours: sites, such as https://horizon.example.org, whose pages may show consoles in a frame, besides the"
             " proxy's own pages. Browsers refuse all others.",
+        ),
+        cfg.ListOpt(
+            "host_networks",
+            item_type=ip_network,
+            default=[],
+            help="Ours: networks, such as 10.1.0.0/16, in which consoles of guests listen. Conductors refuse addresses outside of"
+            " them, and names. Hosts say where consoles listen, and proxies connect to it: without this, a compromised host can"
+            " send the proxies to whatever they reach. Empty: anywhere.",
         ),
         cfg.StrOpt(
             "novnc_path",

@@ -5,4 +5,5 @@
 | a token of an own move opens no migration of another one: neither counters nor a status of it change | `test_other_moves` |
 | what no host can have is refused whole, before anything of it is recorded, and logged once | `test_absurd_reports` |
 | bytes that no transfer has are not counted, so that the progress of others is written | `test_absurd_reports` |
+| where `[console] host_networks` are listed, proxies are sent to no other address | `test_console_addresses` |
 """

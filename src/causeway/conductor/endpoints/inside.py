@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address
+
 from causeway import errors
 from causeway.conductor.endpoints.power import notify
 from causeway.context import RequestContext
 from causeway.model import server_actions
-from causeway.model.console import ConsolePlace, ConsoleType
+from causeway.model.console import ConsoleAddress, ConsolePlace, ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.parts import history
@@ -33,6 +36,7 @@ class InsideEndpoint:
         address = services.computes(cell.uuid).get_console(
             context, host, instance_uuid=instance_uuid, console_type=console_type
         )
+        check_console(host, address, services.conf.console.host_networks)
         return ConsolePlace(address, cell.uuid, host)
 
     def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None:
@@ -64,6 +68,23 @@ class InsideEndpoint:
             history.fail(database, instance_uuid, failure, instance.host, task_state=None)
             raise
         instances.update(database, instance_uuid, expected_task=set(action.meanwhile), task_state=None)
+
+
+def check_console(host: str, answered: ConsoleAddress, networks: Sequence[IPv4Network | IPv6Network]) -> None:
+    """Raises AnswerRefused if a host names an address for a console that is in none of the networks. No networks: any is right.
+
+    Names are refused, because whoever answers for them could name another address when the proxy asks.
+    """
+    if not networks:
+        return
+    try:
+        address = ip_address(answered.host)
+    except ValueError:
+        address = None
+    if address is None or not any(address in network for network in networks):
+        listed = ", ".join(map(str, networks))
+        what = f"{answered.host[:80]!r}, which is no address in [console] host_networks ({listed}),"
+        raise errors.AnswerRefused(host, "get_console", what)
 
 
 def _host_of(instance: Instance) -> str:
