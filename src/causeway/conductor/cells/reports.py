@@ -24,7 +24,7 @@ from causeway.virt.live import LiveProgress
 # bytes of JSON: of the record of a node, which every scheduler keeps, and of a host's PCI devices
 LARGEST_NODE = 2**20
 LARGEST_DEVICES = 4 * 2**20
-# Levels of lists and objects inside of what a node tells freely.
+# Levels of lists and objects inside of what a node may report freely.
 DEEPEST = 8
 # bytes: two such counters are added up before they are recorded in 64 bits
 MOST_BYTES = 2**60
