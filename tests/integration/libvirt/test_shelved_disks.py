@@ -40,7 +40,7 @@ class Images:
                 self.sizes.append(len(part))
                 file.write(part)
 
-    def show(self, _context: Any, _image_id: str) -> Any:
+    def show_of_server(self, _context: Any, _image_id: str) -> Any:
         return SimpleNamespace(status="queued")
 
 
