@@ -224,7 +224,7 @@ def test_no_service_starts_without_the_keys_that_it_is_to_use(tmp_path: Path, ro
     options = tmp_path / "causeway.conf"
     options.write_text(f"[DEFAULT]\ntransport_url = rabbit://127.0.0.1:1/\n[rpc_signatures]\nprivate_key = {key}\n")
     started = CliRunner().invoke(cli, [role, f"--config-file={options}"])
-    assert started.exit_code == 1 and f"The private key {key} can't be used" in started.output
+    assert started.exit_code == 1 and f"[rpc_signatures] private_key = {key}: there is no file" in started.output
     key.write_text("")
     key.chmod(0o644)
     started = CliRunner().invoke(cli, [role, f"--config-file={options}"])
