@@ -57,6 +57,7 @@ def cell1(api: Database, tmp_path: Path) -> Database:  # noqa: ARG001 - it has m
 def checked(api: Database, tmp_path: Path) -> Status:  # noqa: ARG001 - it has made the databases
     """Check -> (level, details)."""
     options = tmp_path / "causeway.conf"
+    (tmp_path / "policy.yaml").write_text("{}")
     options.write_text(
         f"[DEFAULT]\ntransport_url = causeway-memory://{tmp_path.name}\n[api_database]\nconnection = sqlite:///{tmp_path}/api.sqlite\n"
         # Not the policy of this machine, if it has one.
