@@ -79,6 +79,7 @@ CALLS: dict[str, list[Callable[[Path], object]]] = {
     "info": [qemu_img.info],
     "virtual_size": [qemu_img.virtual_size],
     "layer_below": [qemu_img.layer_below],
+    "layer_in": [lambda path: qemu_img.layer_in(qemu_img.info(path), path)],
     "create": [
         partial(qemu_img.create, size=1),
         partial(qemu_img.create, size=1, below=RAW_BELOW),

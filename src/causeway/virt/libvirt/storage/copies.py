@@ -69,9 +69,10 @@ def _of_disk(path: Path, size: int, check_within: float | None) -> list[str]:
     ``check_within``: seconds to read all its tables (None: a guest uses them, so they are not read).
     """
     try:
-        if qemu_img.virtual_size(path) < size:
+        header = qemu_img.info(path)
+        if int(header["virtual-size"]) < size:
             return [f"{path} is smaller than {size // _MIB} MiB"]
-        below = qemu_img.layer_below(path)
+        below = qemu_img.layer_in(header, path)
         if below is not None and not below.path.is_file():
             return [f"{below.path}, which {path} stands on, is missing"]
         if check_within is not None:

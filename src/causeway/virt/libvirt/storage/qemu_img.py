@@ -66,7 +66,11 @@ def layer_below(path: Path) -> Layer | None:
     Raises `GuestFailed` if the header does not say that the file below is raw or qcow2. A program would guess then, or do what an
     image of an earlier release says.
     """
-    header = info(path)
+    return layer_in(info(path), path)
+
+
+def layer_in(header: dict[str, Any], path: Path) -> Layer | None:
+    """The same, of a header that was read (`info`)."""
     below, its_format = header.get("full-backing-filename"), header.get("backing-filename-format")
     if below is None:
         return None
