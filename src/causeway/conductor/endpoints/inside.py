@@ -83,7 +83,7 @@ def check_console(host: str, answered: ConsoleAddress, networks: Sequence[IPv4Ne
         address = None
     if address is None or not any(address in network for network in networks):
         listed = ", ".join(map(str, networks))
-        what = f"{answered.host[:80]!r}, which is no address in [console] host_networks ({listed}),"
+        what = f"{answered.host[:80]!r}, which is no address in [console] host_networks ({listed})"
         raise errors.AnswerRefused(host, "get_console", what)
 
 
