@@ -29,6 +29,16 @@ def at_rest(cloud: Cloud, server: Any) -> Any:
     return cloud.admin.compute.find_server(server.id, all_projects=True)
 
 
+def ended(cloud: Cloud, server: Any) -> dict[str, Any]:
+    """The server, as its user sees it, when it is built and nothing works on it any more."""
+    found: dict[str, Any] = until(
+        lambda: cloud.json_of(server),
+        lambda seen: seen["status"] != "BUILD" and seen["OS-EXT-STS:task_state"] is None,
+        f"server {server.id} to end its task",
+    )
+    return found
+
+
 def built(cloud: Cloud) -> Any:
     volume = cloud.volume()
     devices = [

@@ -14,6 +14,15 @@ SOON_NOTICED: dict[str, Any] = {
         "fault_injection": {"enabled": True},
     }
 }
+#: a cloud of two conductors, in which the other one soon takes over (with the fixture ``other``)
+SOON_TAKEN_OVER: dict[str, Any] = {
+    "overrides": {
+        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 3},
+        "conductor": {"recovery_interval": 2},
+        "moves": {"lease": 2.0},
+        "fault_injection": {"enabled": True},
+    }
+}
 #: the marks of such a module
 THREADS_DIE = [
     pytest.mark.embedded("threads of this process die"),

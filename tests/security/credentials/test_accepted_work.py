@@ -14,18 +14,11 @@ from causeway.audit import audit_embedded
 from causeway.model import operations
 from causeway.parts.requesters import CHECKED
 from causeway.store.api import journal
-from tests.functional.servers.dying_threads import THREADS_DIE
+from tests.functional.servers.dying_threads import SOON_TAKEN_OVER, THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until
 from tests.security.credentials.attackers import Caller, caller, revoke
 
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 3},
-        "conductor": {"recovery_interval": 2},
-        "moves": {"lease": 2.0},
-        "fault_injection": {"enabled": True},
-    }
-}
+CLOUD = SOON_TAKEN_OVER
 pytestmark = [*THREADS_DIE, pytest.mark.usefixtures("other")]
 
 CHOOSE_HOST = "rpc.scheduler.select_destinations.request"

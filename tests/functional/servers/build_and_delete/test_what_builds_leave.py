@@ -13,17 +13,10 @@ import pytest
 from causeway.audit import audit_embedded
 from causeway.clients.session import calls
 from causeway.rpc.transport import Outgoing, Verdict
-from tests.functional.servers.dying_threads import THREADS_DIE
+from tests.functional.servers.dying_threads import SOON_TAKEN_OVER, THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until
 
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 3},
-        "conductor": {"recovery_interval": 2},
-        "moves": {"lease": 2.0},
-        "fault_injection": {"enabled": True},
-    }
-}
+CLOUD = SOON_TAKEN_OVER
 pytestmark = [*THREADS_DIE, pytest.mark.usefixtures("other")]
 
 MAKE_PORT = "call.network POST /v2.0/ports"

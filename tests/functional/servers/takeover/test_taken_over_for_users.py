@@ -15,17 +15,10 @@ from oslo_context import context as oslo_context
 from causeway.audit import audit_embedded
 from causeway.model.sagas import ENDED
 from causeway.store.api import journal
-from tests.functional.servers.dying_threads import THREADS_DIE
+from tests.functional.servers.dying_threads import SOON_TAKEN_OVER, THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until
 
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 3},
-        "conductor": {"recovery_interval": 2},
-        "moves": {"lease": 2.0},
-        "fault_injection": {"enabled": True},
-    }
-}
+CLOUD = SOON_TAKEN_OVER
 pytestmark = [*THREADS_DIE, pytest.mark.usefixtures("other")]
 
 IS_UNDER_WAY = journal.MOVES.c.state.not_in([state.value for state in ENDED])

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.functional.servers.moves_cloud import Cloud
-from tests.functional.servers.patience import until
 from tests.security.images.contents import iso, luks, mbr, qcow2, vmdk_text
+from tests.security.journeys import ended
 
 #: name -> (disk_format, content, words of the fault)
 LIES: dict[str, tuple[str, bytes, str]] = {
@@ -31,16 +31,6 @@ def make_image(cloud: Cloud, name: str) -> Any:
     return cloud.member.image.create_image(
         name=f"lie-{uuids.uuid4()}", data=data, disk_format=disk_format, container_format="bare", wait=True
     )
-
-
-def ended(cloud: Cloud, server: Any) -> dict[str, Any]:
-    """The server when nothing works on it any more."""
-    found: dict[str, Any] = until(
-        lambda: cloud.json_of(server),
-        lambda seen: seen["status"] != "BUILD" and seen["OS-EXT-STS:task_state"] is None,
-        f"server {server.id} to end its task",
-    )
-    return found
 
 
 def cached(cloud: Cloud, image: Any) -> list[Path]:

@@ -23,6 +23,7 @@ from tests.functional.servers.moves_cloud import Cloud
 from tests.functional.servers.patience import until
 from tests.integration.embedded_guests import cloud_with_guests
 from tests.security.images.contents import MIB, SECTOR, qcow2, vmdk_text
+from tests.security.journeys import ended
 
 REASON = missing()
 HOST = "cell1-host1"
@@ -69,15 +70,6 @@ def upload(cloud: Cloud, data: bytes, disk_format: str = "raw") -> Any:
     return cloud.member.image.create_image(
         name=f"attack-{uuids.uuid4()}", data=data, disk_format=disk_format, container_format="bare", wait=True
     )
-
-
-def ended(cloud: Cloud, server: Any) -> dict[str, Any]:
-    found: dict[str, Any] = until(
-        lambda: cloud.json_of(server),
-        lambda seen: seen["status"] != "BUILD" and seen["OS-EXT-STS:task_state"] is None,
-        f"server {server.id} to end its task",
-    )
-    return found
 
 
 def has(content: bytes, secret: Path) -> bool:
