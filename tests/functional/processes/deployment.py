@@ -229,7 +229,10 @@ class Deployment:
         """
         if name in self.cell_conductors:
             return [self.directory / "common.conf", self.directory / f"{name}.conf"]
-        services = "services-compute.conf" if name in self.hosts else "services.conf"
+        of_hosts = "services-compute.conf"
+        # Before hosts had an account of their own, there was no such file.
+        is_there = (self.directory / of_hosts).exists()
+        services = of_hosts if name in self.hosts and is_there else "services.conf"
         own = [self.directory / file for file in (services, "common.conf", f"{name}.conf")]
         return own if name in self.hosts else [*own, self.directory / "databases.conf"]
 

@@ -21,7 +21,7 @@ import pytest
 from causeway.store import schema
 from causeway.store.api import cells
 from causeway.store.database import Database
-from tests.functional.processes.deployment import CONDUCTORS, Deployment
+from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment
 from tests.functional.processes.rabbit import rabbit, why_not
 from tests.integration.database_servers import database_server
 
@@ -71,7 +71,9 @@ def cloud(request: pytest.FixtureRequest, previous: Path) -> Iterator[Deployment
         database_server(request.param) as new_database,
         rabbit(Path(folder) / "rabbit") as queue,
     ):
-        deployment = Deployment(Path(folder), queue, new_database=new_database)
+        # Simulated hosts of before report this address, whatever their own is.
+        here = {**OPTIONS, "DEFAULT": {**OPTIONS["DEFAULT"], "my_ip": "127.0.0.1"}}
+        deployment = Deployment(Path(folder), queue, options=here, new_database=new_database)
         deployment.source = previous
         try:
             deployment.start()
