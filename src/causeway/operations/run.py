@@ -52,6 +52,10 @@ class OperationRun(ServerRun[M], Generic[M]):
         found: list[BlockDevice] = self._cache["devices"]
         return found
 
+    def attachments(self) -> set[str | None]:
+        """The attachments of volumes that the server's record has now: other operations may have added some."""
+        return {device.attachment_id for device in block_devices.of_instance(self.database, self.uuid)}
+
     def _home(self) -> tuple[CellMapping, Database]:
         if self._found_home is None:
             cells, cell_uuid = self.services.cells, self.saga.cell_uuid

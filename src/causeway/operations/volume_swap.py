@@ -68,10 +68,9 @@ class ReserveNewVolume(Step[Swap]):
             self._release(run)
         else:
             notify(run, "start")
-        known = {each.attachment_id for each in present}
         new_id = memory.new_volume_id
         attachment_id = devices.reserve_volume(
-            run.services, run.context, new_id, run.uuid, known, called_as=named(new_id)
+            run.services, run.context, new_id, run.uuid, run.attachments, called_as=named(new_id)
         )
         memory.new = replace(
             memory.old,

@@ -68,16 +68,9 @@ class ReserveVolume(Step[Attach]):
         return NONE
 
     def do(self, run: Attach) -> None:
-        services, memory, instance, present = run.services, run.memory, run.instance(tags=False), run.devices()
+        services, memory, instance = run.services, run.memory, run.instance(tags=False)
         device_endings.begin(run)
         with run.event("compute_reserve_block_device_name", instance.host or ""):
-            if memory.device is not None and any(other.device_name == memory.device for other in present):
-                raise errors.Conflict(f"The supplied device path ({memory.device}) is in use.")
-            if any(other.volume_id == memory.resource_id for other in present):
-                # Another request for the same volume came first.
-                raise errors.BadRequest(
-                    f"Invalid volume: volume {memory.resource_id} is already attached to instance {run.uuid}."
-                )
             volume = services.volumes.show(run.context, memory.resource_id)
             devices.check_zone(services, instance, volume)
             mapping = BlockDevice(
@@ -86,27 +79,43 @@ class ReserveVolume(Step[Attach]):
                 instance_uuid=run.uuid,
                 source_type="volume",
                 destination_type="volume",
-                device_name=memory.device or devices.next_device_name(present),
                 volume_id=memory.resource_id,
                 volume_size=volume.size,
                 multiattach=volume.multiattach,
                 tag=memory.tag,
                 delete_on_termination=memory.delete_on_termination,
             )
-            known = {other.attachment_id for other in present}
             mapping.attachment_id = devices.reserve_volume(
-                services, run.context, memory.resource_id, run.uuid, known, called_as=named(memory.resource_id)
+                services,
+                run.context,
+                memory.resource_id,
+                run.uuid,
+                run.attachments,
+                called_as=named(memory.resource_id),
             )
             # If an attempt is interrupted here, everything that the undo needs is recorded.
             memory.mapping = mapping
             with run.database.write() as connection:
                 self._refuse_if_deleted(connection, run)
+                # The server's row is locked now, so no other attach takes the same name.
+                mapping.device_name = self._name(memory, block_devices.of_instance_in(connection, run.uuid))
                 block_devices.insert(connection, [mapping])
 
     def _refuse_if_deleted(self, connection: sa.Connection, run: Attach) -> None:
         """Raises StateChanged if the server is being deleted: the delete releases only the volumes recorded before."""
         if instances.get_in(connection, run.uuid, with_tags=False).task_state is TaskState.DELETING:
             raise errors.StateChanged(f"Server {run.uuid} is being deleted: it gets no volume.")
+
+    def _name(self, memory: AttachMemory, present: list[BlockDevice]) -> str:
+        """The name that the volume gets. Raises Conflict if the requested one is in use, BadRequest if the volume is there."""
+        if any(other.volume_id == memory.resource_id for other in present):
+            # Another request for the same volume came first.
+            raise errors.BadRequest(
+                f"Invalid volume: volume {memory.resource_id} is already attached to instance {present[0].instance_uuid}."
+            )
+        if memory.device is not None and any(other.device_name == memory.device for other in present):
+            raise errors.Conflict(f"The supplied device path ({memory.device}) is in use.")
+        return memory.device or devices.next_device_name(present)
 
     def undo(self, run: Attach) -> None:
         mapping = run.memory.mapping

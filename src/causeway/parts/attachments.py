@@ -33,7 +33,7 @@ def reserve_anew(
         old = device.attachment_id
         known = {other.attachment_id for other in present}
         new = devices.reserve_volume(
-            services, context, device.volume_id, device.instance_uuid, known, called_as=OF_SERVER
+            services, context, device.volume_id, device.instance_uuid, known.copy, called_as=OF_SERVER
         )
         if not block_devices.swap_attachment(database, device.uuid, old, new):
             # This conductor was slow, and another one has done the same.

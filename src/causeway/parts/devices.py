@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import string
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,9 +41,15 @@ class KeptForRevert:
 
 
 def next_device_name(devices: list[BlockDevice]) -> str:
-    """The first name that no device has: /dev/vda, /dev/vdb, ..."""
+    """The first name that no device has: /dev/vda, /dev/vdb, ... Raises Forbidden if all are taken."""
     taken = {device.device_name for device in devices}
-    return next(name for letter in string.ascii_lowercase if (name := f"/dev/vd{letter}") not in taken)
+    for letter in string.ascii_lowercase:
+        if (name := f"/dev/vd{letter}") not in taken:
+            return name
+    raise errors.Forbidden(
+        f"The maximum allowed number of disk devices ({len(string.ascii_lowercase)}) to attach to a single instance has been"
+        " exceeded."
+    )
 
 
 def name_devices(devices: list[BlockDevice]) -> None:
@@ -100,22 +106,23 @@ def reserve_volume(
     context: RequestContext,
     volume_id: str,
     instance_uuid: str,
-    known: set[str | None],
+    known: Callable[[], set[str | None]],
     *,
     called_as: CalledAs,
 ) -> str:
     """Reserves a volume for a server. Returns the id of an unconnected attachment. ``called_as``: see `create_attachment`.
 
-    The volume service chooses the id. If its answer is lost, the reservation may exist: then it is used.
+    The volume service chooses the id. If its answer is lost, the reservation may exist: then it is used. ``known``: returns
+    the recorded attachments, which are not it.
     """
     try:
         return services.volumes.create_attachment(context, volume_id, instance_uuid, called_as=called_as).id
     except errors.ServiceFailed as failure:
         if isinstance(failure, errors.ServiceRefused):
             raise
-        known = known | noted_by_moves(services, instance_uuid)
+        others = known() | noted_by_moves(services, instance_uuid)
         for found in services.volumes.attachments_of_server(context, instance_uuid, volume_id=volume_id):
-            if found.id not in known and not found.is_connected:
+            if found.id not in others and not found.is_connected:
                 return found.id
         raise
 

@@ -128,7 +128,7 @@ def reserve_first_volume(
     if device.volume_id is not None and device.attachment_id is None:
         called_as = named(device.volume_id) if device.source_type == "volume" else OF_SERVER
         device.attachment_id = devices.reserve_volume(
-            services, context, device.volume_id, instance.uuid, set(), called_as=called_as
+            services, context, device.volume_id, instance.uuid, set, called_as=called_as
         )
 
 
