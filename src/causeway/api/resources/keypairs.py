@@ -79,7 +79,6 @@ def create(request: ApiRequest) -> Response:
     )
     if public is None:
         private, public = keys.generate_ssh() if kind == "ssh" else keys.generate_x509(user_id)
-    public = public.strip() if kind == "ssh" else public
     keypair = store.create(
         request.services.api, KeyPair(wanted["name"], user_id, public, keys.fingerprint(public, kind), kind)
     )

@@ -38,6 +38,17 @@ def test_a_key_is_imported_shown_listed_and_deleted(api: Any, public_key: str) -
     assert api.delete("/os-keypairs/mine").status == 404
 
 
+@pytest.mark.parametrize("form", ["{}\n", "{}\r\n", "{} \n\n", "  {}", "{}"])
+def test_a_key_comes_back_as_it_was_sent(api: Any, public_key: str, form: str) -> None:
+    """Clients compare the two, and make the key pair anew if they differ."""
+    sent = form.format(public_key)
+    made = api.post("/os-keypairs", {"keypair": {"name": "mine", "public_key": sent}}).json["keypair"]
+    assert made["public_key"] == sent
+    assert api.get("/os-keypairs/mine").json["keypair"]["public_key"] == sent
+    (listed,) = api.get("/os-keypairs").json["keypairs"]
+    assert listed["keypair"]["public_key"] == sent
+
+
 def test_the_first_versions_have_their_codes_and_fields(api: Any, public_key: str) -> None:
     created = api.post("/os-keypairs", {"keypair": {"name": "mine", "public_key": public_key}}, version="2.1")
     assert created.status == 200
