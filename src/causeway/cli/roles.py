@@ -181,7 +181,7 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     # Only here: libvirt's packages are an extra.
     from causeway.virt.libvirt import consoles
     from causeway.virt.libvirt.driver import LibvirtDriver
-    from causeway.virt.libvirt.guest_xml import processor
+    from causeway.virt.libvirt.guest_xml import processor, smbios
     from causeway.virt.libvirt.guest_xml.machine import default_machine
     from causeway.virt.libvirt.live import live_settings
 
@@ -195,6 +195,7 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
         state_dir / "instances",
         virt_type=conf.libvirt.virt_type,
         machine=default_machine(conf.libvirt.hw_machine_type),
+        serial=smbios.Serial(conf.libvirt.sysinfo_serial),
         has_tpm=conf.libvirt.swtpm_enabled,
         cpu=processor.from_options(conf),
         host_ip=conf.my_ip,

@@ -119,7 +119,7 @@ NAMES: dict[str, frozenset[str]] = {
         rbd_destroy_volume_retry_interval rbd_secret_uuid rbd_user realtime_scheduler_priority remote_filesystem_transport
         rescue_kernel_id rescue_ramdisk_id rng_dev_path rx_queue_size smbfs_mount_options
         smbfs_mount_point_base snapshot_compression snapshot_image_format snapshots_directory sparse_logical_volumes
-        swtpm_group swtpm_user sysinfo_serial tb_cache_size tx_queue_size uid_maps
+        swtpm_group swtpm_user tb_cache_size tx_queue_size uid_maps
         use_default_aio_mode_for_volumes use_virtio_for_bridges virtlogd_log_max_size volume_clear volume_clear_size
         volume_enforce_multipath volume_use_multipath vzstorage_cache_path vzstorage_log_path vzstorage_mount_group
         vzstorage_mount_opts vzstorage_mount_perms vzstorage_mount_point_base vzstorage_mount_user wait_soft_reboot_seconds

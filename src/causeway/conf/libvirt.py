@@ -22,6 +22,13 @@ OPTS: dict[str, list[Opt]] = {
             " type with which it was first started.",
         ),
         cfg.StrOpt(
+            "sysinfo_serial",
+            default="unique",
+            choices=["none", "os", "hardware", "auto", "unique"],
+            help="The serial number in the firmware of guests: of this host (os: /etc/machine-id; hardware: of its board; auto:"
+            " the first of both that there is), or unique: the server's id, which it keeps wherever it moves.",
+        ),
+        cfg.StrOpt(
             "cpu_mode",
             choices=["host-model", "host-passthrough", "maximum", "custom", "none"],
             help="The processor that guests see; custom: the first of cpu_models that this host has. Default: host-model with"

@@ -67,6 +67,18 @@ def test_config_drive_names_the_guest_and_runs_user_data(cloud: Cloud) -> None:
     assert "user data of web-1" in guest.console().text
 
 
+def test_a_guest_sees_in_its_firmware_which_kind_of_cloud_it_is_in(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    reads = "$(cat /sys/class/dmi/id/product_name)/$(cat /sys/class/dmi/id/sys_vendor)/$(cat /sys/class/dmi/id/product_serial)"
+    guest.config_drive = {
+        "openstack/latest/meta_data.json": json.dumps({"hostname": "web-1"}).encode(),
+        "openstack/latest/user_data": f"#!/bin/sh\necho machine: {reads}.\n".encode(),
+    }
+    guest.spawn()
+    guest.wait(lambda said: "CAUSEWAY-USER-DATA exit=0" in said.text)
+    assert f"machine: OpenStack Nova/OpenStack Foundation/{guest.uuid}." in guest.console().text
+
+
 def test_a_guest_writes_to_volumes_it_started_with_and_got_later(cloud: Cloud) -> None:
     guest = cloud.guest()
     cold, hot = cloud.volume(guest, "/dev/vdb"), cloud.volume(guest, "/dev/vdc")

@@ -15,7 +15,7 @@ from causeway.virt.driver import LocalDisk, RootDisk
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
 from causeway.virt.libvirt.commands import run
 from causeway.virt.live import LiveOptions, LiveProgress, Presence
-from tests.integration.libvirt.lab_guests import Cloud, Net, image_lines
+from tests.integration.libvirt.lab_guests import Cloud, Guest, Net, image_lines
 from tests.integration.libvirt.lab_journeys import (
     SLOW,
     TICKING,
@@ -34,6 +34,8 @@ if missing() is None:
     import libvirt_qemu
 
     from causeway.virt.libvirt import power
+    from causeway.virt.libvirt.driver import LibvirtDriver
+    from causeway.virt.libvirt.guest_xml.smbios import Serial
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -74,6 +76,26 @@ def test_a_guest_goes_to_another_host_and_does_not_notice(
     assert again.last("CAUSEWAY-MARKER", disk="vda")["first"] == marker
     # One line by each boot: the volume was the same one all the time.
     assert len(image_lines(cloud.path_of(guest.volumes[0]))) == 2
+
+
+def test_its_firmware_still_says_what_it_said(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where hosts give their own numbers to guests: a running guest has read the one of the host where it was started."""
+    for number, driver in enumerate(cloud.drivers):
+        monkeypatch.setattr(driver, "_serial", Serial.OS)
+        monkeypatch.setattr(driver, "_host_serial", f"host-{number}")
+    guest = cloud.guest()
+    guest.spawn()
+    source, target = cloud.drivers
+    source.live_migrate(guest.spec(), prepared(guest, target), LiveOptions(), no_word)
+    guest.driver = target
+    assert "<entry name='serial'>host-0</entry>" in definition(target, guest)
+    target.power_off(guest.uuid, timeout=60)
+    assert target.power_on(guest.spec())
+    assert "<entry name='serial'>host-1</entry>" in definition(target, guest)
+
+
+def definition(driver: LibvirtDriver, guest: Guest) -> str:
+    return str(driver._connection.call("describe a guest", lambda to: power.find(to, guest.uuid).XMLDesc()))
 
 
 def test_the_agent_in_the_guest_answers_at_the_target(cloud: Cloud) -> None:

@@ -42,6 +42,10 @@ LISTED: dict[str, dict[str, str]] = {
     r"domain/name": {"": "[A-Za-z0-9][A-Za-z0-9_.@+-]*"},
     r"domain/os/type": {"machine": r"pc|q35|pc-(i440fx|q35)-[a-z0-9.]+"},
     r"domain/features/tcg/tb-cache": {"": _SMALL},
+    r"domain/sysinfo/system/entry": {
+        "name": "manufacturer|product|version|serial|uuid|family",
+        "": "[A-Za-z0-9 ._:/()+-]{1,128}",
+    },
     r"domain/cpu": {"mode": _WORD, "match": _WORD, "check": _WORD, "migratable": _WORD},
     r"domain/cpu/model": {"": _WORD, "fallback": _WORD, "vendor_id": "[A-Za-z0-9 ]{12}"},
     r"domain/cpu/vendor": {"": _WORD},
@@ -143,6 +147,18 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
     return change
 
 
+def with_table(entries: str, kind: str = "smbios", shown: str = "<smbios mode='sysinfo'/>") -> Callable[[str], str]:
+    """What the firmware says of the machine."""
+    table = f"<sysinfo type='{kind}'><system>{entries}</system></sysinfo>"
+    return lambda domain: domain.replace("</os>", f"{shown}</os>{table}")
+
+
+def entry(name: str, text: str) -> str:
+    return f"<entry name='{name}'>{text}</entry>"
+
+
+TABLE = entry("manufacturer", "Somebody") + entry("serial", "42") + entry("uuid", UUID)
+
 _QEMU = "http://libvirt.org/schemas/domain/qemu/1.0"
 REFUSED: dict[str, Callable[[str], str]] = {
     "arguments of QEMU": with_part(
@@ -152,6 +168,15 @@ REFUSED: dict[str, Callable[[str], str]] = {
     "QEMU's capabilities": with_part(f"<q:capabilities xmlns:q='{_QEMU}'><q:add capability='x'/></q:capabilities>"),
     "encrypted memory": with_part("<launchSecurity type='sev'><policy>1</policy></launchSecurity>"),
     "a table of the firmware": with_part("<sysinfo type='fwcfg'><entry name='opt/x' file='/etc/shadow'/></sysinfo>"),
+    "a table of another kind": with_table(TABLE, "fwcfg"),
+    "two tables": lambda domain: with_table(TABLE)(with_table(TABLE)(domain)),
+    "a table that the guest does not see": with_table(TABLE, shown=""),
+    "a table of the board": with_table("</system><baseBoard>" + entry("serial", "1") + "</baseBoard><system>"),
+    "an entry of the firmware that is none": with_table(entry("sku", "1")),
+    "an entry with an option in it": with_table(entry("serial", "1,file=/etc/shadow")),
+    "an entry of many lines": with_table(entry("product", "a&#10;b")),
+    "an entry that is long": with_table(entry("product", "x" * 1000)),
+    "a firmware that names another server": with_table(entry("uuid", "00000000-0000-4000-8000-000000000000")),
     "threads": with_part("<iothreads>64</iothreads>"),
     "users of the host": with_part("<idmap><uid start='0' target='0' count='1'/></idmap>"),
     "a kernel": replaced("</os>", "<kernel>/boot/vmlinuz</kernel></os>"),
@@ -223,6 +248,18 @@ REFUSED: dict[str, Callable[[str], str]] = {
 def test_a_definition_with_what_the_server_does_not_have_is_refused(name: str, case: str) -> None:
     with pytest.raises(GuestRefused):
         for_target(REFUSED[case](saved(name)), wanted(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_firmware_still_says_what_it_said_to_the_guest(name: str) -> None:
+    made = for_target(with_table(TABLE)(saved(name)), wanted(name))
+    assert_only_listed_values(made, wanted(name))
+    domain = ET.fromstring(made)
+    said = {each.get("name"): each.text for each in domain.iterfind("sysinfo/system/entry")}
+    assert said == {"manufacturer": "Somebody", "serial": "42", "uuid": UUID}
+    assert domain.find("os/smbios[@mode='sysinfo']") is not None
+    # A guest to which it said nothing hears nothing.
+    assert ET.fromstring(for_target(saved(name), wanted(name))).find(".//sysinfo") is None
 
 
 # What a guest does not see: this host's is used, whatever the other one says.

@@ -57,6 +57,21 @@ def test_guest_is_found_by_the_servers_uuid_and_has_the_flavors_size() -> None:
     assert domain.find("features/acpi") is not None
 
 
+@pytest.mark.parametrize("serial", [UUID, None])
+def test_firmware_says_what_clouds_of_this_kind_say(serial: str | None) -> None:
+    """cloud-init looks for the metadata service only if the product is this one."""
+    domain = guest(serial=serial)
+    assert domain.find("os/smbios[@mode='sysinfo']") is not None
+    said = {each.get("name"): each.text for each in domain.iterfind("sysinfo[@type='smbios']/system/entry")}
+    assert (said["manufacturer"], said["product"], said["family"]) == (
+        "OpenStack Foundation",
+        "OpenStack Nova",
+        "Virtual Machine",
+    )
+    assert (said["uuid"], said.get("serial")) == (UUID, serial)
+    assert said["version"]
+
+
 def test_emulated_guest_limits_the_code_cache_and_a_kvm_guest_gets_the_hosts_processor() -> None:
     assert guest().findtext("features/tcg/tb-cache") == "64"
     kvm = guest(virt_type="kvm")

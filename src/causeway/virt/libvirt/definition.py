@@ -18,6 +18,7 @@ from causeway.virt.libvirt.guest_xml import uefi
 from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware, Uefi
 from causeway.virt.libvirt.guest_xml.machine import machine_of
 from causeway.virt.libvirt.guest_xml.processor import Processor
+from causeway.virt.libvirt.guest_xml.smbios import Serial
 from causeway.virt.libvirt.moving import MovingGuests
 from causeway.virt.libvirt.storage import rescue
 
@@ -31,6 +32,9 @@ class DefinedGuests(MovingGuests, ABC):
     _machine: str
     _name_template: str
     _processor: Processor
+    _serial: Serial
+    # The serial number that all guests of this host see; None: none, or each another one.
+    _host_serial: str | None
     _serial_ports: SerialPorts
     _shared_cpus: list[int]
 
@@ -82,6 +86,7 @@ class DefinedGuests(MovingGuests, ABC):
             memory_mb=instance.flavor.memory_mb,
             console_log=self._disks.console_log(instance.uuid),
             machine=machine,
+            serial=instance.uuid if self._serial is Serial.UNIQUE else self._host_serial,
             processor=self._processor,
             uefi=self._uefi(instance, asked, machine),
             tpm=asked.tpm,

@@ -48,6 +48,7 @@ from causeway.virt.libvirt.guest_xml.domain_xml import (
     interface_xml,
 )
 from causeway.virt.libvirt.guest_xml.processor import Processor
+from causeway.virt.libvirt.guest_xml.smbios import Serial, host_serial
 from causeway.virt.libvirt.live import dirty_memory, live_target
 from causeway.virt.libvirt.live.live_settings import LiveSettings
 from causeway.virt.libvirt.live.migration import LiveMigrations
@@ -79,6 +80,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         *,
         virt_type: str = "auto",
         machine: str = "pc",
+        serial: Serial = Serial.UNIQUE,
         swtpm: Path = SWTPM,
         has_tpm: bool = False,
         cpu: Processor | None = None,
@@ -101,6 +103,8 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         self._wanted_virt_type = virt_type
         self._virt_type = "qemu"
         self._machine = machine
+        self._serial = serial
+        self._host_serial: str | None = None
         self._name_template = name_template
         self._probe_cache = probe_cache or instances_dir / "virt-type.json"
         self._detach_timeout = detach_timeout
@@ -136,6 +140,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         )
         self.stands_still_when_live = self._connection.call(
             "say its version", lambda hypervisor: dirty_memory.is_missed_of(hypervisor, self._virt_type), again=True
+        )
+        self._host_serial = self._connection.call(
+            "say its serial number", lambda to: host_serial(self._serial, to.getCapabilities()), again=True
         )
         self._rounds.recover()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from causeway.virt.libvirt.guest_xml import foreign_values as values
+from causeway.virt.libvirt.guest_xml import smbios
 
 _ANY = r"[^\x00-\x1f\x7f]*"
 _WORD = r"[A-Za-z0-9_.-]+"
@@ -44,6 +45,10 @@ _SHAPE: dict[str, tuple[str, Mapping[str, str]]] = {
     "/os/loader": (_PATH, {"readonly": r"yes", "type": r"pflash", "secure": r"yes"}),
     "/os/nvram": (_PATH, {"template": _PATH}),
     "/os/bootmenu": (_EMPTY, {"enable": r"yes"}),
+    "/os/smbios": (_EMPTY, {"mode": r"sysinfo"}),
+    "/sysinfo": (_EMPTY, {"type": r"smbios"}),
+    "/sysinfo/system": (_EMPTY, {}),
+    "/sysinfo/system/entry": (smbios.TEXT, {"name": "|".join(smbios.ENTRIES)}),
     "/features": (_EMPTY, {}),
     "/features/acpi": (_EMPTY, {}),
     "/features/apic": (_EMPTY, {}),

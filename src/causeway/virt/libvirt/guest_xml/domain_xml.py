@@ -14,7 +14,7 @@ from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import PciDevice
 from causeway.virt.libvirt import numa_xml, port_devices
-from causeway.virt.libvirt.guest_xml import guest_device_xml
+from causeway.virt.libvirt.guest_xml import guest_device_xml, smbios
 from causeway.virt.libvirt.guest_xml.machine import is_q35
 from causeway.virt.libvirt.guest_xml.processor import Processor
 from causeway.virt.libvirt.guest_xml.uefi import Loader
@@ -66,6 +66,8 @@ class GuestHardware:
     memory_mb: int
     console_log: Path
     machine: str = "pc"
+    # The serial number that its firmware shows; None: none.
+    serial: str | None = None
     processor: Processor = field(default_factory=Processor)
     # None: BIOS
     uefi: Uefi | None = None
@@ -109,6 +111,7 @@ def domain_xml(guest: GuestHardware) -> str:
         _firmware(boot, guest.uefi)
     if guest.devices.boot_menu:
         ET.SubElement(boot, "bootmenu", enable="yes")
+    smbios.add(domain, guest.uuid, guest.serial)
     _processor(domain, guest)
     ET.SubElement(domain, "clock", offset="utc")
     _text(domain, "on_poweroff", "destroy")

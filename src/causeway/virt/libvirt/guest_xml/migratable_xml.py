@@ -4,7 +4,7 @@ The definition that the target would make from the records (`domain_xml`) is the
 they were, and its CPU as it was. So a list of values is taken from the definition that comes with the memory, each checked by
 `foreign_values`:
 
-- machine type, of the same family; the guest's name; model and features of its CPU;
+- machine type, of the same family; the guest's name; model and features of its CPU; what its firmware says of the machine;
 - the addresses and the user's aliases of its devices, the bus of a disk, the model, MTU and queues of a network card;
 - what libvirt adds by itself: controllers, video card, keyboard and mouse, watchdog.
 
@@ -21,6 +21,7 @@ from xml.etree import ElementTree as ET
 
 from causeway.errors import GuestRefused
 from causeway.virt.libvirt.guest_xml import foreign_values as values
+from causeway.virt.libvirt.guest_xml import smbios
 
 _KVM, _QEMU = "kvm", "qemu"
 # What a definition may have beside what the target's has: the guest does not see it, or the target decides it.
@@ -38,10 +39,23 @@ _LEFT_OUT = frozenset(
         "cputune",
         "numatune",
     }
-    | {"memtune", "blkiotune", "memoryBacking", "resource", "seclabel", "os", "features", "cpu", "clock", "pm", "perf"}
+    | {
+        "memtune",
+        "blkiotune",
+        "memoryBacking",
+        "resource",
+        "seclabel",
+        "os",
+        "features",
+        "cpu",
+        "clock",
+        "pm",
+        "perf",
+        "sysinfo",
+    }
     | {"devices", "on_poweroff", "on_reboot", "on_crash", "on_lockfailure"}
 )
-_BOOT_LEFT_OUT = frozenset({"type", "loader", "nvram", "boot", "bootmenu", "firmware"})
+_BOOT_LEFT_OUT = frozenset({"type", "loader", "nvram", "boot", "bootmenu", "firmware", "smbios"})
 _DEVICES_LEFT_OUT = frozenset({"emulator", "graphics", "audio"})
 # 1280: of IPv6.
 _LEAST_MTU, _MOST_MTU = 1280, 65535
@@ -80,6 +94,7 @@ def for_target(source: str, target: str) -> str:
     _put_text(made, "name", values.guest_name(foreign.findtext("name", ""), made.findtext("uuid", "")))
     _check_size(foreign, made)
     _put_boot(foreign, made)
+    smbios.put_foreign(foreign, made)
     _put_features(foreign, made)
     own = made.find("cpu")
     if own is not None:
