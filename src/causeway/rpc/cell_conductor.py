@@ -24,8 +24,11 @@ class CellConductorClient(Client):
 
     # The report names its host twice: for the service's record, and for the compute node's.
     @call(since="1.0", reporter=("report.host", "report.node.host"))
-    def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
-        """Reports that the host is alive, and its resources and guests. Returns whether the host is enabled."""
+    def report_host(self, context: RequestContext, *, report: HostReport, timeout: float | None = None) -> bool:
+        """Reports that the host is alive, and its resources and guests. Returns whether the host is enabled.
+
+        ``timeout``: seconds that the host waits; None: the option ``rpc_response_timeout``.
+        """
 
     @call(since="1.0", reporter=("host",))
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:

@@ -34,8 +34,11 @@ class Conductor:
     reports: list[HostReport] = field(default_factory=list)
     asked: list[list[str]] = field(default_factory=list)
 
-    def report_host(self, _context: Any, *, report: HostReport) -> bool:
+    patience: list[float | None] = field(default_factory=list)
+
+    def report_host(self, _context: Any, *, report: HostReport, timeout: float | None) -> bool:
         self.reports.append(report)
+        self.patience.append(timeout)
         return True
 
     def recorded_claims(self, _context: Any, *, host: str, instance_uuids: list[str]) -> list[Any]:
@@ -98,13 +101,28 @@ def test_it_starts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure:
     made.start()
     made.stop()
     assert len(conductor.reports) == 1
+    # The first one may be slow: the conductor starts at the same time.
+    assert conductor.patience == [None]
+
+
+@pytest.mark.parametrize(("interval", "patience"), [(10, 10.0), (1, 5.0), (120, 60.0)])
+def test_a_lost_report_keeps_the_next_ones_back_no_longer_than_an_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: int, patience: float
+) -> None:
+    made, conductor = reporter(tmp_path, FAILURES[0])
+    made._host.conf = new_config(report_interval=interval)
+    rounds = iter([False, False, True])
+    monkeypatch.setattr(made._stopping, "wait", lambda _seconds: next(rounds))
+    made._run()
+    made._host.claims.on_change()
+    assert conductor.patience == [patience] * 3
 
 
 def test_a_claim_is_made_though_it_can_not_be_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is on the disk by then, and the next report has it."""
     made, _conductor = reporter(tmp_path, FAILURES[0])
 
-    def fail() -> None:
+    def fail(**_patience: float) -> None:
         raise OSError("the hypervisor is unreachable")
 
     monkeypatch.setattr(made, "report_alive", fail)

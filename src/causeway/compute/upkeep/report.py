@@ -70,6 +70,8 @@ def _identity(content: bytes) -> str:
 
 # Seconds for which a stopping host waits for a report under way.
 _LAST_REPORT = 10.0
+# Seconds for which any report is waited for, however often hosts report.
+_LEAST_PATIENCE = 5.0
 
 
 class Reporter:
@@ -111,7 +113,7 @@ class Reporter:
     def _run(self) -> None:
         while not self._stopping.wait(self._host.conf.report_interval):
             # The host must report that it is up, whatever else fails.
-            self._try("report", self.report_alive)
+            self._try("report", self._report_again)
             self._try("claim again what servers hold", self.restore_claims)
 
     def _look(self) -> None:
@@ -207,7 +209,7 @@ class Reporter:
 
     def _claims_changed(self) -> None:
         """Reports changed claims, so that the scheduler uses them. If this fails, the next report has them."""
-        self._try("report its claims", self.report_alive)
+        self._try("report its claims", self._report_again)
 
     def restore_claims(self) -> None:
         """Restores the claims of servers whose files were torn, from the servers' records."""
@@ -223,10 +225,18 @@ class Reporter:
             except (errors.ClaimRefused, OSError) as failure:
                 LOG.error("Host %s can't restore what server %s holds: %s", host.name, uuid, failure)
 
-    def report_alive(self) -> None:
-        """Reports to the cell's conductor, one report at a time, so that none overtakes a newer one."""
+    def report_alive(self, *, timeout: float | None = None) -> None:
+        """Reports to the cell's conductor, one report at a time, so that none overtakes a newer one.
+
+        ``timeout``: seconds that an answer is waited for; None: as for any call. Raises RpcTimeout.
+        """
         with self._reporting:
-            self._host.conductor.report_host(admin_context(), report=self._report())
+            self._host.conductor.report_host(admin_context(), report=self._report(), timeout=timeout)
+
+    def _report_again(self) -> None:
+        # A report that is lost, as when the message queue restarts, must not keep the next ones back: the host would seem dead.
+        conf = self._host.conf
+        self.report_alive(timeout=min(max(conf.report_interval, _LEAST_PATIENCE), conf.rpc_response_timeout))
 
     def _report(self) -> HostReport:
         conf, facts, guests = self._host.conf, self._host.driver.host_facts(), self._host.driver.list_guests()
