@@ -389,6 +389,12 @@ def _rules() -> tuple[policy.RuleDefault, ...]:
     return (*base, *documented)
 
 
+def unknown_rules(conf: cfg.ConfigOpts) -> list[str]:
+    """Returns the rules in the policy files that are none, as `policy_files.unknown` does."""
+    former = {rule.deprecated_rule.name for rule in _rules() if rule.deprecated_rule is not None}
+    return policy_files.unknown(conf, former | {rule.name for rule in _rules()})
+
+
 # oslo.policy 6 removed this option and always enforces scopes; existing nova.conf files may still switch that off.
 ENFORCE_SCOPE = cfg.BoolOpt("enforce_scope", default=True, help="Whether tokens that are not of a project are refused.")
 

@@ -6,6 +6,9 @@ ignored, which may allow what the operator wanted to forbid. So a broken file is
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +17,9 @@ from oslo_config import cfg
 from oslo_policy import _checks, _parser
 
 from causeway import errors
+
+# How a check refers to another rule.
+_REFERENCE = re.compile(r"\brule:([\w:.-]+)")
 
 
 def files_of(conf: cfg.ConfigOpts) -> list[Path]:
@@ -42,6 +48,32 @@ def check(conf: cfg.ConfigOpts) -> None:
     """Raises Misconfigured if a policy file is broken; the message names the first such file, the line and the reason."""
     for path in files_of(conf):
         _check_file(path)
+
+
+def unknown(conf: cfg.ConfigOpts, known: Collection[str]) -> list[str]:
+    """Returns which rules of the policy files nothing asks, and which rules they refer to that there are not.
+
+    Each with its file, and the name of a rule that is most like it. ``known``: the rules that are asked. The files are valid
+    (`check`).
+    """
+    named: dict[str, Path] = {}
+    referred: dict[str, Path] = {}
+    for path in files_of(conf):
+        for name, rule in (yaml.safe_load(path.read_text()) or {}).items():
+            named[str(name)] = path
+            referred |= dict.fromkeys(_REFERENCE.findall(str(rule)), path)
+    rules = set(known)
+    unasked = {name: path for name, path in named.items() if name not in rules and name not in referred}
+    missing = {name: path for name, path in referred.items() if name not in rules and name not in named}
+    return [
+        *(f"{name} in {path}{_meant(name, rules)}" for name, path in sorted(unasked.items())),
+        *(f"rule:{name} in {path}{_meant(name, rules | set(named))}" for name, path in sorted(missing.items())),
+    ]
+
+
+def _meant(name: str, rules: Collection[str]) -> str:
+    like = difflib.get_close_matches(name, rules, 1)
+    return f" (is {like[0]} meant?)" if like else ""
 
 
 def _check_file(path: Path) -> None:
@@ -89,4 +121,4 @@ def _broken(path: Path, line: int, reason: str) -> errors.Misconfigured:
     return errors.Misconfigured(f"The policy file {path} is broken in line {line}: {reason}.")
 
 
-__all__ = ["check", "files_of", "stamps"]
+__all__ = ["check", "files_of", "stamps", "unknown"]

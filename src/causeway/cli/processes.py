@@ -23,13 +23,14 @@ from oslo_log import log
 
 from causeway import errors, roles
 from causeway.clients.placement import remote_placement
-from causeway.conf import PROJECT, ignored, new_config, paths
+from causeway.conf import PROJECT, new_config, paths
 from causeway.faults import hooks
 from causeway.metrics.endpoint import Collector, MetricsEndpoint
 from causeway.rpc import signatures
 from causeway.rpc.transport import Transports
 from causeway.store.cells import Cells
 from causeway.store.database import Database
+from causeway.without_effect import without_effect
 
 LOG = logging.getLogger(__name__)
 
@@ -53,10 +54,11 @@ def configuration(config_files: Sequence[Path]) -> cfg.ConfigOpts:
         raise click.ClickException(f"The configuration can't be read: {failure}") from failure
 
 
-def warn_of_ignored_options(conf: cfg.ConfigOpts) -> None:
-    """Logs in one line which options of the files have no effect."""
-    if found := ignored(conf):
-        LOG.warning("%s", found)
+def say_ready(what: str, notes: Sequence[str] = ()) -> None:
+    """Prints that a service is ready, and ``notes`` beside it, on standard error: many operators read nothing else."""
+    click.echo(f"ready: {what}")
+    for note in notes:
+        click.echo(f"warning: {note}", err=True)
 
 
 def check_queue(conf: cfg.ConfigOpts) -> None:
@@ -146,7 +148,7 @@ def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOp
     conf = configuration(config_files)
     check_queue(conf)
     log.setup(conf, PROJECT)
-    warn_of_ignored_options(conf)
+    notes = without_effect(conf, with_policy=False)
 
     def end(*_: Any) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -159,5 +161,5 @@ def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOp
     # _Ended is caught before ``cleanup`` closes libraries, which look at the exception in flight.
     with failures_reported(), ExitStack() as cleanup, suppress(_Ended):
         start(conf, cleanup)
-        click.echo(f"ready: {role} {conf.host}")
+        say_ready(f"{role} {conf.host}", notes)
         threading.Event().wait()

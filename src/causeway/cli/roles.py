@@ -24,6 +24,7 @@ from causeway.store.database import Database
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.simulated.hardware import from_options
+from causeway.without_effect import without_effect
 
 LOG = logging.getLogger(__name__)
 
@@ -47,8 +48,8 @@ def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -
         # Here, because gunicorn would restart failing workers again and again.
         Enforcer(conf)
     log.setup(conf, PROJECT)
-    processes.warn_of_ignored_options(conf)
-    ApiProcesses(conf, bind=bind, workers=workers, threads=threads).serve()
+    notes = without_effect(conf, with_policy=True)
+    ApiProcesses(conf, notes, bind=bind, workers=workers, threads=threads).serve()
 
 
 @click.command()
@@ -68,8 +69,8 @@ def metadata(config_files: tuple[Path, ...], bind: str, workers: int, threads: i
         # Here, because gunicorn would restart failing workers again and again.
         check_options(conf)
     log.setup(conf, PROJECT)
-    processes.warn_of_ignored_options(conf)
-    MetadataProcesses(conf, bind=bind, workers=workers, threads=threads).serve()
+    notes = without_effect(conf, with_policy=False)
+    MetadataProcesses(conf, notes, bind=bind, workers=workers, threads=threads).serve()
 
 
 @click.command()

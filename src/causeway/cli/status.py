@@ -35,7 +35,7 @@ from causeway.model import versions
 from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
 from causeway.model.host import LIVE_MIGRATION_LACKS, REQUIRES_SIGNATURES, CellMapping, ComputeNode, Service
 from causeway.model.sagas import SagaState
-from causeway.policy import CROSS_CELL_RESIZE, NOBODY, Enforcer
+from causeway.policy import CROSS_CELL_RESIZE, NOBODY, Enforcer, unknown_rules
 from causeway.rpc import signatures
 from causeway.store import clock, schema
 from causeway.store.api import cells as cell_records
@@ -360,9 +360,10 @@ def _policy_files(conf: cfg.ConfigOpts) -> Found:
     """The policy files of this configuration. A broken one is a failure, though running processes keep what they read."""
     policy_opts.set_defaults(conf)
     policy_files.check(conf)
-    return Level.SUCCESS, ", ".join(
-        str(path) for path in policy_files.files_of(conf)
-    ) or "none: all rules are the default"
+    files = policy_files.files_of(conf)
+    if rules := unknown_rules(conf):
+        return Level.WARNING, f"unknown rules: {', '.join(rules)}"
+    return Level.SUCCESS, ", ".join(map(str, files)) or "none: all rules are the default"
 
 
 def _policy(conf: cfg.ConfigOpts) -> Found:

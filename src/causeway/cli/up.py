@@ -99,6 +99,8 @@ def up(
     say("started")
     click.echo(f"ready: {cloud.url}")
     click.echo(f"console: {cloud.url}{way_in}")
+    for note in cloud.notes:
+        click.echo(f"warning: {note}", err=True)
     stop.wait()
     console.stopping.set()
     cloud.stop()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-import click
 from gunicorn.app.base import BaseApplication
 from oslo_config import cfg
 
@@ -32,8 +31,9 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
 
     role = ""
 
-    def __init__(self, conf: cfg.ConfigOpts, *, bind: str, workers: int, threads: int) -> None:
-        self._conf = conf
+    def __init__(self, conf: cfg.ConfigOpts, notes: Sequence[str], *, bind: str, workers: int, threads: int) -> None:
+        """``notes``: what is said beside "ready"."""
+        self._conf, self._notes = conf, notes
         self._cleanup = ExitStack()
         #: where the workers count. Only `_on_exit` deletes it: other clean-ups of the master would also run in its forks.
         self._counts: Path | None = None
@@ -79,7 +79,7 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
         pass
 
     def _ready(self, server: Any) -> None:
-        click.echo(f"ready: {self.role} {', '.join(str(listener) for listener in server.LISTENERS)}")
+        processes.say_ready(f"{self.role} {', '.join(str(listener) for listener in server.LISTENERS)}", self._notes)
 
     def _on_exit(self, _server: Any) -> None:
         if self._counts is not None:
@@ -94,9 +94,9 @@ class ApiProcesses(WebProcesses):
 
     role = "api"
 
-    def __init__(self, conf: cfg.ConfigOpts, *, bind: str, workers: int, threads: int) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, notes: Sequence[str], *, bind: str, workers: int, threads: int) -> None:
         self._long_polls = LongPolls(max(1, round(threads * LONG_POLLS)))
-        super().__init__(conf, bind=bind, workers=workers, threads=threads)
+        super().__init__(conf, notes, bind=bind, workers=workers, threads=threads)
 
     def application(self, cleanup: ExitStack) -> WsgiApp:
         around = processes.around(self._conf, cleanup)

@@ -22,7 +22,7 @@ from causeway import durable, roles
 from causeway.api.long_polls import LONG_POLLS, LongPolls
 from causeway.clients.connections import new_transport
 from causeway.clients.placement.local import local_placement
-from causeway.conf import AUTH_GROUPS, ignored, new_config, paths
+from causeway.conf import AUTH_GROUPS, new_config, paths
 from causeway.conf.conductor import SUPER
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 from causeway.embedded import content
@@ -40,6 +40,7 @@ from causeway.store.api import cells as cell_records
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 from causeway.virt.simulated.hardware import from_options
+from causeway.without_effect import without_effect
 
 if TYPE_CHECKING:
     from causeway.console_proxy.server import ConsoleProxy
@@ -92,6 +93,8 @@ class EmbeddedCloud:
         self._database_url = database_url or self.state.database
         self._cleanup = ExitStack()
         self._new_hosts: set[str] = set()
+        #: what its configuration says for nothing
+        self.notes: list[str] = []
         # Clouds in one process must not share queues.
         self._queues = hashlib.sha256(str(self.state.path).encode()).hexdigest()[:12]
 
@@ -224,8 +227,7 @@ class EmbeddedCloud:
         if self._log_file is not None:
             # oslo.log's formatter puts request id, user, project and server into every line.
             log.setup(conf, "causeway")
-        if found := ignored(conf):
-            LOG.warning("%s", found)
+        self.notes = without_effect(conf, with_policy=True)
         return conf
 
     def _accounts_of_hosts(self) -> cfg.ConfigOpts:

@@ -11,10 +11,34 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
+CAUSEWAY = str(Path(sys.executable).with_name("causeway"))
+
+
+@pytest.mark.long
+def test_what_is_misspelt_is_shown_beside_ready(tmp_path: Path) -> None:
+    options, policy = tmp_path / "causeway.conf", tmp_path / "policy.yaml"
+    options.write_text("[moves]\nleese = 3\n")
+    policy.write_text('"os_compute_api:servers:shwo": "role:reader"\n')
+    files = [f"--config-file={options}", f"--policy-file={policy}"]
+    command = [CAUSEWAY, "up", f"--state-dir={tmp_path}/state", "--port=0", *files]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as cloud:
+        assert cloud.stdout is not None and cloud.stderr is not None
+        said = [cloud.stdout.readline(), cloud.stdout.readline()]
+        # It ends at once, and so do its lines.
+        cloud.terminate()
+        warnings = [line for line in cloud.stderr if line.startswith("warning: ")]
+        assert cloud.wait(60) == 0
+    assert said[0].startswith("ready: ")
+    assert warnings == [
+        "warning: Options that do nothing. unknown: [moves] leese.\n",
+        "warning: Unknown policy rules: os_compute_api:servers:shwo in "
+        f"{policy} (is os_compute_api:servers:show meant?).\n",
+    ]
+
 
 @pytest.mark.long
 def test_a_cloud_that_runs_has_it(tmp_path: Path) -> None:
-    command = [str(Path(sys.executable).with_name("causeway")), "up", "--state-dir", str(tmp_path), "--port", "0"]
+    command = [CAUSEWAY, "up", "--state-dir", str(tmp_path), "--port", "0"]
     progress = tmp_path / "progress"
     with (
         progress.open("w") as said,

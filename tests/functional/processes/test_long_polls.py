@@ -35,7 +35,7 @@ class Waiting(ApiProcesses):
 
 
 def serve(port: int, arrived: Any) -> None:
-    api = Waiting(new_config(), bind=f"127.0.0.1:{port}", workers=1, threads=8)
+    api = Waiting(new_config(), (), bind=f"127.0.0.1:{port}", workers=1, threads=8)
     api.arrived = arrived
     api.run()
 

@@ -148,6 +148,30 @@ def test_files_of_every_form_are_read(tmp_path: Path, text: str) -> None:
     Enforcer(config_with(file))
 
 
+RESIZE, SHOW = policy.CROSS_CELL_RESIZE, "os_compute_api:servers:show"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f'"{RESIZE}": "role:member"\n"{SHOW}": "role:reader"\n', []),
+        # A rule of the operator's own.
+        (f'"friends": "role:member"\n"{RESIZE}": "rule:friends or rule:context_is_admin"\n', []),
+        ('"os_compute_api:servers:shwo": "@"\n', [f"os_compute_api:servers:shwo in FILE (is {SHOW} meant?)"]),
+        ('"zzz": "@"\n', ["zzz in FILE"]),
+        (f'"friends": "@"\n"{RESIZE}": "rule:freinds"\n',
+         ["friends in FILE", "rule:freinds in FILE (is friends meant?)"]),
+        (f'"{RESIZE}": [["rule:nobody_knows"]]\n', ["rule:nobody_knows in FILE"]),
+    ],
+)  # fmt: skip
+def test_rules_that_nothing_asks_are_found(tmp_path: Path, text: str, found: list[str]) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(text)
+    conf = config_with(file)
+    Enforcer(conf)
+    assert policy.unknown_rules(conf) == [each.replace("FILE", str(file)) for each in found]
+
+
 @pytest.mark.parametrize(("text", "line", "reason"), BROKEN)
 def test_a_file_that_breaks_leaves_the_rules_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str, line: int, reason: str
