@@ -150,10 +150,6 @@ class Database:
         # Not events of connections: SQLAlchemy would prepare these anew for each connection, a tenth of a statement's time.
         for kind in ("do_execute", "do_executemany", "do_execute_no_params"):
             event.listen(self.engine, kind, self._count)
-        # The same connections. PostgreSQL's driver switches the mode by itself, without the server.
-        self._reader = self.engine
-        if self._begin is None:
-            self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @property
     def is_sqlite(self) -> bool:
@@ -211,10 +207,36 @@ class Database:
     def read(self) -> Iterator[sa.Connection]:
         """A connection for statements that only read. Each sees the latest committed state."""
         try:
-            with self._reader.connect() as connection:
+            connection = self.engine.connect()
+            try:
+                self._set_autocommit(connection, True)
                 yield connection
+            finally:
+                self._return_reader(connection)
         except _FAILURES as failure:
             raise self._translate(failure) from failure
+
+    def _set_autocommit(self, connection: sa.Connection, mode: bool) -> None:
+        """PostgreSQL's driver begins transactions by itself. It switches that without the server."""
+        if self._begin is not None:
+            return
+        driver: Any = connection.connection.driver_connection
+        # Not SQLAlchemy's isolation level: when it restores that of a broken connection, the connection never gets to the pool.
+        try:
+            driver.autocommit = mode
+        except self.engine.dialect.loaded_dbapi.Error as failure:
+            raise sa.exc.InterfaceError(f"SET autocommit {mode}", None, failure) from failure
+
+    def _return_reader(self, connection: sa.Connection) -> None:
+        """Returns a connection to the pool, which makes another one if it is broken. What was read of it is valid."""
+        try:
+            if not connection.invalidated:
+                self._set_autocommit(connection, False)
+            connection.close()
+        except sa.exc.DBAPIError as failure:
+            LOG.info("A connection to %s broke after its last answer: %s", self.name, failure.orig)
+            connection.invalidate(failure)
+            connection.close()
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
