@@ -21,6 +21,7 @@
     │   ├── StateChanged              409  state_changed
     │   │   ├── DevicesChanging       409  devices_changing       (a volume or port is being attached or detached)
     │   │   ├── RecordsClosed         409  records_closed         (the server's records are moving to another cell)
+    │   │   ├── RequestChanged        409  request_changed        (the server that is being built was changed meanwhile)
     │   │   └── TakenOver             409  taken_over
     │   ├── ServerLocked              409  server_locked
     │   ├── CellDown                  409  cell_down
@@ -247,6 +248,12 @@ class RecordsClosed(StateChanged):
     @classmethod
     def for_server(cls, uuid: str) -> RecordsClosed:
         return cls(f"Server {uuid} is being handed over to another cell at this moment. Try again in a few seconds.")
+
+
+class RequestChanged(StateChanged):
+    """A build request was changed after a conductor had read it: the server is written again, with the change."""
+
+    code = "request_changed"
 
 
 class TakenOver(StateChanged):

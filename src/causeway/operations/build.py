@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -83,40 +84,52 @@ class ChooseHost(Step[BuildRun]):
 
 
 class PlaceInCell(Step[BuildRun]):
-    """Writes the server into the cell of its host, and deletes its build request."""
+    """Writes the server into the cell of its host, and deletes its build request.
+
+    A user may change the server between the two: then it is written again.
+    """
 
     name = "PlaceInCell"
     reads = frozenset({"at", "group", "numa_topology", "pci_requests", "targets"})
 
     def do(self, run: BuildRun) -> None:
-        services, memory, asked = run.services, run.memory, run.asked()
-        if asked.cell_uuid is None:
-            instance, present, cell_uuid = run.instance(), run.devices(), run.target.cell_uuid
-            devices.name_devices(present)
-            instance.host, instance.node = run.target.host, run.target.hypervisor_hostname
-            instance.availability_zone = run.target.availability_zone
-            instance.numa_topology, instance.pci_requests = memory.numa_topology, memory.pci_requests
-            instance.task_state = TaskState.SPAWNING
-            bundle = copies.Bundle(instance, present, [run.action()], [])
+        while run.asked().cell_uuid is None:
             try:
-                copies.insert(services.cells.database(cell_uuid), bundle)
-            except errors.StateChanged:
-                # An earlier attempt, whose conductor died here, may have written records.
-                copies.write(services.cells.database(cell_uuid), bundle)
-            self._map(run, cell_uuid)
-            run.is_in(cell_uuid)
-        groups.release(services, memory.group, run.uuid)
+                self._place(run, run.target.cell_uuid)
+            except errors.RequestChanged as change:
+                LOG.info("%s It is written again.", change.message)
+                run.read_again()
+            else:
+                run.is_in(run.target.cell_uuid)
+                break
+        groups.release(run.services, run.memory.group, run.uuid)
+
+    def _place(self, run: BuildRun, cell_uuid: str) -> None:
+        """Raises RequestChanged, and StateChanged if the user has deleted the server."""
+        memory, instance, present = run.memory, run.instance(), run.devices()
+        devices.name_devices(present)
+        instance.host, instance.node = run.target.host, run.target.hypervisor_hostname
+        instance.availability_zone = run.target.availability_zone
+        instance.numa_topology, instance.pci_requests = memory.numa_topology, memory.pci_requests
+        instance.task_state = TaskState.SPAWNING
+        bundle = copies.Bundle(instance, present, [run.action()], [])
+        try:
+            copies.insert(run.services.cells.database(cell_uuid), bundle)
+        except errors.StateChanged:
+            # An earlier attempt, whose conductor died here or whose content was changed, may have written records.
+            copies.write(run.services.cells.database(cell_uuid), bundle)
+        self._map(run, cell_uuid)
 
     def _map(self, run: BuildRun, cell_uuid: str) -> None:
-        """Maps the server to its cell. Raises StateChanged if its user has deleted it."""
-        kept = RequestSpec.from_persisted(run.asked().spec).to_persist()
+        """Maps the server to its cell. Raises RequestChanged, and StateChanged if its user has deleted it."""
+        asked = run.asked()
         with run.services.api.write() as connection:
-            if not build_requests.delete_in(connection, run.uuid):
+            if not build_requests.delete_as_read_in(connection, run.uuid, asked):
                 raise errors.StateChanged(f"Server {run.uuid} was deleted before it was built.")
             mappings.set_cell_in(connection, run.uuid, cell_uuid, expected=None)
-            if kept != run.asked().spec:
+            if _to_keep(asked.spec) != asked.spec:
                 # Later moves must not use the parts of the request that are for this build only.
-                mappings.save_spec_in(connection, run.uuid, kept)
+                mappings.change_spec_in(connection, run.uuid, _to_keep)
 
     def undo(self, run: BuildRun) -> None:
         """Deletes the records in the cell, unless the server is mapped to it: then it stays there, in ERROR."""
@@ -319,6 +332,11 @@ def _spec(run: BuildRun) -> RequestSpec:
     spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
     spec.is_new = True
     return spec
+
+
+def _to_keep(spec: dict[str, Any]) -> dict[str, Any]:
+    """The request spec without the parts that are for the build only."""
+    return RequestSpec.from_persisted(spec).to_persist()
 
 
 def _release_claims(run: BuildRun) -> None:

@@ -22,7 +22,7 @@ from causeway.parts import cleanups, devices, history, late, liveness
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import Selection
 from causeway.store.api import build_requests, mappings
-from causeway.store.api.build_requests import BuildRequest
+from causeway.store.api.build_requests import Asked, BuildRequest
 from causeway.store.cell import actions, block_devices, copies, instances
 
 LOG = logging.getLogger(__name__)
@@ -69,18 +69,24 @@ def undo_guest(services: ConductorServices, run: BuildRun, target: Selection) ->
 def rolled_back(run: BuildRun, cause: errors.CausewayError) -> None:
     """Sets the server to ERROR, with the reason: in its cell, or in cell0 if it has none. May be repeated."""
     found = build_requests.asked(run.services.api, run.uuid)
+    while found is not None and found.cell_uuid is None and found.request is not None:
+        try:
+            _bury(run, found, found.request, cause)
+        except errors.RequestChanged:
+            # Its user has changed it meanwhile.
+            found = build_requests.asked(run.services.api, run.uuid)
+        else:
+            return
     if found is None:
         LOG.info("Server %s was deleted before it was built", run.uuid)
-    elif found.cell_uuid is None and found.request is not None:
-        _bury(run, found.request, cause)
     elif found.cell_uuid not in (None, CELL0_UUID) and run.memory.targets:
         _fail(run, cause)
     else:
         LOG.info("Server %s is not this build's: %s", run.uuid, cause.message)
 
 
-def _bury(run: BuildRun, request: BuildRequest, cause: errors.CausewayError) -> None:
-    """Records in cell0 a server that no host could take."""
+def _bury(run: BuildRun, asked: Asked, request: BuildRequest, cause: errors.CausewayError) -> None:
+    """Records in cell0 a server that no host could take. Raises RequestChanged if a user has changed it meanwhile."""
     services, instance = run.services, request.instance
     instance.vm_state, instance.task_state = VmState.ERROR, None
     action = run.action()
@@ -89,7 +95,7 @@ def _bury(run: BuildRun, request: BuildRequest, cause: errors.CausewayError) -> 
     # An earlier attempt may have done this.
     copies.write(database, copies.Bundle(instance, request.block_devices, [action], [history.fault_of(cause)]))
     with services.api.write() as connection:
-        is_wanted = build_requests.delete_in(connection, run.uuid)
+        is_wanted = build_requests.delete_as_read_in(connection, run.uuid, asked)
         if is_wanted:
             mappings.set_cell_in(connection, run.uuid, CELL0_UUID, expected=None)
     if not is_wanted:

@@ -41,7 +41,8 @@ class BuildMemory:
 class BuildRun(OperationRun[BuildMemory]):
     """Until the server is in a cell, its record is that of the build request, which is read once and not for each step.
 
-    The build writes only its own results into the record, so changes that a user makes meanwhile stay.
+    If a user changes it meanwhile, it is read again (`causeway.store.api.build_requests`). The build writes only its own results
+    into the record, so changes that a user makes later stay.
     """
 
     _asked: Asked | None = None
@@ -50,7 +51,11 @@ class BuildRun(OperationRun[BuildMemory]):
     def refresh(self) -> None:
         super().refresh()
         if self.is_repeated or self.is_undoing:
-            self._asked = self._server = self._found_home = None
+            self.read_again()
+
+    def read_again(self) -> None:
+        """Discards what is known of the server, which may have changed."""
+        self._asked = self._server = self._found_home = None
 
     def asked(self) -> Asked:
         """The build request. Raises StateChanged if the server was deleted before it had a cell."""

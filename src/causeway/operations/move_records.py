@@ -27,7 +27,6 @@ from causeway.parts import late
 from causeway.parts.requests import RequestServices
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
-from causeway.scheduler.request import RequestSpec
 from causeway.store.api import mappings
 from causeway.store.cell import copies, instances
 from causeway.store.database import Database
@@ -129,9 +128,7 @@ def _switch(connection: sa.Connection, run: Run) -> None:
     mappings.set_cell_in(connection, run.uuid, memory.target_cell, expected=memory.source_cell)
     if memory.flavor is not None:
         # Unshelving chooses a host by this.
-        spec = RequestSpec.from_persisted(mappings.get_spec_in(connection, run.uuid))
-        spec.flavor = memory.flavor
-        mappings.save_spec_in(connection, run.uuid, spec.to_persist())
+        mappings.set_in_spec_in(connection, run.uuid, flavor=memory.flavor)
 
 
 class ShowTarget(Step[Run]):

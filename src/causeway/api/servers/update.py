@@ -10,7 +10,6 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas, show
 from causeway.api.servers.creating import access_addresses
 from causeway.api.servers.views import WITH_FAULT, WITH_GROUPS, Extras, ServerView
-from causeway.scheduler.request import RequestSpec
 from causeway.store import servers
 from causeway.store.api import build_requests, mappings
 from causeway.store.cell import actions, instances
@@ -47,9 +46,8 @@ def _pin(request: ApiRequest, found: Listed, zone: str | None) -> str | None:
         raise errors.Conflict(
             f"Instance {instance.uuid} is in availability zone {instance.availability_zone}; it can't be pinned to {zone}."
         )
-    spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, instance.uuid))
-    spec.availability_zone = zone
-    mappings.save_spec(request.services.api, instance.uuid, spec.to_persist())
+    with request.services.api.write() as connection:
+        mappings.set_in_spec_in(connection, instance.uuid, availability_zone=zone)
     return zone
 
 
@@ -59,7 +57,7 @@ def _save(request: ApiRequest, found: Listed, changes: dict[str, Any]) -> None:
     for field, value in changes.items():
         setattr(instance, field, value)
     if found.cell_uuid is None:
-        if build_requests.save_instance(request.services.api, instance):
+        if build_requests.change_server(request.services.api, instance.uuid, changes):
             return
         # It has got its cell in the meantime.
         found.cell_uuid = mappings.get(request.services.api, instance.uuid).cell_uuid

@@ -21,7 +21,6 @@ from causeway.moves.steps.images import delete_images
 from causeway.moves.steps.local_disks import for_new_flavor
 from causeway.parts.run import ServerRun
 from causeway.sagas.journal import Write
-from causeway.scheduler.request import RequestSpec
 from causeway.store.api import group_claims, mappings, migrations
 from causeway.store.cell import actions, block_devices, copies, instances
 from causeway.store.database import Database, utcnow
@@ -215,10 +214,7 @@ def finish_migration(connection: sa.Connection, run: Run) -> None:
     if run.memory.group is not None:
         # The reservation in the group is not needed any more: by now the server's record names both hosts.
         group_claims.release_in(connection, run.uuid)
-    stored = mappings.get_spec_in(connection, run.uuid)
-    spec = RequestSpec.from_persisted(stored)
-    spec.flavor = run.memory.new_flavor
-    mappings.save_spec_in(connection, run.uuid, spec.to_persist())
+    mappings.set_in_spec_in(connection, run.uuid, flavor=run.memory.new_flavor)
 
 
 class ShowTarget(Step):

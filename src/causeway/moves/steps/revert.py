@@ -30,7 +30,6 @@ from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.records import change_in_place, last_read, require_authority, task_after
 from causeway.moves.steps.reservations import delete_orphaned_attachments, reserve, volumes
 from causeway.sagas.journal import Write
-from causeway.scheduler.request import RequestSpec
 from causeway.store.api import journal, mappings
 from causeway.store.cell import block_devices, copies, instances
 
@@ -155,9 +154,7 @@ class SwitchInstanceMappingBack(Step):
 
 def restore_spec(connection: sa.Connection, run: Run) -> None:
     """Writes the old flavor into the request spec, for later moves."""
-    spec = RequestSpec.from_persisted(mappings.get_spec_in(connection, run.uuid))
-    spec.flavor = run.memory.old_flavor
-    mappings.save_spec_in(connection, run.uuid, spec.to_persist())
+    mappings.set_in_spec_in(connection, run.uuid, flavor=run.memory.old_flavor)
 
 
 class BeginRevert(Step):

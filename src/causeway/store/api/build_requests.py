@@ -1,7 +1,13 @@
-"""Servers that have no cell yet."""
+"""Servers that have no cell yet.
+
+Users may change such a server while a conductor builds it. So whoever writes the server into a cell deletes its build request
+only as it was read (`delete_as_read_in`), in the transaction that maps the server to the cell; if it was changed meanwhile, the
+new content is written first. An API that is too late for the build request finds the server in its cell.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -9,6 +15,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork
@@ -40,11 +47,15 @@ MAPPER = RowMapper(BuildRequest, TABLE)
 
 @dataclass
 class Asked:
-    """A requested server. ``request``: None if the server is in a cell (``cell_uuid``) by now."""
+    """A requested server. ``request``: None if the server is in a cell (``cell_uuid``) by now.
+
+    ``content``: what a user may change of the request, as it was read.
+    """
 
     cell_uuid: str | None
     spec: dict[str, Any]
     request: BuildRequest | None
+    content: bytes = b""
 
 
 _ASKED = (
@@ -70,7 +81,12 @@ def asked(database: Database, uuid: str) -> Asked | None:
     if row.asked_instance_uuid is not None:
         values = {name: row._mapping[f"asked_{name}"] for name in MAPPER.fields}
         request = msgspec.convert(values, BuildRequest)
-    return Asked(row.in_cell, dict(row.asked_spec or {}), request)
+    return Asked(row.in_cell, dict(row.asked_spec or {}), request, _content(row.asked_instance))
+
+
+def _content(instance: Any) -> bytes:
+    # Not the object: whoever builds the server writes into parts of it.
+    return msgspec.json.encode(instance, order="sorted")
 
 
 def _from_row(row: sa.Row[Any]) -> BuildRequest:
@@ -105,12 +121,17 @@ def list_for(database: Database, project_id: str | None) -> list[BuildRequest]:
         return [_from_row(row) for row in connection.execute(query)]
 
 
-def save_instance(database: Database, instance: Instance) -> bool:
-    """Changes the server of a build request. Returns False if there is none."""
+def change_server(database: Database, uuid: str, changes: dict[str, Any]) -> bool:
+    """Sets fields of the server of a build request, and only these. Returns False if there is none."""
+    query = sa.select(TABLE.c.instance).where(TABLE.c.instance_uuid == uuid).with_for_update()
     with database.write() as connection:
-        values = {"instance": MAPPER.to_value("instance", instance)}
-        changed = connection.execute(TABLE.update().where(TABLE.c.instance_uuid == instance.uuid).values(values))
-        return bool(changed.rowcount)
+        stored = connection.execute(query).scalar_one_or_none()
+        if stored is None:
+            return False
+        changed = dataclasses.replace(msgspec.convert(stored, Instance), **changes)
+        values = {"instance": MAPPER.to_value("instance", changed)}
+        connection.execute(TABLE.update().where(TABLE.c.instance_uuid == uuid).values(values))
+        return True
 
 
 def take_over_in(connection: sa.Connection, request: BuildRequest) -> bool:
@@ -126,6 +147,18 @@ def take_over_in(connection: sa.Connection, request: BuildRequest) -> bool:
 def delete_in(connection: sa.Connection, uuid: str) -> bool:
     """Deletes a build request. Returns False if there is none (the user deleted the server meanwhile)."""
     return bool(connection.execute(TABLE.delete().where(TABLE.c.instance_uuid == uuid)).rowcount)
+
+
+def delete_as_read_in(connection: sa.Connection, uuid: str, asked: Asked) -> bool:
+    """Deletes a build request whose server is in a cell as ``asked`` has it. Returns False if there is none.
+
+    Raises RequestChanged if the server was changed since: the caller's transaction is rolled back, and the request stays.
+    """
+    statement = TABLE.delete().where(TABLE.c.instance_uuid == uuid).returning(TABLE.c.instance)
+    stored = connection.execute(statement).scalar_one_or_none()
+    if stored is not None and _content(stored) != asked.content:
+        raise errors.RequestChanged(f"Server {uuid} was changed while it was built.")
+    return stored is not None
 
 
 def delete(database: Database, uuid: str) -> bool:

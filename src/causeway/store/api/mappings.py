@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from causeway import errors
@@ -45,6 +46,7 @@ _HOME_AND_GROUP = _HOME.add_columns(
     .scalar_subquery()
 )
 _GET_SPEC = sa.select(SPECS.c.spec).where(SPECS.c.instance_uuid == sa.bindparam("of_uuid"))
+_GET_AND_HOLD_SPEC = _GET_SPEC.with_for_update()
 
 
 def insert_in(connection: sa.Connection, mapping: InstanceMapping) -> None:
@@ -165,8 +167,22 @@ def insert_spec_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -
 
 
 def save_spec_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -> None:
+    """Stores the request spec of a server (`RequestSpec.to_persist`)."""
     if not connection.execute(SPECS.update().where(SPECS.c.instance_uuid == uuid).values(spec=spec)).rowcount:
         insert_spec_in(connection, uuid, spec)
+
+
+def change_spec_in(connection: sa.Connection, uuid: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Replaces a server's request spec by what ``change`` makes of it. Other writers wait. Raises ServerNotFound."""
+    stored = connection.execute(_GET_AND_HOLD_SPEC, {"of_uuid": uuid}).scalar_one_or_none()
+    if stored is None:
+        raise errors.ServerNotFound(uuid)
+    connection.execute(SPECS.update().where(SPECS.c.instance_uuid == uuid).values(spec=change(dict(stored))))
+
+
+def set_in_spec_in(connection: sa.Connection, uuid: str, **fields: Any) -> None:
+    """Sets fields of a server's request spec, and only these. Raises ServerNotFound if there is none."""
+    change_spec_in(connection, uuid, lambda stored: stored | msgspec.to_builtins(fields))
 
 
 def save_spec_if_missing_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -> None:
@@ -174,16 +190,13 @@ def save_spec_if_missing_in(connection: sa.Connection, uuid: str, spec: dict[str
         save_spec_in(connection, uuid, spec)
 
 
-def save_spec(database: Database, uuid: str, spec: dict[str, Any]) -> None:
-    """Stores the request spec of a server (`RequestSpec.to_persist`)."""
-    with database.write() as connection:
-        save_spec_in(connection, uuid, spec)
-
-
 def get_spec(database: Database, uuid: str) -> dict[str, Any]:
     """Raises ServerNotFound if there is none."""
     with database.read() as connection:
-        return get_spec_in(connection, uuid)
+        spec = connection.execute(_GET_SPEC, {"of_uuid": uuid}).scalar_one_or_none()
+    if spec is None:
+        raise errors.ServerNotFound(uuid)
+    return dict(spec)
 
 
 def get_specs(database: Database, uuids: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -194,10 +207,3 @@ def get_specs(database: Database, uuids: Sequence[str]) -> dict[str, dict[str, A
             query = sa.select(SPECS.c.instance_uuid, SPECS.c.spec).where(SPECS.c.instance_uuid.in_(part))
             found |= {row.instance_uuid: dict(row.spec) for row in connection.execute(query)}
     return found
-
-
-def get_spec_in(connection: sa.Connection, uuid: str) -> dict[str, Any]:
-    spec = connection.execute(_GET_SPEC, {"of_uuid": uuid}).scalar_one_or_none()
-    if spec is None:
-        raise errors.ServerNotFound(uuid)
-    return dict(spec)

@@ -126,7 +126,8 @@ def test_it_is_shown_with_what_was_asked_for(api: Any, cloud: Any) -> None:
     image = ImageMeta(UUID)
     flavor = replace(server.flavor, extra_specs={"hw:cpu_policy": "shared"})
     spec = RequestSpec(server.uuid, "project", "user", flavor, image=image)
-    mappings.save_spec(cloud.services.api, server.uuid, spec.to_persist())
+    with cloud.services.api.write() as connection:
+        mappings.save_spec_in(connection, server.uuid, spec.to_persist())
     become_unreachable(cloud, "cell2")
     shown = api.get(f"/servers/{server.uuid}", version="2.71").json["server"]
     assert (shown["status"], shown["server_groups"], shown["OS-EXT-AZ:availability_zone"]) == ("UNKNOWN", [], "UNKNOWN")

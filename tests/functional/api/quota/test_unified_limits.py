@@ -332,7 +332,8 @@ class TestServersThatAreThere:
         refused = member.post(path, {"rebuild": {"imageRef": IMAGE, "metadata": {"a": "1", "b": "2"}}})
         assert "server_metadata_items is over limit of 1 due to current usage 0 and delta 2" in refusal(refused)
         spec = RequestSpec(server.uuid, keeper.project, "user", server.flavor)
-        mappings.save_spec(cloud.services.api, server.uuid, spec.to_persist())
+        with cloud.services.api.write() as connection:
+            mappings.save_spec_in(connection, server.uuid, spec.to_persist())
         assert member.post(path, {"rebuild": {"imageRef": IMAGE, "metadata": {"a": "1"}}}).status == 202
 
     def test_metadata_of_a_server_is_limited(self, member: Any, keeper: Keeper, server: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
-from causeway.store.api import mappings
+from causeway.store.api import build_requests, mappings
 from causeway.store.cell import instances
 from tests.functional.api.servers.server_actions import make_build_request, set_states
 
@@ -45,6 +45,22 @@ class TestUpdate:
         assert api.put(f"/servers/{uuid}", {"server": {"name": "n"}}).status == 200
         assert api.get(f"/servers/{uuid}").json["server"]["name"] == "n"
 
+    def test_changes_of_a_server_without_a_cell_at_the_same_time_all_stay(
+        self, api: Any, cloud: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        uuid = make_build_request(cloud)
+        change = build_requests.change_server
+
+        def change_after_another(*given: Any) -> bool:
+            monkeypatch.setattr(build_requests, "change_server", change)
+            assert api.put(f"/servers/{uuid}", {"server": {"description": "d"}}).status == 200
+            return change(*given)
+
+        monkeypatch.setattr(build_requests, "change_server", change_after_another)
+        assert api.put(f"/servers/{uuid}", {"server": {"name": "n"}}).status == 200
+        shown = api.get(f"/servers/{uuid}").json["server"]
+        assert (shown["name"], shown["description"]) == ("n", "d")
+
     def test_the_answer_is_short_before_2_75(self, api: Any, server: Instance) -> None:
         shown = api.put(f"/servers/{server.uuid}", {"server": {"name": "n"}}, version="2.74").json["server"]
         assert "OS-EXT-STS:vm_state" not in shown and "config_drive" not in shown
@@ -74,7 +90,8 @@ class TestUpdate:
         database = cloud.cell("cell1")
         instances.update(database, server.uuid, availability_zone="z", pinned_availability_zone="z")
         spec = RequestSpec(server.uuid, "project", "user", server.flavor, availability_zone="z")
-        mappings.save_spec(cloud.services.api, server.uuid, spec.to_persist())
+        with cloud.services.api.write() as connection:
+            mappings.save_spec_in(connection, server.uuid, spec.to_persist())
         path = f"/servers/{server.uuid}"
         assert api.put(path, {"server": {"pinned_availability_zone": "y"}}).status == 409
         answer = api.put(path, {"server": {"pinned_availability_zone": None}})

@@ -21,7 +21,6 @@ from causeway.model.image import ImageMeta
 from causeway.model.states import VmState
 from causeway.operations.rebuild import RebuildMemory
 from causeway.operations.rebuild_volume import RebuildVolumeMemory
-from causeway.scheduler.request import RequestSpec
 from causeway.store import listing
 from causeway.store.api import keypairs, mappings
 from causeway.store.cell import block_devices
@@ -60,9 +59,8 @@ def rebuild(request: ApiRequest, server_id: str) -> Response:
         changes["system_metadata"] = machine_type.without(home.instance.system_metadata)
 
     def save_image() -> None:
-        spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, server_id))
-        spec.image = image
-        mappings.save_spec(request.services.api, server_id, spec.to_persist())
+        with request.services.api.write() as connection:
+            mappings.set_in_spec_in(connection, server_id, image=image)
 
     loading.ask_for(
         request,

@@ -18,7 +18,6 @@ from causeway.model.states import VmState
 from causeway.operations.shelve import IMAGE, ShelveMemory
 from causeway.operations.unshelve_memory import UnshelveAcrossCellsMemory, UnshelveMemory
 from causeway.policy import CROSS_CELL_UNSHELVE
-from causeway.scheduler.request import RequestSpec
 from causeway.store.api import cells as cell_records
 from causeway.store.api import mappings
 from causeway.store.cell import block_devices
@@ -82,9 +81,8 @@ def unshelve(request: ApiRequest, server_id: str) -> Response:
     zone = wanted["availability_zone"]
 
     def pin() -> None:
-        spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, server_id))
-        spec.availability_zone = zone
-        mappings.save_spec(request.services.api, server_id, spec.to_persist())
+        with request.services.api.write() as connection:
+            mappings.set_in_spec_in(connection, server_id, availability_zone=zone)
 
     loading.ask_for(
         request,
