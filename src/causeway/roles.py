@@ -47,6 +47,7 @@ from causeway.scheduler.explain import Explanation
 from causeway.scheduler.many import Packing, PackRequest
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.service import Scheduler
+from causeway.store.api import wanted_moves
 from causeway.store.cells import Cells
 from causeway.store.connections import ConnectionBudget
 from causeway.store.database import Database
@@ -139,7 +140,7 @@ def cells_of(conf: cfg.ConfigOpts, api: Database) -> Cells:
 
 def scheduler(around: Surroundings, cells: Cells, host: str) -> tuple[RpcServer, Scheduler]:
     """A scheduler, listening on the cloud's queue."""
-    service = Scheduler(around.conf, around.placement, CellsSource(cells))
+    service = Scheduler(around.conf, around.placement, CellsSource(cells), partial(wanted_moves.awaited, cells.api))
     transport = around.transports.get(around.conf.transport_url)
     endpoint = SchedulerEndpoint(service, around.notifier(f"nova-scheduler:{host}"))
     return RpcServer(transport, scheduler_rpc.TOPIC, host, [endpoint], threads=16), service

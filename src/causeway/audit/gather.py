@@ -7,7 +7,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from causeway import errors
-from causeway.audit.records import CellRecords, Records, deleted_among, mappings_of, migrations_of, read_records
+from causeway.audit.records import (
+    CellRecords,
+    Records,
+    deleted_among,
+    mappings_of,
+    migrations_of,
+    never_built_among,
+    read_records,
+)
 from causeway.audit.services import AuditServices
 from causeway.audit.snapshot import HostState, Snapshot
 from causeway.clients.network import PortBinding
@@ -172,3 +180,5 @@ def _fill_strangers(services: AuditServices, snapshot: Snapshot) -> None:
     strangers = named - snapshot.records.keys() - snapshot.migrations.keys()
     snapshot.mappings |= mappings_of(services.api, strangers - snapshot.mappings.keys())
     snapshot.deleted = deleted_among(services, strangers)
+    if not snapshot.down_cells:
+        snapshot.deleted |= never_built_among(services.api, strangers - snapshot.mappings.keys())

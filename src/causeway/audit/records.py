@@ -18,9 +18,9 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import MigrationContext
 from causeway.model.migration import Migration
 from causeway.model.numa import InstanceNUMATopology
-from causeway.model.operations import Operation
+from causeway.model.operations import BUILD, Operation
 from causeway.model.pci import PciDevice
-from causeway.model.sagas import ENDED
+from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MIGRATION_ENDED, SHELVED, PowerState, TaskState, VmState
 from causeway.store.api import build_requests, drains, journal, mappings, migrations
 from causeway.store.api.mappings import InstanceMapping
@@ -271,6 +271,16 @@ def migrations_of(api: Database, uuids: Iterable[str]) -> dict[str, Migration]:
         with api.read() as connection:
             rows = [migrations.MAPPER.from_row(row) for row in connection.execute(query)]
         found.update({migration.uuid: migration for migration in rows})
+    return found
+
+
+def never_built_among(api: Database, uuids: Iterable[str]) -> set[str]:
+    """Those of the uuids, which have no mapping, that are servers whose builds failed: deleted before they had a cell."""
+    moves = journal.MOVES.c
+    found: set[str] = set()
+    for chunk in _chunks(uuids):
+        failed_build = (moves.recipe == BUILD, moves.state == SagaState.FAILED.value)
+        found |= _uuids(api, sa.select(moves.instance_uuid).where(moves.instance_uuid.in_(chunk), *failed_build))
     return found
 
 

@@ -55,6 +55,7 @@ class ChooseHost(Step[BuildRun]):
         asked = list(run.ports_that_ask().values())
         spec.requested_resources = port_requests.all_groups(asked)
         spec.same_subtree = port_requests.subtrees(asked)
+        spec.order = run.order()
         result = services.scheduler.select_destinations(
             run.context, spec=spec, instance_uuids=[run.uuid], alternates=True
         )[0]

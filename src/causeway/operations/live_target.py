@@ -110,6 +110,7 @@ class ChooseTarget(Step[Run]):
             run.context,
             run.instance(),
             run.cell.uuid,
+            order=run.order,
             host=memory.wanted_host,
             forced=memory.forced,
             move=MoveClaim(migration, memory.source_node),

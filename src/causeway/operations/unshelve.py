@@ -82,7 +82,7 @@ class SelectHost(Step[Run]):
             services.placement.delete_allocations(run.uuid)
         with run.event("conductor_unshelve_instance"):
             chosen = placing.choose(
-                services, run.context, instance, run.cell.uuid, host=run.memory.wanted_host
+                services, run.context, instance, run.cell.uuid, order=run.order, host=run.memory.wanted_host
             ).instance
         run.memory.place = place_of(chosen)
         instances.update(run.database, run.uuid, host=chosen.host, node=chosen.node)

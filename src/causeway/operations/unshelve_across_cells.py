@@ -64,6 +64,7 @@ class SelectHostElsewhere(Step[Run]):
                 run.context,
                 dataclasses.replace(instance, host=None, node=None),
                 memory.target_cell or memory.source_cell,
+                order=run.order,
                 host=wanted,
                 leaves_cell=not memory.target_cell,
                 zone=instance.availability_zone if keeps else None,

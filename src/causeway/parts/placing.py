@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from causeway.clients import port_requests
 from causeway.clients.port_owners import PortOwner
@@ -15,6 +15,7 @@ from causeway.context import RequestContext
 from causeway.hardware.port_devices import requests_of
 from causeway.hardware.requests import asked_of
 from causeway.model.instance import Instance
+from causeway.model.orders import Order
 from causeway.parts import liveness
 from causeway.parts.port_devices import at_host
 from causeway.parts.services import ConductorServices
@@ -38,6 +39,7 @@ def choose(
     instance: Instance,
     cell_uuid: str,
     *,
+    order: Callable[[], Order],
     host: str | None,
     forced: bool = False,
     move: MoveClaim | None = None,
@@ -47,8 +49,9 @@ def choose(
 ) -> Place:
     """Chooses and claims a host. Raises NoValidHost.
 
-    ``host``: the requested one; ``forced``: skips all filters; ``ignore``: hosts that refused. ``leaves_cell``: any cell except
-    ``cell_uuid``. ``zone``: where the server stays, unless it is pinned to another one.
+    ``order``: names the order, each time one is sent. ``host``: the requested one; ``forced``: skips all filters; ``ignore``:
+    hosts that refused. ``leaves_cell``: any cell except ``cell_uuid``. ``zone``: where the server stays, unless it is pinned to
+    another one.
     """
     spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
     spec.requested_destination = (
@@ -68,7 +71,7 @@ def choose(
         asked = port_requests.requests_of(services.network.ports_of_server(context, PortOwner.of(instance)))
         spec.requested_resources = port_requests.all_groups(asked)
         spec.same_subtree = port_requests.subtrees(asked)
-    selection = _select(services, context, instance.uuid, spec, move)
+    selection = _select(services, context, instance.uuid, spec, move, order)
     by_port = {request.port_id: request for request in asked}
     vifs = [
         dataclasses.replace(
@@ -96,10 +99,12 @@ def _select(
     uuid: str,
     spec: RequestSpec,
     move: MoveClaim | None,
+    order: Callable[[], Order],
 ) -> Selection:
     """Selects a host that is up: the scheduler notices a moment later that a host has died."""
     more = {} if move is None else {"move": move}
     while True:
+        spec.order = order()
         chosen = services.scheduler.select_destinations(
             context, spec=spec, instance_uuids=[uuid], alternates=False, **more
         )[0].selected

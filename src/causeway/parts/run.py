@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Generic
 
 import sqlalchemy as sa
@@ -10,6 +11,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.instance import ActionEvent
 from causeway.model.operations import Operation
+from causeway.model.orders import Order
 from causeway.model.outcomes import MoveToken
 from causeway.parts.services import ConductorServices
 from causeway.sagas import run as sagas
@@ -53,6 +55,12 @@ class ServerRun(sagas.Run[Operation, M], Generic[M]):
     def token(self, step: str) -> MoveToken:
         """The token of an order to a compute."""
         return MoveToken(self.saga.id, self.saga.migration_uuid, self.saga.epoch, step)
+
+    def order(self) -> Order:
+        """Names an order of the present step to the scheduler, which is sent now."""
+        if self.step is None:
+            raise RuntimeError("only a step gives orders")
+        return Order(self.saga.id, self.saga.epoch, self.step.sequence, self.step.attempt, time.time())
 
     def refresh(self) -> None:
         """Discards the records, since users may have changed them."""

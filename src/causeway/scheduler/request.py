@@ -17,6 +17,7 @@ from causeway.clients.placement.types import AllocationRecord, AllocationRequest
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.numa import InstanceNUMATopology
+from causeway.model.orders import Order
 from causeway.model.pci import InstancePCIRequest
 from causeway.scheduler.explain import Explanation
 
@@ -85,6 +86,8 @@ class RequestSpec:
     # These fields belong to one request and are never stored:
     # The server has no allocation yet. If it has one, another conductor has chosen a host, and this one is too late.
     is_new: bool = False
+    # Which attempt of which operation waits for the answer; None: an older conductor asks, or nobody claims.
+    order: Order | None = None
     requested_destination: Destination | None = None
     ignore_hosts: list[str] = field(default_factory=list)
     # Like requested_destination, but past all filters (administrators only).
@@ -124,7 +127,7 @@ def likeness(spec: RequestSpec, *, by_project: bool, by_image: bool) -> bytes:
     if image is not None:
         image = ImageMeta(image.id if by_image else "", disk_format=image.disk_format, properties=image.properties)
     project = spec.project_id if by_project else ""
-    return msgspec.json.encode(replace(spec, instance_uuid="", user_id="", project_id=project, image=image))
+    return msgspec.json.encode(replace(spec, instance_uuid="", user_id="", project_id=project, image=image, order=None))
 
 
 @dataclass

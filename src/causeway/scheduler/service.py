@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from oslo_config.cfg import ConfigOpts
 
 from causeway import errors, metrics
 from causeway.clients.placement import CandidatesRequest, PlacementClient
+from causeway.model.orders import Awaited, Order
 from causeway.scheduler.claims import Claims
 from causeway.scheduler.diagnose import PLACEMENT, Offer, look_closer
 from causeway.scheduler.explain import Explanation, Refusal
@@ -57,9 +59,16 @@ DEFAULT_AVAILABILITY_ZONE = "nova"
 class Scheduler:
     """Safe to use from many threads. Holds a cache of hosts, and the choices that the databases and Placement do not show yet."""
 
-    def __init__(self, conf: ConfigOpts, placement: PlacementClient, source: HostSource) -> None:
+    def __init__(
+        self,
+        conf: ConfigOpts,
+        placement: PlacementClient,
+        source: HostSource,
+        awaited: Callable[[Order], Awaited] | None = None,
+    ) -> None:
         """``conf`` has the options of `causeway.conf.scheduler`; service_down_time and default_availability_zone are read
-        from [DEFAULT] if they are registered there.
+        from [DEFAULT] if they are registered there. ``awaited``: whether an operation still waits for the answer to an order;
+        None: always.
 
         Raises ValueError if the configuration names filters or weighers that do not exist.
         """
@@ -89,7 +98,7 @@ class Scheduler:
         self._fleet = Fleet(placement, self._hosts, ranker, by_image=self._isolates_images)
         self._tools = Tools(
             placement=placement,
-            claims=Claims(placement),
+            claims=Claims(placement, awaited),
             hosts=self._hosts,
             ranker=ranker,
             decisive=[

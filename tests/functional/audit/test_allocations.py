@@ -111,6 +111,23 @@ def test_what_a_deleted_server_still_holds_is_freed(cloud: AuditedCloud, placeme
     cloud.fixes("allocation.orphaned")
 
 
+def test_what_a_server_that_never_had_a_cell_still_holds_is_freed(
+    cloud: AuditedCloud, placement: PlacementClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the journal knows it."""
+    with monkeypatch.context() as patched:
+        patched.setattr("causeway.api.servers.creating.create.notify_conductor", lambda *_: None)
+        server = cloud.member.compute.create_server(
+            name="server", flavor_id="any.small", image_id=cloud.image_id, networks="none"
+        )
+        cloud.member.compute.delete_server(server.id)
+    cloud.settle()
+    placement.set_allocations(server.id, {node(cloud, "cell1-host1"): {"VCPU": 1}}, "p", "u")
+
+    assert cloud.only("allocation.orphaned").resource == server.id
+    cloud.fixes("allocation.orphaned")
+
+
 def test_consumers_that_nobody_knows_are_left_to_their_owners(cloud: AuditedCloud, placement: PlacementClient) -> None:
     stranger = str(uuids.uuid4())
     placement.set_allocations(stranger, {node(cloud, "cell1-host1"): {"VCPU": 1}}, "p", "u")

@@ -15,7 +15,7 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
 from causeway import errors
-from causeway.clients.placement import CandidatesRequest, PlacementClient, RequestGroup
+from causeway.clients.placement import AllocationRecord, CandidatesRequest, PlacementClient, RequestGroup
 from causeway.clients.placement.local import LocalPlacement
 from causeway.http.direct import DirectTransport
 
@@ -54,6 +54,27 @@ def test_a_claim_is_one_call(client: PlacementClient, placement: LocalPlacement,
     server = claimed(client, host)
     assert client.calls == {"PUT /allocations/{consumer}": 1}
     assert truth(placement, server) == {host: SMALL}
+
+
+def test_a_claim_is_undone_unless_it_was_found_or_has_changed(
+    client: PlacementClient, placement: LocalPlacement, make_host: MakeHost
+) -> None:
+    host, other, server = make_host(), make_host(), new_uuid()
+
+    def claim(by: PlacementClient) -> AllocationRecord:
+        return by.claim(server, {host: SMALL}, "project", "user", replace=False)
+
+    first, again = claim(client), claim(placement.client())
+    client.undo_claim(again)
+    assert truth(placement, server) == {host: SMALL}
+    client.undo_claim(first)
+    assert truth(placement, server) == {}
+
+    late = claim(client)
+    placement.client().set_allocations(server, {other: LARGE}, "project", "user")
+    client.undo_claim(late)
+    assert truth(placement, server) == {other: LARGE}
+    client.undo_claim(AllocationRecord(new_uuid(), {host: SMALL}, 1, "project", "user", is_written=True))
 
 
 def test_a_claim_made_twice_is_made_once(

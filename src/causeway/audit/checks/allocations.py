@@ -201,5 +201,6 @@ def of_others(snapshot: Snapshot) -> Iterator[Disagreement]:
                 consumer,
                 None,
                 f"Consumer {consumer} holds {_show(_total(held))} on a compute node, but is neither a server nor a migration.",
-                left="This cloud does not know whose it is. Is Placement shared with another service?",
+                left="This cloud does not know whose it is. Unless other services allocate from compute nodes,"
+                " `causeway manage placement audit --delete` deletes it.",
             )

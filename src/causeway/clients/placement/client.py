@@ -22,6 +22,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from keystoneauth1 import loading
@@ -198,6 +199,21 @@ class PlacementClient(ProviderCalls):
         ):
             return self._with_truth(work, work, consumer)
 
+    def undo_claim(self, claimed: AllocationRecord) -> None:
+        """Deletes what a consumer holds if that is still what ``claim`` wrote and returned."""
+        if not claimed.is_written:
+            return
+        consumer = claimed.consumer_uuid
+        held = self.get_allocations(consumer)
+        if (held.generation, held.allocations) != (claimed.generation, claimed.allocations):
+            return
+        try:
+            with translated(f"to free what {consumer} holds"):
+                self._write(_Write(held, {}, held.project_id, held.user_id))
+        except errors.ServiceRefused as refused:
+            if not (isinstance(refused.__cause__, Refusal) and refused.__cause__.is_consumer_conflict):
+                raise
+
     def delete_allocations(self, consumer: str) -> None:
         """Deletes all allocations of a consumer, if it has any."""
         self._records.discard(consumer)
@@ -234,7 +250,7 @@ class PlacementClient(ProviderCalls):
         def write(held: AllocationRecord, given: AllocationRecord) -> AllocationRecord:
             if not given.is_empty:
                 if held.allocations == target:
-                    return held
+                    return replace(held, is_written=False)
                 raise errors.ClaimRefused(f"The resources of server {server} have been claimed for its move already.")
             change = _Write(held, target, project_id, user_id)
             if held.is_empty:
@@ -371,6 +387,7 @@ class _Write:
             generation=(before.generation or 0) + 1,
             project_id=project_id,
             user_id=user_id,
+            is_written=True,
         )
 
     def body(self) -> dict[str, Any]:

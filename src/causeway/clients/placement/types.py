@@ -181,6 +181,8 @@ class AllocationRecord:
     first write, and 1 more with every later one. Placement shows the number only in answers to GET. So a record kept from our own
     writes is a *guess*, which is right unless another process wrote meanwhile. Writing with it is safe: if the generation is
     wrong, Placement refuses (409) and changes nothing.
+
+    ``is_written``: the call that returned this has written it, and did not find it.
     """
 
     consumer_uuid: str
@@ -188,6 +190,7 @@ class AllocationRecord:
     generation: int | None = None
     project_id: str = ""
     user_id: str = ""
+    is_written: bool = False
 
     @property
     def is_empty(self) -> bool:

@@ -66,6 +66,7 @@ class SelectDestination(Step):
                 ask_for_ports(
                     spec, memory, run.services.network.ports_of_server(run.context, PortOwner.of(run.source_instance()))
                 )
+            spec.order = run.order()
             results = run.services.scheduler.select_destinations(
                 run.context,
                 spec=spec,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.operations import DELETE, Operation
-from causeway.model.sagas import CANCELLABLE
+from causeway.model.orders import Awaited, Order
+from causeway.model.sagas import CANCELLABLE, SagaState, StepPhase, StepRecord, StepState
 from causeway.store.api.journal import MOVES
 from causeway.store.api_tables import InstanceMappings
 from causeway.store.database import Database
@@ -23,6 +25,8 @@ _NAMES = (
 OPERATIONS = sa.select(*(MOVES.c[name] for name in _NAMES), InstanceMappings.queued_for_delete).select_from(
     MOVES.outerjoin(InstanceMappings, InstanceMappings.instance_uuid == MOVES.c.instance_uuid)
 )
+_WITH_STEPS = OPERATIONS.add_columns(MOVES.c.steps).where(MOVES.c.id == sa.bindparam("of_operation"))
+_GOING_FORWARD = [state.value for state in (SagaState.REQUESTED, SagaState.RUNNING, SagaState.STUCK)]
 OPERATION = OPERATIONS.where(MOVES.c.id == sa.bindparam("of_operation"))
 
 
@@ -43,6 +47,30 @@ def refuse_unwanted(operation: sa.Row[Any]) -> None:
         raise errors.StateChanged(f"Server {operation.instance_uuid} is being deleted: other operations on it end.")
     if operation.cancel_requested:
         raise errors.Cancelled(CANCELLED)
+
+
+def awaited(database: Database, order: Order) -> Awaited:
+    """Whether the operation still waits for the answer to an order, in one statement."""
+    with database.read() as connection:
+        found = connection.execute(_WITH_STEPS, {"of_operation": order.operation_id}).one_or_none()
+    if found is None or found.state not in _GOING_FORWARD:
+        return Awaited.NO
+    try:
+        refuse_unwanted(found)
+    except (errors.Cancelled, errors.StateChanged):
+        return Awaited.NO
+    if found.epoch != order.epoch:
+        return Awaited.BY_A_LATER_ATTEMPT
+    if found.steps is None:
+        # An earlier release began the operation.
+        return Awaited.YES
+    steps = msgspec.convert(found.steps, list[StepRecord])
+    if any(step.phase is StepPhase.UNDO for step in steps):
+        return Awaited.NO
+    if not steps or steps[-1].state is not StepState.STARTED:
+        return Awaited.BY_A_LATER_ATTEMPT
+    present = (steps[-1].sequence, steps[-1].attempt)
+    return Awaited.YES if present == (order.sequence, order.attempt) else Awaited.BY_A_LATER_ATTEMPT
 
 
 def request_cancel(database: Database, migration_uuid: str) -> bool:
