@@ -19,6 +19,7 @@
     ├── Conflict                      409  conflict
     │   ├── InvalidState              409  invalid_state
     │   ├── StateChanged              409  state_changed
+    │   │   ├── AcceptedMeanwhile     409  accepted_meanwhile     (other requests used up the quota at the same moment)
     │   │   ├── DevicesChanging       409  devices_changing       (a volume or port is being attached or detached)
     │   │   ├── RecordsClosed         409  records_closed         (the server's records are moving to another cell)
     │   │   ├── RequestChanged        409  request_changed        (the server that is being built was changed meanwhile)
@@ -232,6 +233,12 @@ class StateChanged(Conflict):
     """Another request or process has changed the server, its records or its operation meanwhile."""
 
     code = "state_changed"
+
+
+class AcceptedMeanwhile(StateChanged):
+    """Other requests were accepted while this one was counted, and what it left of a limit is used up."""
+
+    code = "accepted_meanwhile"
 
 
 class DevicesChanging(StateChanged):

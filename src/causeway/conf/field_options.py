@@ -148,7 +148,7 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "quota": _names(
         """
-        fixed_ips floating_ips max_age recheck_quota reservation_expire
+        fixed_ips floating_ips max_age reservation_expire
         security_group_rules security_groups until_refresh
         """
     ),

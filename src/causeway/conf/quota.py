@@ -101,6 +101,13 @@ OPTS: dict[str, list[Opt]] = {
             " including those of cells that are down. A server that is being resized or migrated then counts twice until it is"
             " confirmed or reverted, and one that is shelved and offloaded counts no cores and no memory.",
         ),
+        cfg.BoolOpt(
+            "recheck_quota",
+            default=True,
+            help="Compare requests that are made at the same moment with one another, so that together they pass no limit of"
+            " servers, cores, memory and resource classes, server groups and their members, and key pairs. This costs one SQL"
+            " statement for each request for servers. If false, such requests may pass a limit together.",
+        ),
         cfg.StrOpt(
             "unified_limits_resource_strategy",
             default=REQUIRE,

@@ -187,6 +187,16 @@ class Quotas(ApiBase):
     hard_limit: Mapped[int]
 
 
+class AcceptedTotals(ApiBase):
+    """What was accepted of an owner of limits, a project or a user: see `causeway.store.api.accepted`."""
+
+    __tablename__ = "accepted_totals"
+
+    owner: Mapped[str] = mapped_column(Bounded(264), primary_key=True)
+    version: Mapped[int]
+    amounts: Mapped[dict[str, Any]]
+
+
 class Migrations(ApiBase):
     """One row per move for its whole life, whichever cells hold the server."""
 

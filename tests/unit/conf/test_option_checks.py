@@ -42,7 +42,7 @@ def test_what_does_nothing_is_reported(tmp_path: Path) -> None:
     file = written(
         tmp_path,
         "[DEFAULT]\nreboot_timeout = 60\nhost = h\ntransport_url = rabbit://\nlog_dir = /x\nno_such = 1\n"
-        "[quota]\nrecheck_quota = true\ncores = 5\n[workarounds]\nlibvirt_disable_apic = 1\n"
+        "[quota]\nmax_age = 5\ncores = 5\n[workarounds]\nlibvirt_disable_apic = 1\n"
         "[keystone_authtoken]\nwww_authenticate_uri = x\nusername = u\nmemcached_servers = y\n"
         "[neutron]\nauth_type = password\nauth_url = http://x\nusername = u\n"
         "[oslo_messaging_rabbit]\nheartbeat_rate = 3\n[oslo_policy]\npolicy_file = p\n[mine]\nown = 1\n"
@@ -51,7 +51,7 @@ def test_what_does_nothing_is_reported(tmp_path: Path) -> None:
     found = ignored(new_config(config_files=[file]))
     assert found.not_here == [
         "[DEFAULT] reboot_timeout",
-        "[quota] recheck_quota",
+        "[quota] max_age",
         "[workarounds] libvirt_disable_apic",
     ]
     assert found.unknown == ["[DEFAULT] no_such", "[mine] own"]

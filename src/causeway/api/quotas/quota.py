@@ -3,6 +3,9 @@
 [quota] driver says where limits come from: options, classes, projects and users (here), the identity service
 (`causeway.api.quotas.unified_limits`), or nowhere. Code that makes something calls `check_servers`, `check_resize`,
 `check_unshelve`, `check_restore` or `check_count` first; all raise OverQuota.
+
+Requests may be counted at the same time. With [quota] recheck_quota the transaction that accepts new servers compares what
+they take with what was accepted since (`accept_in`), and those that make groups, members of groups and key pairs count again.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
+
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.api.quotas import placed_usage, unified_limits
@@ -19,7 +24,8 @@ from causeway.conf.quota import NOOP, SERVERS
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
-from causeway.store.api import build_requests, groups, keypairs, mappings, quotas
+from causeway.store.api import accepted, build_requests, groups, keypairs, mappings, quotas
+from causeway.store.api.accepted import Total
 from causeway.store.api.quotas import Effective
 from causeway.store.cell import instances as instance_records
 from causeway.store.cell.instances import CellUsage
@@ -46,6 +52,19 @@ WHOLE_PROJECT = ("fixed_ips", "floating_ips")
 _ALL = (*RESOURCES, *NETWORK)
 # The limits of a project and of a user in it, as they were read: a request that checks several things reads them once.
 Known: TypeAlias = Effective | Limits
+
+
+@dataclass(frozen=True)
+class Fit:
+    """``count`` new servers for which there was room. ``taken``: resource -> what they take.
+
+    ``free``: resource -> what the closest limit leaves beside them. ``accepted``: the project's total before it was counted.
+    """
+
+    count: int
+    taken: dict[str, int]
+    free: dict[str, int]
+    accepted: Total
 
 
 @dataclass(frozen=True)
@@ -103,8 +122,7 @@ def limits(
     known = known or look_up(services, project_id, user_id)
     if isinstance(known, Limits):
         return _all_of(services, unified_limits.shown(known))
-    whole, own = known
-    return _all_of(services, _options(services) | whole | (own if user_id else {}))
+    return _all_of(services, _options(services) | known.whole | (known.own if user_id else {}))
 
 
 # --- what is in use
@@ -121,18 +139,16 @@ def usage(services: ApiServices, project_id: str, user_id: str | None = None) ->
 
 def _of_records(services: ApiServices, project_id: str, user_id: str | None) -> Usage:
     """Counts the servers in all cells that answer, and those that have no cell yet."""
-    answers = services.cells.ask_all(lambda _cell, database: instance_records.usage(database, project_id, user_id))
-    taken = [found.settled for found in answers.by_cell.values()] + _moving(services, answers.by_cell)
-    servers, cores, ram = (sum(amounts) for amounts in zip((0, 0, 0), *taken, strict=True))
+    # First: one that gets its cell from now on is not counted there.
     pending = build_requests.list_for(services.api, project_id)
-    if pending:
-        # A server that has a cell by now was counted there.
-        mapped = mappings.cells_of(services.api, [request.instance_uuid for request in pending])
-        for request in pending:
-            if mapped.get(request.instance_uuid) is None and user_id in (None, request.instance.user_id):
-                servers += 1
-                cores += request.instance.flavor.vcpus
-                ram += request.instance.flavor.memory_mb
+    counted = [request.instance_uuid for request in pending]
+    answers = services.cells.ask_all(
+        lambda _cell, database: instance_records.usage(database, project_id, user_id, without=counted)
+    )
+    taken = [found.settled for found in answers.by_cell.values()] + _moving(services, answers.by_cell)
+    flavors = [request.instance.flavor for request in pending if user_id in (None, request.instance.user_id)]
+    taken += [(1, flavor.vcpus, flavor.memory_mb) for flavor in flavors]
+    servers, cores, ram = (sum(amounts) for amounts in zip((0, 0, 0), *taken, strict=True))
     return Usage(servers, cores, ram)
 
 
@@ -195,23 +211,28 @@ class Wanted:
     image: ImageMeta | None = None
 
 
-def check_servers(services: ApiServices, wanted: Wanted, count: int, known: Known) -> None:
+def check_servers(services: ApiServices, wanted: Wanted, count: int, known: Known) -> Fit:
     """Raises OverQuota if there can't be ``count`` more servers."""
     if isinstance(known, Limits):
-        unified_limits.check_placed(
-            services, known, wanted.project_id, {name: count * each for name, each in _each(services, wanted).items()}
-        )
-        return
+        taken = {name: count * each for name, each in _each(services, wanted).items()}
+        total = accepted.read(services.api, accepted.of_project(wanted.project_id))
+        free = unified_limits.check_placed(services, known, wanted.project_id, taken)
+        return Fit(count, taken, free, total)
     flavor = wanted.flavor
-    check_deltas(
-        services,
-        wanted.project_id,
-        wanted.user_id,
-        instances=count,
-        cores=count * flavor.vcpus,
-        ram=count * flavor.memory_mb,
-        known=known,
-    )
+    taken = {"instances": count, "cores": count * flavor.vcpus, "ram": count * flavor.memory_mb}
+    free = check_deltas(services, wanted.project_id, wanted.user_id, **taken, known=known)
+    return Fit(count, taken, free, known.accepted)
+
+
+def rechecks(services: ApiServices) -> bool:
+    """Whether requests at the same time are compared with one another."""
+    return bool(services.conf.quota.recheck_quota)
+
+
+def accept_in(services: ApiServices, connection: sa.Connection, project_id: str, fit: Fit) -> None:
+    """Called in the transaction that accepts new servers. Raises AcceptedMeanwhile if they have to be counted again."""
+    if fit.free and rechecks(services):
+        accepted.add_in(connection, accepted.of_project(project_id), fit.accepted, fit.taken, fit.free)
 
 
 def room_for(services: ApiServices, wanted: Wanted, most: int, known: Known) -> int:
@@ -296,30 +317,35 @@ def check_deltas(
     cores: int = 0,
     ram: int = 0,
     known: Effective | None = None,
-) -> None:
+) -> dict[str, int]:
     """Raises OverQuota if the project, or the user if they have limits of their own, can't have that much more.
 
+    Returns what is left of limited resources after that, by the closest limit.
     For limits that are stored here. ``user_id``: the owner of the servers. ``known``: the limits, if they were read before.
     What does not grow is not checked.
     """
     if _is_off(services):
-        return
+        return {}
     asked = {"instances": instances, "cores": cores, "ram": ram}
     wanted = {resource: amount for resource, amount in asked.items() if amount > 0}
-    whole, own = known or quotas.effective(services.api, project_id, user_id or "")
-    _check(services, wanted, _options(services) | whole, project_id, None)
-    if own:
-        _check(services, wanted, {resource: own.get(resource, UNLIMITED) for resource in COUNTED}, project_id, user_id)
+    known = known or quotas.effective(services.api, project_id, user_id or "")
+    free = _check(services, wanted, _options(services) | known.whole, project_id, None)
+    if known.own:
+        allowed = {resource: known.own.get(resource, UNLIMITED) for resource in COUNTED}
+        of_user = _check(services, wanted, allowed, project_id, user_id)
+        free |= {name: min(left, free.get(name, left)) for name, left in of_user.items()}
+    return free
 
 
 def _check(
     services: ApiServices, wanted: dict[str, int], allowed: dict[str, int], project_id: str, user_id: str | None
-) -> None:
+) -> dict[str, int]:
     limited = {resource: amount for resource, amount in wanted.items() if allowed[resource] != UNLIMITED}
     if not limited:
-        return
+        return {}
     used = usage(services, project_id, user_id)
-    over = [name for name, amount in limited.items() if getattr(used, name) + amount > allowed[name]]
+    free = {name: allowed[name] - getattr(used, name) - amount for name, amount in limited.items()}
+    over = [name for name, left in free.items() if left < 0]
     if over:
         names = ", ".join(over)
         raise errors.OverQuota(
@@ -327,6 +353,7 @@ def _check(
             f"but already used {', '.join(str(getattr(used, name)) for name in over)} "
             f"of {', '.join(str(allowed[name]) for name in over)} {names}"
         )
+    return free
 
 
 def check_count(

@@ -85,13 +85,18 @@ def check_local(conf: cfg.ConfigOpts, limits: Limits, project_id: str, name: str
     _refuse(project_id, {resource: limit_of(conf, limits, resource)}, {resource: used}, {resource: more})
 
 
-def check_placed(services: ApiServices, limits: Limits, project_id: str, deltas: Mapping[str, int]) -> None:
-    """Raises OverQuota unless the project may have that much more of servers and classes (resource -> amount)."""
+def check_placed(services: ApiServices, limits: Limits, project_id: str, deltas: Mapping[str, int]) -> dict[str, int]:
+    """Raises OverQuota unless the project may have that much more of servers and classes (resource -> amount).
+
+    Returns what is left of limited resources after that.
+    """
     wanted = {name: amount for name, amount in deltas.items() if amount > 0}
     allowed = _limited(services.conf, limits, wanted)
-    if allowed:
-        room = {name: most - wanted[name] for name, most in allowed.items()}
-        _refuse(project_id, allowed, _used(services, project_id, room), wanted)
+    if not allowed:
+        return {}
+    used = _used(services, project_id, {name: most - wanted[name] for name, most in allowed.items()})
+    _refuse(project_id, allowed, used, wanted)
+    return {name: most - used.get(name, 0) - wanted[name] for name, most in allowed.items()}
 
 
 def room_for(services: ApiServices, limits: Limits, project_id: str, each: Mapping[str, int], most: int) -> int:

@@ -68,19 +68,24 @@ def create(request: ApiRequest) -> Response:
     user_id = _owner(request, "create", wanted.get("user_id"))
     kind = wanted.get("type", "ssh")
     public, private = wanted.get("public_key"), None
-    quota.check_count(
-        request.services,
-        request.project_id,
-        "key_pairs",
-        "Quota exceeded, too many key pairs.",
-        used=quota.key_pair_count(request.services, user_id),
-        more=1,
-        user_id=user_id,
-    )
+    services = request.services
+    known = quota.look_up(services, request.project_id, user_id)
+
+    def check(used: int) -> None:
+        message = "Quota exceeded, too many key pairs."
+        quota.check_count(
+            services, request.project_id, "key_pairs", message, used=used, more=1, user_id=user_id, known=known
+        )
+
+    # Before a key is made, and again when it is stored.
+    check(quota.key_pair_count(services, user_id))
     if public is None:
         private, public = keys.generate_ssh() if kind == "ssh" else keys.generate_x509(user_id)
     keypair = store.create(
-        request.services.api, KeyPair(wanted["name"], user_id, public, keys.fingerprint(public, kind), kind)
+        services.api,
+        KeyPair(wanted["name"], user_id, public, keys.fingerprint(public, kind), kind),
+        check,
+        one_by_one=quota.rechecks(services),
     )
     shown = _basic(request, keypair) | {"user_id": user_id}
     if private is not None:

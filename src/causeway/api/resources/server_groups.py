@@ -73,16 +73,14 @@ def create(request: ApiRequest) -> Response:
     rules = {name: int(value) for name, value in wanted.get("rules", {}).items()}
     if rules and policy != "anti-affinity":
         raise errors.BadRequest("Only anti-affinity policy supports rules.")
-    quota.check_count(
-        request.services,
-        request.project_id,
-        "server_groups",
-        "Quota exceeded, too many server groups.",
-        used=len(store.list_for(request.services.api, request.project_id)),
-        more=1,
-    )
+    services, known = request.services, quota.look_up(request.services, request.project_id)
+
+    def check(used: int) -> None:
+        message = "Quota exceeded, too many server groups."
+        quota.check_count(services, request.project_id, "server_groups", message, used=used, more=1, known=known)
+
     group = store.create(
-        request.services.api,
+        services.api,
         ServerGroup(
             uuid=str(uuid.uuid4()),
             name=wanted["name"],
@@ -91,6 +89,8 @@ def create(request: ApiRequest) -> Response:
             policy=policy,
             rules=rules,
         ),
+        check,
+        one_by_one=quota.rechecks(services),
     )
     return Response(200, {"server_group": _view(request, group, set())})
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.host import ServerGroup
-from causeway.store.api import group_claims
+from causeway.store.api import accepted, group_claims
 from causeway.store.api_tables import InstanceGroupMembers, InstanceGroups
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, parts, utcnow
@@ -22,6 +22,7 @@ MAPPER = RowMapper(ServerGroup, TABLE)
 _OF_SERVER = sa.select(*MAPPER.columns).where(
     TABLE.c.id.in_(sa.select(MEMBERS.c.group_id).where(MEMBERS.c.instance_uuid == sa.bindparam("of_server")))
 )
+_HOLD = sa.select(TABLE.c.id).where(TABLE.c.id == sa.bindparam("of_group")).with_for_update()
 
 
 def _load(database: Database, query: sa.Select[Any], parameters: dict[str, Any] | None = None) -> list[ServerGroup]:
@@ -35,11 +36,25 @@ def _load(database: Database, query: sa.Select[Any], parameters: dict[str, Any] 
     return [MAPPER.from_row(row, members=members.get(row.id, [])) for row in rows]
 
 
-def create(database: Database, group: ServerGroup) -> ServerGroup:
+def create(
+    database: Database, group: ServerGroup, check: Callable[[int], None] | None = None, *, one_by_one: bool = True
+) -> ServerGroup:
+    """``check``: called with the number of groups that the project has; no group is made if it raises an error.
+
+    ``one_by_one``: others who make one in the project wait, so that they are counted.
+    """
     group.created_at = utcnow()
     with database.write() as connection:
+        if check is not None:
+            if one_by_one:
+                accepted.hold_in(connection, accepted.of_project(group.project_id))
+            check(_count_in(connection, TABLE.c.project_id == group.project_id))
         connection.execute(TABLE.insert(), MAPPER.to_row(group))
     return get(database, group.uuid)
+
+
+def _count_in(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> int:
+    return int(connection.execute(sa.select(sa.func.count()).where(condition)).scalar_one())
 
 
 def get(database: Database, uuid: str) -> ServerGroup:
@@ -73,8 +88,17 @@ def of_servers(database: Database, instance_uuids: Sequence[str]) -> list[Server
     return list(found.values())
 
 
-def add_member_in(connection: sa.Connection, group_id: int, instance_uuid: str) -> None:
-    connection.execute(MEMBERS.insert(), {"group_id": group_id, "instance_uuid": instance_uuid})
+def add_members_in(
+    connection: sa.Connection, group: ServerGroup, instance_uuids: Sequence[str], check: Callable[[int], None]
+) -> None:
+    """``check``: called with the number of present members, while others who add some wait; it may raise an error.
+
+    Raises ServerGroupNotFound if the group was deleted.
+    """
+    if connection.execute(_HOLD, {"of_group": group.id}).one_or_none() is None:
+        raise errors.ServerGroupNotFound(f"Instance group {group.uuid} could not be found.")
+    check(_count_in(connection, MEMBERS.c.group_id == group.id))
+    connection.execute(MEMBERS.insert(), [{"group_id": group.id, "instance_uuid": uuid} for uuid in instance_uuids])
 
 
 def remove_member(database: Database, instance_uuid: str) -> None:

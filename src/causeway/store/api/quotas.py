@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
+from causeway.store.api import accepted
+from causeway.store.api.accepted import Total
 from causeway.store.api_tables import Quotas
 from causeway.store.database import Database
 
@@ -22,22 +24,50 @@ def limits(database: Database, project_id: str, user_id: str = "") -> dict[str, 
         return {row.resource: row.hard_limit for row in connection.execute(query)}
 
 
-# What was set for a project (with the default class), and for a user in it.
-Effective: TypeAlias = tuple[dict[str, int], dict[str, int]]
+@dataclass(frozen=True)
+class Effective:
+    """``whole``: limits of the default class, overridden by those of the project; ``own``: those of the user in it.
+
+    ``accepted``: what was accepted of the project before these were read.
+    """
+
+    whole: dict[str, int] = field(default_factory=dict)
+    own: dict[str, int] = field(default_factory=dict)
+    accepted: Total = field(default_factory=Total)
+
+
+_TOTAL = accepted.TABLE
+_LIMIT = (TABLE.c.project_id, TABLE.c.user_id, TABLE.c.resource, TABLE.c.hard_limit)
+_EFFECTIVE = sa.union_all(
+    sa.select(
+        *(sa.type_coerce(sa.null(), column.type).label(column.name) for column in _LIMIT),
+        _TOTAL.c.version,
+        _TOTAL.c.amounts,
+    ).where(_TOTAL.c.owner == sa.bindparam("of_owner")),
+    sa.select(*_LIMIT, sa.null(), sa.null()).where(
+        TABLE.c.project_id.in_([sa.bindparam("of_project"), DEFAULT_CLASS]),
+        TABLE.c.user_id.in_(["", sa.bindparam("of_user")]),
+    ),
+)
 
 
 def effective(database: Database, project_id: str, user_id: str = "") -> Effective:
-    """Returns (limits of the default class, overridden by those of the project; limits of the user in it). One query."""
-    query = sa.select(TABLE).where(
-        TABLE.c.project_id.in_([project_id, DEFAULT_CLASS]), TABLE.c.user_id.in_(["", user_id])
-    )
+    """The limits of a project and of a user in it. One query."""
+    parameters = {"of_owner": accepted.of_project(project_id), "of_project": project_id, "of_user": user_id}
     with database.read() as connection:
-        rows = connection.execute(query).all()
+        rows = connection.execute(_EFFECTIVE, parameters).all()
     found: dict[tuple[str, str], dict[str, int]] = {}
+    total = Total()
     for row in rows:
-        found.setdefault((row.project_id, row.user_id), {})[row.resource] = row.hard_limit
-    whole = found.get((DEFAULT_CLASS, ""), {}) | found.get((project_id, ""), {})
-    return whole, found.get((project_id, user_id), {}) if user_id else {}
+        if row.version is None:
+            found.setdefault((row.project_id, row.user_id), {})[row.resource] = row.hard_limit
+        else:
+            total = Total(row.version, row.amounts)
+    return Effective(
+        found.get((DEFAULT_CLASS, ""), {}) | found.get((project_id, ""), {}),
+        found.get((project_id, user_id), {}) if user_id else {},
+        total,
+    )
 
 
 def set_limits(database: Database, project_id: str, new: dict[str, int], user_id: str = "") -> None:

@@ -11,7 +11,9 @@ from causeway import errors
 from causeway.api.quotas import quota
 from causeway.model.flavor import Flavor
 from causeway.model.states import VmState
+from causeway.store.api import build_requests, mappings
 from causeway.store.cell import instances
+from tests.functional.api.servers.server_actions import make_build_request
 
 DEFAULTS = {
     "instances": 10, "cores": 20, "ram": 51200, "metadata_items": 128, "key_pairs": 100, "server_groups": 10,
@@ -235,3 +237,32 @@ def test_without_quotas_nothing_is_limited(api: Any, admin: Any, cloud: Any) -> 
     assert admin.put("/os-quota-sets/project", {"quota_set": {"cores": 1}}).json["quota_set"]["cores"] == -1
     quota.check_deltas(cloud.services, "project", "user", instances=1, cores=10_000)
     quota.check_count(cloud.services, "project", "key_pairs", "too many", used=5, more=1)
+
+
+@pytest.mark.parametrize("moment", ["before the cell was counted", "after the cell was counted"])
+def test_a_server_that_gets_its_cell_while_it_is_counted_is_counted_once(
+    cloud: Any, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    uuid, count = make_build_request(cloud), instances.usage
+
+    def place() -> None:
+        request = build_requests.find(cloud.services.api, uuid)
+        if request is not None:
+            with cloud.cell("cell1").write() as connection:
+                instances.insert(connection, request.instance)
+            with cloud.services.api.write() as connection:
+                build_requests.delete_in(connection, uuid)
+                mappings.set_cell_in(connection, uuid, cloud.cell_uuids["cell1"], expected=None)
+
+    def counted(database: Any, *given: Any, **more: Any) -> Any:
+        if database is not cloud.cell("cell1"):
+            return count(database, *given, **more)
+        if moment.startswith("before"):
+            place()
+        found = count(database, *given, **more)
+        place()
+        return found
+
+    monkeypatch.setattr(instances, "usage", counted)
+    assert quota.usage(cloud.services, "project") == quota.Usage(1, 1, 1)
+    assert quota.usage(cloud.services, "project") == quota.Usage(1, 1, 1)

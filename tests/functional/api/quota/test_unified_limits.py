@@ -27,6 +27,7 @@ from causeway.model.states import VmState
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import build_requests, flavors, mappings
 from causeway.store.cell import block_devices
+from tests.functional.api.quota.conftest import AtOnce
 
 IMAGE = "11111111-2222-3333-4444-555555555555"
 NETWORK = "22222222-2222-3333-4444-555555555555"
@@ -167,6 +168,13 @@ def held(keeper: Keeper, cloud: Any, host: str, **resources: int) -> str:
 
 
 class TestServers:
+    @pytest.mark.parametrize("limits", [{"servers": 2}, {"servers": 10, "class:VCPU": 2}])
+    def test_requests_at_the_same_moment_pass_no_limit_together(
+        self, member: Any, keeper: Keeper, at_once: AtOnce, limits: dict[str, int]
+    ) -> None:
+        keeper.register(**limits)
+        assert at_once(*[lambda: member.post("/servers", body())] * 4) == [202, 202, 403, 403]
+
     def test_the_registered_limit_holds_where_the_project_has_none(self, member: Any, keeper: Keeper) -> None:
         keeper.register(servers=2)
         assert [member.post("/servers", body()).status for _ in range(2)] == [202, 202]

@@ -64,8 +64,8 @@ def test_members_are_the_servers_that_exist(api: Any, cloud: Any) -> None:
     server = cloud.server()
     with cloud.services.api.write() as connection:
         row = groups.get(cloud.services.api, group["id"])
-        groups.add_member_in(connection, row.id, server.uuid)
-        groups.add_member_in(connection, row.id, str(uuid.uuid4()))
+        groups.add_members_in(connection, row, [server.uuid], lambda _used: None)
+        groups.add_members_in(connection, row, [str(uuid.uuid4())], lambda _used: None)
     assert api.get(f"/os-server-groups/{group['id']}").json["server_group"]["members"] == [server.uuid]
 
 

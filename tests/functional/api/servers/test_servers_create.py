@@ -244,6 +244,8 @@ class TestCreated:
         assert api.post("/servers", body(personality=files), version="2.56").status == 403
 
     def test_a_server_costs_one_transaction(self, api: Any) -> None:
+        # The first request of a project makes its total of what was accepted.
+        assert api.post("/servers", body()).status == 202
         before = statements.snapshot()
         assert api.post("/servers", body()).status == 202
         assert (statements.snapshot() - before)["api"] <= 9

@@ -159,7 +159,7 @@ class TestShow:
             cloud.services.api, ServerGroup("c0000000-2222-3333-4444-555555555555", "g", "project", "user", "affinity")
         )
         with cloud.services.api.write() as connection:
-            groups.add_member_in(connection, group.id, rich.uuid)
+            groups.add_members_in(connection, group, [rich.uuid], lambda _used: None)
         assert api.get(f"/servers/{rich.uuid}").json["server"]["server_groups"] == [group.uuid]
 
     def test_a_failed_server_shows_its_latest_fault(self, api: Any, admin: Any, cloud: Any) -> None:

@@ -1,8 +1,8 @@
 """``POST /servers`` (and ``/os-volumes_boot`` before 2.103).
 
-Everything that can be refused is refused before anything is written. Then each server gets, in one transaction of the API
-database, its mapping without a cell, its request spec, its build request, its place in a server group and the operation that
-builds it; a conductor does the rest.
+Everything that can be refused is refused before anything is written. Then each server gets its mapping without a cell, its
+request spec, its build request, its place in a server group and the operation that builds it, in one transaction of the API
+database for all servers of the request; a conductor does the rest.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import re
 import secrets
 import string
 import uuid as uuids
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.api import zones
@@ -28,6 +30,7 @@ from causeway.api.servers.creating.create_devices import Disks
 from causeway.api.servers.subresources import metadata
 from causeway.api.servers.views import ServerView
 from causeway.model import operations
+from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.host import ServerGroup
 from causeway.model.instance import InjectedFile, Instance, KeyPair
@@ -48,6 +51,8 @@ FORCED_HOST = RULE + ":forced_host"
 ATTACH_VOLUME = RULE + ":attach_volume"
 TRUSTED_CERTS = RULE + ":trusted_certs"
 DESTINATION = "compute:servers:create:requested_destination"
+# How often a request is counted while others use up the quota.
+_ATTEMPTS = 10
 
 
 @dataclass
@@ -73,7 +78,13 @@ class Plan:
     keypair: KeyPair | None
     placement: Placement
     files: list[InjectedFile]
-    count: int
+    limits: quota.Known
+    wanted: quota.Wanted
+    fit: quota.Fit
+
+    @property
+    def count(self) -> int:
+        return self.fit.count
 
 
 @handler(body=schemas_create.CREATE, statuses=(202,), answer=answers.CREATE)
@@ -81,8 +92,8 @@ def create(request: ApiRequest) -> Response:
     target = {"project_id": request.project_id, "user_id": request.user_id}
     request.authorize(RULE, target)
     plan = _plan(request, target)
-    instances = _instances(request, plan)
-    for build in [_write(request, plan, instance) for instance in instances]:
+    instances, builds = _accept(request, plan)
+    for build in builds:
         notify_conductor(request.services, request.context, build)
     if to_bool(plan.server.get("return_reservation_id", False)):
         return Response(202, {"reservation_id": instances[0].reservation_id})
@@ -134,9 +145,11 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
     security_groups = create_networks.security_groups(request, server)
     networks = create_networks.plan(request, server, most)
     wanted = quota.Wanted(request.project_id, request.user_id, flavor, disks.volume_backed, disks.image)
-    count = _within_quota(request, wanted, limits, least, most)
-    _check_group_quota(request, placement.group, count, limits)
-    return Plan(server, flavor, disks, networks, security_groups, keypair, placement, files, count)
+    fit = _within_quota(request, wanted, limits, least, most)
+    plan = Plan(server, flavor, disks, networks, security_groups, keypair, placement, files, limits, wanted, fit)
+    if placement.group is not None:
+        _check_group_quota(request, plan, len(placement.group.members))
+    return plan
 
 
 def _zone_of_volumes(request: ApiRequest, zone: str | None, of_volumes: set[str]) -> str | None:
@@ -165,31 +178,29 @@ def _counts(server: dict[str, Any]) -> tuple[int, int]:
     return least, most
 
 
-def _within_quota(request: ApiRequest, wanted: quota.Wanted, limits: quota.Known, least: int, most: int) -> int:
-    """The number of servers, at most ``most``, that quota allows. Raises OverQuota if that is less than ``least``."""
+def _within_quota(request: ApiRequest, wanted: quota.Wanted, limits: quota.Known, least: int, most: int) -> quota.Fit:
+    """As many servers, at most ``most``, as quota allows. Raises OverQuota if that is less than ``least``."""
     try:
-        quota.check_servers(request.services, wanted, most, limits)
+        return quota.check_servers(request.services, wanted, most, limits)
     except errors.OverQuota:
         if least == most:
             raise
         count = max(least, min(most, quota.room_for(request.services, wanted, most, limits)))
-        quota.check_servers(request.services, wanted, count, limits)
-        return count
-    return most
+        return quota.check_servers(request.services, wanted, count, limits)
 
 
-def _check_group_quota(request: ApiRequest, group: ServerGroup | None, count: int, limits: quota.Known) -> None:
-    if group is not None:
-        quota.check_count(
-            request.services,
-            request.project_id,
-            "server_group_members",
-            "Quota exceeded, too many servers in group",
-            used=len(group.members),
-            more=count,
-            user_id=request.user_id,
-            known=limits,
-        )
+def _check_group_quota(request: ApiRequest, plan: Plan, used: int) -> None:
+    """``used``: the number of members that the group has."""
+    quota.check_count(
+        request.services,
+        request.project_id,
+        "server_group_members",
+        "Quota exceeded, too many servers in group",
+        used=used,
+        more=plan.count,
+        user_id=request.user_id,
+        known=plan.limits,
+    )
 
 
 def _placement(request: ApiRequest, server: dict[str, Any], target: dict[str, Any]) -> Placement:
@@ -280,6 +291,18 @@ def personality(request: ApiRequest, server: dict[str, Any], limits: quota.Known
 # --- writing
 
 
+def _accept(request: ApiRequest, plan: Plan) -> tuple[list[Instance], list[Operation]]:
+    """Writes the servers and the operations that build them. Raises OverQuota if others have used up the quota meanwhile."""
+    for _attempt in range(_ATTEMPTS - 1):
+        instances = _instances(request, plan)
+        with suppress(errors.AcceptedMeanwhile):
+            return instances, _write(request, plan, instances)
+        plan.limits = quota.look_up(request.services, request.project_id, request.user_id)
+        plan.fit = _within_quota(request, plan.wanted, plan.limits, *_counts(plan.server))
+    instances = _instances(request, plan)
+    return instances, _write(request, plan, instances)
+
+
 def _instances(request: ApiRequest, plan: Plan) -> list[Instance]:
     reservation_id = "r-" + "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(8))
     return [_instance(request, plan, reservation_id, index) for index in range(plan.count)]
@@ -341,36 +364,63 @@ def host_name(name: str, uuid: str) -> str:
     return text or f"server-{uuid}"
 
 
-def _write(request: ApiRequest, plan: Plan, instance: Instance) -> Operation:
-    """Writes all rows of a new server; returns the operation that builds it."""
+def _write(request: ApiRequest, plan: Plan, instances: list[Instance]) -> list[Operation]:
+    """Writes all rows of new servers; returns the operations that build them. Raises AcceptedMeanwhile, OverQuota."""
+    services, placement = request.services, plan.placement
+    devices = {instance.uuid: plan.disks.for_server(instance.uuid) for instance in instances}
+    builds = []
+    with services.api.write() as connection:
+        for instance in instances:
+            builds.append(_write_server_in(connection, request, plan, instance, devices[instance.uuid]))
+        if placement.group is not None:
+            _join_group_in(connection, request, plan, placement.group, [instance.uuid for instance in instances])
+        # Last, because others of the project wait from here on.
+        quota.accept_in(services, connection, request.project_id, plan.fit)
+    for instance in instances:
+        # The record in a cell, whose changes are notified by whoever saves them, is made later.
+        services.notifier.instance_update(
+            request.context, instance, block_devices_of=lambda server: devices[server.uuid]
+        )
+    return builds
+
+
+def _write_server_in(
+    connection: sa.Connection, request: ApiRequest, plan: Plan, instance: Instance, devices: list[BlockDevice]
+) -> Operation:
     build = operation_of(request.context, instance.uuid, operations.BUILD, BuildMemory())
-    api = request.services.api
     created = instance.created_at or utcnow()
-    devices = plan.disks.for_server(instance.uuid)
-    with api.write() as connection:
-        mappings.insert_in(
-            connection,
-            mappings.InstanceMapping(instance.uuid, instance.project_id, instance.user_id, created, deleted=False),
-        )
-        mappings.insert_spec_in(connection, instance.uuid, _spec(plan, instance))
-        build_requests.insert_in(
-            connection,
-            build_requests.BuildRequest(
-                instance.uuid,
-                instance.project_id,
-                created,
-                instance,
-                devices,
-                list(plan.networks),
-            ),
-        )
-        if plan.placement.group is not None:
-            groups.add_member_in(connection, plan.placement.group.id, instance.uuid)
-        kept = requesters.requester_of(request.services.conf, request.context, instance.uuid)
-        journal.insert_in(connection, build, requester=kept)
-    # The record in a cell, whose changes are notified by whoever saves them, is made later.
-    request.services.notifier.instance_update(request.context, instance, block_devices_of=lambda _instance: devices)
+    mappings.insert_in(
+        connection,
+        mappings.InstanceMapping(instance.uuid, instance.project_id, instance.user_id, created, deleted=False),
+    )
+    mappings.insert_spec_in(connection, instance.uuid, _spec(plan, instance))
+    build_requests.insert_in(
+        connection,
+        build_requests.BuildRequest(
+            instance.uuid,
+            instance.project_id,
+            created,
+            instance,
+            devices,
+            list(plan.networks),
+        ),
+    )
+    kept = requesters.requester_of(request.services.conf, request.context, instance.uuid)
+    journal.insert_in(connection, build, requester=kept)
     return build
+
+
+def _join_group_in(
+    connection: sa.Connection, request: ApiRequest, plan: Plan, group: ServerGroup, uuids_of_new: list[str]
+) -> None:
+    def check(used: int) -> None:
+        if quota.rechecks(request.services):
+            _check_group_quota(request, plan, used)
+
+    try:
+        groups.add_members_in(connection, group, uuids_of_new, check)
+    except errors.ServerGroupNotFound as missing:
+        raise errors.BadRequest(missing.message) from missing
 
 
 def _spec(plan: Plan, instance: Instance) -> dict[str, Any]:

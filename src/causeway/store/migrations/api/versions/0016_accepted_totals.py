@@ -1,0 +1,15 @@
+"""What was accepted of each project and user."""
+
+from alembic import op
+
+from causeway.store.api_tables import ApiBase
+
+revision = "0016"
+down_revision = "0015"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    # The first revision makes the tables as they are now, so only older databases lack it.
+    ApiBase.metadata.create_all(op.get_bind(), tables=[ApiBase.metadata.tables["accepted_totals"]])
