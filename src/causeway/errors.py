@@ -36,6 +36,7 @@
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
         ├── Cancelled                 500  move_cancelled         (by a user, or because it took too long)
         ├── NoValidHost               500  no_valid_host
+        │   └── HostsSilent           500  hosts_silent           (all hosts of a cell fell silent together)
         ├── ClaimRefused              500  claim_refused          (an alternate host may take the server)
         ├── UnexpectedFailure         500  unexpected_failure     (a mistake in the program, most likely)
         ├── Interrupted               500  interrupted            (the process that worked on it was stopped)
@@ -353,6 +354,13 @@ class Cancelled(OperationFailed):
 
 class NoValidHost(OperationFailed):
     code = "no_valid_host"
+
+
+class HostsSilent(NoValidHost):
+    """No host is up, because all hosts of a cell stopped reporting at the same time: their queue or database failed, not they."""
+
+    code = "hosts_silent"
+    passing = True
 
 
 class ClaimRefused(OperationFailed):

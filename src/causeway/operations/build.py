@@ -31,8 +31,8 @@ from causeway.store.database import utcnow
 LOG = logging.getLogger(__name__)
 
 
-# After this time a user would rather request another server.
-BRIEF = Patience(seconds=10.0, longest_pause=3.0)
+# Hosts whose message queue restarted report again sooner. After this time a user would rather request another server.
+BRIEF = Patience(seconds=60.0, longest_pause=3.0)
 
 
 class ChooseHost(Step[BuildRun]):

@@ -72,20 +72,23 @@ class RpcClient:
         server: str | None = None,
         timeout: float | None = None,
         monitor: bool = False,
+        silence: float | None = None,
         version: str | None = None,
         **arguments: Any,
     ) -> T:
         """Calls a method and waits for its result, which has the type ``result`` (``type(None)`` for none).
 
         ``timeout``: seconds, by default the option ``rpc_response_timeout``. ``monitor``, for long calls: the caller waits up
-        to ``timeout`` (by default the option ``long_rpc_timeout``), but only while the server sends heartbeats.
+        to ``timeout`` (by default the option ``long_rpc_timeout``), but only while the server sends heartbeats: ``silence``
+        seconds without one are too many (at most and by default ``rpc_response_timeout``).
 
         Raises the error that the method raised; `RpcTimeout` if no answer came, so the method may have run or not;
         `ServiceFailed` if the message queue did not take the message; `OperationFailed` if the version cap forbids the call.
         """
         monitor_timeout = None
         if monitor:
-            monitor_timeout = self._option("rpc_response_timeout", 60)
+            longest = self._option("rpc_response_timeout", 60)
+            monitor_timeout = longest if silence is None else min(silence, longest)
             timeout = timeout if timeout is not None else self._option("long_rpc_timeout", LONG_RPC_TIMEOUT)
         elif timeout is None:
             timeout = self._option("rpc_response_timeout", 60)

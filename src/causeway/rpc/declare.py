@@ -90,6 +90,7 @@ class Call:
     is_cast: bool = False
     fanout: bool = False
     monitor: bool = False
+    silence: float | None = None
     timeout: float | None = None
     newer: Newer | None = None
     too_old: TooOld | None = None
@@ -128,6 +129,7 @@ class Call:
                 server=host,
                 timeout=given.get("timeout", self.timeout),
                 monitor=self.monitor,
+                silence=self.silence,
                 version=since,
                 **message,
             )
@@ -177,6 +179,8 @@ class call:
 
     - ``since``: the version of the interface that added the call.
     - ``monitor``: for a long call: the caller waits as long as the server sends heartbeats.
+    - ``silence``: seconds without a heartbeat after which a long call has failed, by default the option
+      ``rpc_response_timeout``. For calls that may be repeated at once, because the message may be lost.
     - ``timeout``: seconds, by default the option ``rpc_response_timeout``.
     - ``newer``: for a call that got more arguments in a later version.
     - ``too_old``: makes the error if the receiver or the upgrade level is older than ``since``.
@@ -187,6 +191,7 @@ class call:
 
     since: str
     monitor: bool = False
+    silence: float | None = None
     timeout: float | None = None
     newer: Newer | None = None
     too_old: TooOld | None = None
@@ -201,6 +206,7 @@ class call:
             result,
             self.since,
             monitor=self.monitor,
+            silence=self.silence,
             timeout=self.timeout,
             newer=self.newer,
             too_old=self.too_old,

@@ -24,6 +24,9 @@ from causeway.scheduler.background import Background
 LEAST_SECONDS_BETWEEN_LOOKS = 1.0
 # Knowledge that is so many times older than usual, because there was no request for a while, is not used any more.
 TOO_OLD = 3.0
+# Hosts that stopped reporting within this share of the time after which they are down did so together; and lately, if that is
+# no longer ago than so many of it.
+TOGETHER, SILENT_LATELY = 0.5, 10.0
 # The largest share of time for looking up many hosts: one for the cells, one for Placement.
 SHARE = 0.02
 
@@ -290,6 +293,26 @@ class HostCache:
         if service.forced_down or service.last_seen_up is None:
             return False
         return ((now or self.now()) - service.last_seen_up).total_seconds() <= self.service_down_time
+
+    def silent_together(self) -> list[str]:
+        """The names of cells whose hosts, two or more, all stopped reporting at the same time, not long ago.
+
+        Hosts do not fail together: it is what their reports go through.
+        """
+        with self._lock:
+            records, now = list(self._known.records.values()), self.now()
+        by_cell: dict[str, list[HostRecord]] = {}
+        for record in records:
+            if not (record.service.disabled or record.service.forced_down):
+                by_cell.setdefault(record.cell_name, []).append(record)
+        return sorted(name for name, hosts in by_cell.items() if self._fell_silent_together(hosts, now))
+
+    def _fell_silent_together(self, hosts: list[HostRecord], now: datetime) -> bool:
+        seen = [host.service.last_seen_up for host in hosts if host.service.last_seen_up is not None]
+        if len(seen) < max(2, len(hosts)) or any(self.is_up(host.service, now) for host in hosts):
+            return False
+        is_recent = (now - max(seen)).total_seconds() <= SILENT_LATELY * self.service_down_time
+        return is_recent and (max(seen) - min(seen)).total_seconds() <= TOGETHER * self.service_down_time
 
     def _find(self, host: str, node: str | None) -> list[HostRecord]:
         return [

@@ -97,9 +97,12 @@ class Search:
             self.add_those_not_offered(ranking, closer=True)
             self._count_refusals(ranking)
             explanation = ranking.explanation(self._tools.hosts.silent_cells())
-            raise errors.NoValidHost(
-                f"{NO_VALID_HOST} {explanation.summary()}.", details=explanation.summary(with_hosts=True)
-            )
+            message, details = f"{NO_VALID_HOST} {explanation.summary()}.", explanation.summary(with_hosts=True)
+            # A move that waits keeps its server from its user, so only new servers wait for hosts.
+            if self._spec.is_new and (cells := self._tools.hosts.silent_together()):
+                why = f"All hosts of {', '.join(cells)} stopped reporting at the same time: look at the message queue."
+                raise errors.HostsSilent(message, details=f"{details} {why}")
+            raise errors.NoValidHost(message, details=details)
         others = alternates_of(
             selected,
             ranking.fitting,

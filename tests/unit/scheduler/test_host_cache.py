@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -222,3 +223,34 @@ def test_only_who_seems_to_be_down_is_looked_at_again(make_host: MakeHost, monke
     cache = cache_of(Notes([make_host("up").record, down.record]))
     assert [host.is_up for host in cache.states()] == [True, False]
     assert asked == [None, {"node-down"}]
+
+
+NOW = datetime(2026, 1, 1, 12)
+
+
+@pytest.mark.parametrize(
+    ("seen", "together"),
+    [
+        ([70, 75, 80], ["cell1"]),
+        ([70, 75, 5], []),
+        # Not at the same time; long ago; one host alone may have died; one that never reported never will.
+        ([70, 110, 150], []),
+        ([7000, 7001, 7002], []),
+        ([70], []),
+        ([70, 72, None], []),
+    ],
+)
+def test_hosts_of_a_cell_that_fell_silent_together_are_known(
+    make_host: MakeHost, seen: list[float | None], together: list[str]
+) -> None:
+    def of(number: int, ago: float | None, **service: Any) -> HostRecord:
+        when = None if ago is None else NOW - timedelta(seconds=ago)
+        return make_host(f"host{number}", service={"last_seen_up": when, **service}).record
+
+    records = [of(number, ago) for number, ago in enumerate(seen)]
+    # Neither what an operator has closed says anything, nor another cell.
+    records += [of(10, 5, disabled=True), of(11, 5, forced_down=True)]
+    records.append(make_host("host12", cell="cell2", service={"last_seen_up": NOW}).record)
+    cache = cache_of(Hosts(records), now=NOW)
+    cache.states()
+    assert cache.silent_together() == together
