@@ -3,7 +3,7 @@
 from html import escape
 
 from causeway.devcloud.cloud import Cloud
-from causeway.devcloud.image import files, images, members, schemas
+from causeway.devcloud.image import files, images, members, metadefs, schemas
 from causeway.devcloud.web import Route, Service, phrase
 
 IMAGE = "/v2/images/{image_id}"
@@ -12,6 +12,10 @@ ROUTES = [
     Route("GET", "/", schemas.list_versions, public=True),
     Route("GET", "/versions", schemas.list_versions, public=True),
     Route("GET", "/v2/schemas/{name}", schemas.show_schema),
+    Route("GET", "/v2/schemas/metadefs/{name}", metadefs.show_schema),
+    Route("GET", "/v2/metadefs/namespaces", metadefs.list_namespaces),
+    Route("GET", "/v2/metadefs/namespaces/{namespace}", metadefs.show_namespace),
+    Route("GET", "/v2/metadefs/resource_types", metadefs.list_resource_types),
     Route("GET", "/v2/info/import", schemas.show_import),
     Route("GET", "/v2/info/stores", schemas.show_stores),
     Route("GET", "/v2/images", images.list_images),

@@ -48,15 +48,16 @@ MEMBER: Json = {
 }
 
 
-def _collection(name: str, key: str, item: Json) -> Json:
+def collection(name: str, key: str, item: Json) -> Json:
+    """The schema of a list: its name, the key of its items, and their schema."""
     return {"name": name, "properties": {key: {"type": "array", "items": item}, "schema": {"type": "string"}}}
 
 
 SCHEMAS: dict[str, Json] = {
     "image": IMAGE,
-    "images": _collection("images", "images", IMAGE),
+    "images": collection("images", "images", IMAGE),
     "member": MEMBER,
-    "members": _collection("members", "members", MEMBER),
+    "members": collection("members", "members", MEMBER),
 }
 
 

@@ -86,3 +86,15 @@ class Snapshot(Base):
     properties: Mapped[dict[str, Any]] = mapped_column(default=dict)
     created_at: Mapped[str] = mapped_column(default=now)
     updated_at: Mapped[str] = mapped_column(default=now)
+
+
+class VolumeTransfer(Base):
+    """An offer of a volume to whoever knows the key."""
+
+    __tablename__ = "volume_transfers"
+    id: Mapped[str] = mapped_column(primary_key=True, default=new_id)
+    volume_id: Mapped[str] = mapped_column(ForeignKey("volumes.id"), unique=True)
+    name: Mapped[str | None]
+    key_hash: Mapped[str]
+    with_snapshots: Mapped[bool] = mapped_column(default=True)
+    created_at: Mapped[str] = mapped_column(default=now)

@@ -68,6 +68,11 @@ def show_default_quota(_call: Call, target: str, **_: str) -> Json:
     return {"quota_set": {"id": target, **DEFAULTS}}
 
 
+def show_quota_class(call: Call, name: str, **_: str) -> Json:
+    call.require_admin()
+    return {"quota_class_set": {"id": name, **DEFAULTS}}
+
+
 def update_quota(call: Call, target: str, **_: str) -> Json:
     call.require_admin()
     for name, limit in call.body("quota_set").items():

@@ -6,10 +6,12 @@ from dataclasses import replace
 import msgspec
 
 from causeway.devcloud.cloud import Cloud
-from causeway.devcloud.volume import actions, admin, attachments, snapshots, types, versions, volumes
+from causeway.devcloud.volume import absent, actions, admin, attachments, snapshots, transfers, types, versions, volumes
 from causeway.devcloud.web import Route, Service
 
 VOLUME, ATTACHMENT, SNAPSHOT = "/volumes/{volume_id}", "/attachments/{attachment_id}", "/snapshots/{snapshot_id}"
+# The first is the path since 3.55.
+TRANSFERS = ("/volume-transfers", "/os-volume-transfer")
 
 BELOW_PROJECT = [
     Route("GET", "/volumes", volumes.list_summary),
@@ -44,11 +46,26 @@ BELOW_PROJECT = [
     Route("DELETE", "/types/{type_id}", types.delete, 202),
     Route("GET", "/types/{type_id}/extra_specs", types.show_extra_specs),
     Route("POST", "/types/{type_id}/extra_specs", types.set_extra_specs),
+    Route("GET", "/types/{type_id}/encryption", absent.show_encryption),
+    *(
+        route
+        for path in TRANSFERS
+        for route in (
+            Route("GET", path, transfers.list_summary),
+            Route("POST", path, transfers.create, 202),
+            Route("GET", path + "/detail", transfers.list_detail),
+            Route("GET", path + "/{transfer_id}", transfers.show),
+            Route("DELETE", path + "/{transfer_id}", transfers.delete, 202),
+            Route("POST", path + "/{transfer_id}/accept", transfers.accept, 202),
+        )
+    ),
+    *absent.routes(),
     Route("GET", "/limits", admin.show_limits),
     Route("GET", "/os-quota-sets/{target}", admin.show_quota),
     Route("PUT", "/os-quota-sets/{target}", admin.update_quota),
     Route("DELETE", "/os-quota-sets/{target}", admin.delete_quota),
     Route("GET", "/os-quota-sets/{target}/defaults", admin.show_default_quota),
+    Route("GET", "/os-quota-class-sets/{name}", admin.show_quota_class),
     Route("GET", "/os-services", admin.list_services),
     Route("GET", "/os-availability-zone", admin.list_zones),
     Route("GET", "/extensions", admin.list_extensions),

@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import delete as delete_rows
 from sqlalchemy import select
 
 from causeway.devcloud.bodies import Json
@@ -12,7 +13,7 @@ from causeway.devcloud.image import files as image_files
 from causeway.devcloud.image.views import may_see as may_see_image
 from causeway.devcloud.tables.base import new_id, now
 from causeway.devcloud.tables.image import Image
-from causeway.devcloud.tables.volume import Snapshot, Volume, VolumeType
+from causeway.devcloud.tables.volume import Snapshot, Volume, VolumeTransfer, VolumeType
 from causeway.devcloud.volume import files, views
 from causeway.devcloud.volume.types import find_type
 from causeway.devcloud.web import Call
@@ -78,8 +79,8 @@ def create(call: Call, **_: str) -> Json:
     given = call.body("volume")
     row = Volume(
         id=new_id(),
-        name=_text(given, "name", given.get("display_name")),
-        description=_text(given, "description", given.get("display_description")),
+        name=text(given, "name", given.get("display_name")),
+        description=text(given, "description", given.get("display_description")),
         project_id=call.project_id,
         user_id=call.caller.user_id,
         availability_zone=_zone(given),
@@ -177,7 +178,8 @@ def _size(given: Json, smallest: int) -> int:
     return size
 
 
-def _text(given: Json, name: str, fallback: Any) -> str | None:
+def text(given: Json, name: str, fallback: Any) -> str | None:
+    """A text of a request, or the fallback if it is missing; ApiError 400 if it is longer than 255 characters."""
     value = given.get(name, fallback)
     if value is not None and (not isinstance(value, str) or len(value) > 255):
         raise bad_request(f"Invalid input for field/attribute {name}: it must be a text of up to 255 characters.")
@@ -204,7 +206,7 @@ def update(call: Call, volume_id: str, **_: str) -> Json:
     given = call.body("volume")
     for name in ("name", "description"):
         if name in given or f"display_{name}" in given:
-            setattr(row, name, _text(given, name, given.get(f"display_{name}")))
+            setattr(row, name, text(given, name, given.get(f"display_{name}")))
     if "metadata" in given:
         row.properties = _metadata(given["metadata"])
     row.updated_at = now()
@@ -225,6 +227,7 @@ def delete(call: Call, volume_id: str, **_: str) -> None:
 
 def remove(call: Call, row: Volume) -> None:
     path = files.volume_path(call.cloud, row.id)
+    call.session.execute(delete_rows(VolumeTransfer).where(VolumeTransfer.volume_id == row.id))
     call.session.delete(row)
     call.after_commit.append(lambda: files.remove(path))
 
