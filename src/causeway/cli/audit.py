@@ -15,8 +15,9 @@ from pathlib import Path
 import click
 import msgspec
 from rich.console import Console
-from rich.table import Column, Table
+from rich.markup import escape
 
+from causeway.cli import tables
 from causeway.cli.ask import NotAsked, ask, connect, os_cloud_option, state_dir_option
 from causeway.client import words
 from causeway.model.audit import Disagreement, Report, Severity
@@ -76,7 +77,7 @@ def audit(
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(report) | {"is_clean": report.is_clean}, indent=2))
     else:
-        show(report, Console())
+        show(report, tables.console())
     sys.exit(exit_status(report))
 
 
@@ -136,9 +137,9 @@ def _from_here(config_files: tuple[str, ...], fix: bool, place: Place | None = N
 def show(report: Report, console: Console) -> None:
     """Prints the report."""
     if report.mended:
-        console.print(_table("Fixed", report.mended))
+        _show_table("Fixed", report.mended, console)
     if report.disagreements:
-        console.print(_table("Disagreements", report.disagreements))
+        _show_table("Disagreements", report.disagreements, console)
     for missing in report.unreached:
         console.print(f"[yellow]Not asked:[/] {missing}")
     if report.in_motion:
@@ -151,11 +152,15 @@ def show(report: Report, console: Console) -> None:
         console.print(f"[red]{len(report.disagreements)} disagreements[/], {len(report.mended)} fixed.")
 
 
-def _table(title: str, disagreements: list[Disagreement]) -> Table:
-    table = Table(
-        Column("Kind", no_wrap=True), "Server", "What", "Fix", title=title, title_justify="left", show_lines=True
-    )
-    for found in sorted(disagreements, key=lambda each: (list(Severity).index(each.severity), each.kind)):
-        fix = words.fix(msgspec.to_builtins(found), fixed=title == "Fixed")
-        table.add_row(f"[{COLORS[found.severity]}]{found.kind}[/]", found.server or "", found.message, fix)
-    return table
+def _show_table(title: str, disagreements: list[Disagreement], console: Console) -> None:
+    ordered = sorted(disagreements, key=lambda each: (list(Severity).index(each.severity), each.kind))
+    rows = [
+        [
+            f"[{COLORS[found.severity]}]{found.kind}[/]",
+            found.server,
+            escape(found.message),
+            escape(words.fix(msgspec.to_builtins(found), fixed=title == "Fixed")),
+        ]
+        for found in ordered
+    ]
+    tables.show(console, ("Kind", "Server", "What", "Fix"), rows, folded=("What", "Fix"), title=title, lines=True)

@@ -10,9 +10,8 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from causeway.cli import ask
+from causeway.cli import ask, tables
 from causeway.client import words
 
 # The color of a check that passed, failed, or is unknown before the move.
@@ -41,7 +40,7 @@ def explain(
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
-        show(found, Console())
+        show(found, tables.console())
     sys.exit(0 if any(candidate["fits"] for candidate in found["candidates"]) else 1)
 
 
@@ -53,18 +52,22 @@ def show(found: dict[str, Any], console: Console) -> None:
     console.print(f"Would move: {words.contents(found['moves'])}")
     if found["refusal"]:
         console.print(f"[red]The request would be refused now:[/] {escape(found['refusal'])}")
-    console.print(_table(found))
+    tables.show(
+        console,
+        ("Cell", "Host", "Verdict", "Why", "Checks there"),
+        [_row(each) for each in found["candidates"]],
+        folded=("Checks there",),
+        reasons="Why",
+        lines=True,
+    )
     for cell in found["silent_cells"]:
         console.print(f"[yellow]Cell {cell} does not answer: nothing is known of its hosts.[/]")
     console.print(escape(found["summary"]))
 
 
-def _table(found: dict[str, Any]) -> Table:
-    table = Table("Cell", "Host", "Verdict", "Why", "Checks there", show_lines=True)
-    for each in found["candidates"]:
-        verdict = "[green]fits[/]" + (", chosen" if each["chosen"] else "") if each["fits"] else "[red]no[/]"
-        table.add_row(each["cell"], each["host"], verdict, escape(words.why(each)), _checks(each))
-    return table
+def _row(candidate: dict[str, Any]) -> list[str]:
+    verdict = "[green]fits[/]" + (", chosen" if candidate["chosen"] else "") if candidate["fits"] else "[red]no[/]"
+    return [candidate["cell"], candidate["host"], verdict, escape(words.why(candidate)), _checks(candidate)]
 
 
 def _checks(candidate: dict[str, Any]) -> str:

@@ -26,11 +26,10 @@ import click
 import oslo_messaging
 import sqlalchemy as sa
 from oslo_config import cfg
-from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
 from causeway import errors
-from causeway.cli import archive, consistency, machine_types, processes, queue_rights, status, volume_attachment
+from causeway.cli import archive, consistency, machine_types, processes, queue_rights, status, tables, volume_attachment
 from causeway.cli.field_names import FieldNames
 from causeway.cli.secret_urls import url_option
 from causeway.clients.placement import PlacementClient, remote_placement
@@ -168,12 +167,8 @@ def list_cells(config_files: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
-    table = Table()
-    for heading in ("Name", "UUID", "Disabled", "Hosts", "Transport URL", "Database"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    Console().print(table)
+    titles = ("Name", "UUID", "Disabled", "Hosts", "Transport URL", "Database")
+    tables.show(tables.console(), titles, [[escape(str(value)) for value in row.values()] for row in rows])
 
 
 @cell.command()

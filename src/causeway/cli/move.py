@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from causeway.cli import ask
+from causeway.cli import ask, tables
 from causeway.cli.timelines import add_commands, json_option
 from causeway.moves.recipes import RECIPES
 
@@ -34,7 +32,5 @@ def list_cleanups(state_dir: Path, os_cloud: str | None, timeout: float, as_json
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
-    table = Table("Host", "Server", "Missed", "Since")
-    for each in found:
-        table.add_row(each["host"], each["server"], each["missed"], each["since"])
-    Console().print(table)
+    rows = [[each["host"], each["server"], each["missed"], each["since"]] for each in found]
+    tables.show(tables.console(), ("Host", "Server", "Missed", "Since"), rows)

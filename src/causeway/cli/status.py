@@ -23,11 +23,10 @@ from typing import Any
 import click
 from oslo_config import cfg
 from oslo_policy import opts as policy_opts
-from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
 from causeway import errors, policy_files, roles
-from causeway.cli import processes
+from causeway.cli import processes, tables
 from causeway.clients import reach
 from causeway.conductor.upkeep.recovery import BINARY as CONDUCTOR
 from causeway.conf import ignored
@@ -92,10 +91,11 @@ def status(config_files: tuple[Path, ...], as_json: bool, timeout: float) -> Non
 
 def show(findings: list[Finding]) -> None:
     colors = {Level.SUCCESS: "green", Level.WARNING: "yellow", Level.FAILURE: "bold red"}
-    table = Table("Check", "Result", "Details", title="Causeway status", title_justify="left")
-    for found in findings:
-        table.add_row(found.check, f"[{colors[found.level]}]{found.level.name.lower()}[/]", found.details)
-    Console().print(table)
+    rows = [
+        [escape(found.check), f"[{colors[found.level]}]{found.level.name.lower()}[/]", escape(found.details)]
+        for found in findings
+    ]
+    tables.show(tables.console(), ("Check", "Result", "Details"), rows, folded=("Details",), title="Causeway status")
 
 
 def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:

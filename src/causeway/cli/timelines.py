@@ -10,9 +10,8 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from causeway.cli import ask
+from causeway.cli import ask, tables
 from causeway.client import words
 
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
@@ -39,7 +38,7 @@ def add_commands(group: click.Group, what: str, recipes: Collection[str] | None)
         if as_json:
             click.echo(json.dumps(found, indent=2))
         else:
-            Console().print(_overview(what, found))
+            show_overview(what, found, tables.console())
 
     @group.command(
         "show",
@@ -61,7 +60,7 @@ def add_commands(group: click.Group, what: str, recipes: Collection[str] | None)
             click.echo(json.dumps(found, indent=2))
             return
         for each in found:
-            Console().print(_timeline(each))
+            show_timeline(each, tables.console())
 
 
 def _search(
@@ -73,30 +72,32 @@ def _search(
     return ask.pages(connection, "/operations", "operations", timeout=timeout, **query)[::-1]
 
 
-def _overview(what: str, found: list[Operation]) -> Table:
-    table = Table(what.title(), "Server", "Recipe", "State", "Step", "Bytes", "Started", "Owner", "Error")
-    for each in found:
-        table.add_row(
+def show_overview(what: str, found: list[Operation], console: Console) -> None:
+    titles = (what.title(), "Server", "Recipe", "State", "Step", "Bytes", "Started", "Owner", "Error")
+    rows = [
+        [
             each["id"],
             each["instance_uuid"],
             each["recipe"],
             words.standing(each),
-            each["step"] or "",
+            each["step"],
             words.transferred(each),
-            str(each["started_at"]),
-            each["owner"] or "",
+            each["started_at"],
+            escape(each["owner"] or ""),
             escape(words.reason(each)),
-        )
-    return table
+        ]
+        for each in found
+    ]
+    tables.show(console, titles, rows, folded=("State", "Bytes"), reasons="Error")
 
 
-def _timeline(found: Operation) -> Table:
+def show_timeline(found: Operation, console: Console) -> None:
     title = f"{found['recipe']} of {found['instance_uuid']}: {words.standing(found)}"
     if words.reason(found):
         title += f". {escape(words.reason(found))}"
-    table = Table("Step", "Phase", "Where", "State", "Attempts", "Seconds", "Bytes", "Error", title=title)
-    for step in found["steps"]:
-        table.add_row(
+    titles = ("Step", "Phase", "Where", "State", "Attempts", "Seconds", "Bytes", "Error")
+    rows = [
+        [
             step["step"],
             step["phase"],
             step["host"] or "records",
@@ -105,5 +106,7 @@ def _timeline(found: Operation) -> Table:
             f"{step['seconds']:.3f}" if step["seconds"] is not None else "running",
             words.transferred(step),
             escape(words.errors_of(step)),
-        )
-    return table
+        ]
+        for step in found["steps"]
+    ]
+    tables.show(console, titles, rows, folded=("Bytes",), reasons="Error", title=title)

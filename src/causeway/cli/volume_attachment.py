@@ -12,11 +12,10 @@ from typing import Any, NoReturn
 
 import click
 from oslo_utils import strutils
-from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
 from causeway import errors
-from causeway.cli import processes
+from causeway.cli import processes, tables
 from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -179,10 +178,11 @@ def _print(shown: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(shown, indent=2, default=str))
         return
-    table = Table("Field", "Value")
-    for name, value in shown.items():
-        table.add_row(name, json.dumps(value, default=str) if isinstance(value, dict) else str(value))
-    Console().print(table)
+    rows = [
+        [name, escape(json.dumps(value, default=str) if isinstance(value, dict) else str(value))]
+        for name, value in shown.items()
+    ]
+    tables.show(tables.console(), ("Field", "Value"), rows, folded=("Value",))
 
 
 def _shown(device: BlockDevice) -> dict[str, Any]:

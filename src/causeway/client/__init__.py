@@ -6,6 +6,7 @@ all that it needs. What is new in it:
 - `asking`: requests, pages, long polls; the two ways in which they fail.
 - `words`: puts operations, explanations and audits into words. `causeway.cli` uses both, too.
 - `plugin`: what the ``openstack`` client looks for; `columns`: cells of tables that are plain data for ``-f json``.
+- `layout`, `whole_tables`: tables that break no id, host or step at any width. `causeway.cli` uses the first, too.
 - the commands: `operations`, `moves`, `cells`, `audit`, `drains`, `drain_requests`. Their names are entry points in
   ``pyproject.toml``.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from osc_lib.command import command
-
 from causeway.client import asking, words
 from causeway.client.columns import Columns, Entry, Rows, VerdictCommand, rows
+from causeway.client.whole_tables import WholeLister
 
 SEVERITIES = ("critical", "error", "warning")
 
@@ -28,11 +27,13 @@ def _by_severity(disagreement: Entry) -> tuple[int, str]:
     return SEVERITIES.index(disagreement["severity"]), disagreement["kind"]
 
 
-class AuditCloud(VerdictCommand, command.Lister):
+class AuditCloud(VerdictCommand, WholeLister):
     """Compare all records, other services and hypervisors, and list where they disagree
 
     The exit status is 0 if all agree, 1 if not, 2 if a part of the cloud could not be asked.
     """
+
+    folded = ("Message", "Mend")
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -10,6 +10,7 @@ from osc_lib.command import command
 
 from causeway.client import asking
 from causeway.client.columns import CloudCommand, Columns, Rows, fields, rows
+from causeway.client.whole_tables import WholeLister
 
 CELLS: Columns = [
     ("ID", lambda each: each["id"]),
@@ -24,7 +25,7 @@ CELLS: Columns = [
 ]
 
 
-class ListCell(CloudCommand, command.Lister):
+class ListCell(CloudCommand, WholeLister):
     """List cells: whether they answer, their hosts and servers"""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:  # noqa: ARG002

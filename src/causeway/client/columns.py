@@ -59,8 +59,9 @@ def rows(columns: Columns, entries: Iterable[Entry]) -> Rows:
 
 
 def fields(entry: Entry, said: Mapping[str, Callable[[Any], str]] | None = None) -> Rows:
-    """One thing with all its fields. ``said``: field -> what puts it into words for people."""
-    words = said or {}
+    """One thing with all its fields. ``said``: field -> what puts it into words for people; nested values are `lines` without."""
+    nested = {name: lines for name, value in entry.items() if isinstance(value, Mapping | list)}
+    words = nested | dict(said or {})
     return list(entry), [Worded(value, words[name]) if name in words else value for name, value in entry.items()]
 
 

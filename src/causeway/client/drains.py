@@ -26,6 +26,7 @@ from causeway.client.columns import (
 )
 from causeway.client.drain_requests import add_limits, add_request, limits_of, request_of
 from causeway.client.drain_texts import DAYS
+from causeway.client.whole_tables import WholeLister
 
 PATH = "/os-causeway/drains"
 # Planning thousands of servers takes its time.
@@ -98,12 +99,21 @@ def _shown(drain: Entry, plan: Entry | None = None) -> Rows:
         "windows": lambda windows: "\n".join(map(_window, windows)),
     }
     said |= dict.fromkeys(("scope", "targets", "flavors", "limits", "closed"), lines)
+    said["pacing"] = _pacing
     return fields(flat | drain["request"] | planned, said | {f"plan_{name}": say for name, say in _PLAN.items()})
 
 
 def _progress(found: Entry) -> str:
     moved = f"{words.size(found['bytes_done'])} of {words.size(found['bytes_total'])}"
     return f"servers: {_counts(found['servers'])}\nbytes: {moved}"
+
+
+def _pacing(found: Entry | None) -> str:
+    """What a running drain has measured: the rate of all moves, and how many it lets run at once where."""
+    if found is None:
+        return ""
+    climbs = [f"{name}: {climb['limit']} at once" for name, climb in sorted(found["climbs"].items())]
+    return "\n".join([f"rate: {words.size(found['rate'])}/s", *climbs])
 
 
 def _planned(servers: list[Entry]) -> str:
@@ -176,8 +186,11 @@ class CreateDrain(CloudCommand, command.ShowOne):
         return _shown(answer["drain"], answer["plan"])
 
 
-class ListDrain(CloudCommand, command.Lister):
+class ListDrain(CloudCommand, WholeLister):
     """List drains, newest first"""
+
+    folded = ("Servers",)
+    reasons = ("Note",)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -199,8 +212,10 @@ class ShowDrain(_OfDrain, command.ShowOne):
         return _shown(asking.ask(self.compute, self.path(parsed_args.drain))["drain"])
 
 
-class ListDrainServer(_OfDrain, command.Lister):
+class ListDrainServer(_OfDrain, WholeLister):
     """List the servers of a drain: how each is moved and to where, or why it can't go, and its state"""
+
+    reasons = ("Why", "Help")
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from osc_lib.command import command
-
 from causeway.client import asking, words
 from causeway.client.columns import Columns, Rows, VerdictCommand, Worded, rows
+from causeway.client.whole_tables import WholeLister
 
 HOSTS: Columns = [
     ("Cell", lambda each: each["cell"]),
@@ -26,11 +25,14 @@ HOSTS: Columns = [
 ]
 
 
-class ExplainMove(VerdictCommand, command.Lister):
+class ExplainMove(VerdictCommand, WholeLister):
     """Say where a server could be moved to, and why not to each of the other hosts
 
     Nothing is moved or claimed. The exit status is 0 if a host fits, 1 if none does.
     """
+
+    folded = ("Checks",)
+    reasons = ("Why",)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -20,6 +20,7 @@ from causeway.client.columns import (
     for_each,
     rows,
 )
+from causeway.client.whole_tables import WholeLister
 
 STATES = ("proposed", "refused", "requested", "running", "undoing", "stuck", "done", "failed")
 _TRANSFER = ("bytes_done", "bytes_total", "percent", "round", "seconds_left", "ended_at")
@@ -58,7 +59,12 @@ def _shown(operation: Entry) -> Rows:
     return fields(operation, said)
 
 
-class ListOperation(CloudCommand, command.Lister):
+class _Lister(WholeLister):
+    folded = ("Progress",)
+    reasons = ("Error", "Waits For")
+
+
+class ListOperation(CloudCommand, _Lister):
     """List operations: everything that takes long with a server, newest first"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -91,7 +97,7 @@ class ListOperation(CloudCommand, command.Lister):
         )
 
 
-class ListServerOperation(CloudCommand, command.Lister):
+class ListServerOperation(CloudCommand, _Lister):
     """List the operations of a server, newest first"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -47,7 +47,7 @@ def test_a_drain_is_planned_run_and_reported_by_commands(cloud: DrainsCloud, tmp
     assert lines[-1]["state"] == "done"
     assert lines[-1]["progress"]["servers"]["done"] == 2
     assert cloud.host_of(running) == cloud.host_of(off) == THERE
-    assert "2/2" in run(cloud, "watch", "story").output
+    assert "2 of 2 servers" in run(cloud, "watch", "story").output
 
     text = run(cloud, "report", "story").output
     assert "running" in text and THERE in text

@@ -9,11 +9,9 @@ from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from causeway.cli import ask
+from causeway.cli import ask, tables
 from causeway.cli.drain.group import PATH, PLAN_TIMEOUT, drain, of_a_cloud, of_one_drain, path_of, sentence
 from causeway.cli.drain.request import limit_options, limits_of, request_of, request_options
 from causeway.cli.timelines import json_option
@@ -34,7 +32,7 @@ def create(name: str, state_dir: Path, os_cloud: str | None, timeout: float, as_
         click.echo(json.dumps(answer, indent=2))
         return
     plan = answer["plan"]
-    console = Console()
+    console = tables.console()
     for note in plan["notes"]:
         console.print(f"[yellow]{escape(note)}[/]")
     console.print(f"[bold]{escape(plan['summary'])}[/]")
@@ -102,10 +100,8 @@ def limits(
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
-    table = Table("Limit", "At most")
-    for name, value in found.items():
-        table.add_row(name.replace("_", " "), "-" if value is None else str(value))
-    Console().print(table)
+    rows = [[name.replace("_", " "), "-" if value is None else str(value)] for name, value in found.items()]
+    tables.show(tables.console(), ("Limit", "At most"), rows)
 
 
 @drain.command()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from causeway.cli import ask
+from causeway.cli import ask, tables
 from causeway.cli.drain.group import PATH, counts, drain, of_a_cloud, of_one_drain, path_of, progress_of, sentence
 from causeway.cli.timelines import json_option
 from causeway.client import words
@@ -26,14 +26,15 @@ def list_drains(state_dir: Path, os_cloud: str | None, timeout: float, as_json: 
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
-    table = Table("Id", "Name", "State", "Servers", "Bytes", "Note")
+    rows = []
     for shown in found:
         progress = progress_of(shown)
         arrived, total = counts(progress)
         moved = f"{words.size(progress.bytes_done)} of {words.size(progress.bytes_total)}"
         note = escape(shown["note"] or "")
-        table.add_row(shown["id"], escape(shown["name"]), shown["state"], f"{arrived} of {total}", moved, note)
-    Console().print(table)
+        rows.append([shown["id"], escape(shown["name"]), shown["state"], f"{arrived} of {total}", moved, note])
+    titles = ("Id", "Name", "State", "Servers", "Bytes", "Note")
+    tables.show(tables.console(), titles, rows, folded=("Name",), reasons="Note")
 
 
 @drain.command()
@@ -48,16 +49,25 @@ def show(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as_
     if as_json:
         click.echo(json.dumps(shown | {"servers": servers}, indent=2))
         return
-    table = Table("Server", "State", "How", "From", "To", "Why, and what would help")
-    for server in servers:
-        if server["state"] == DrainServerState.DONE:
-            continue
-        name = f"{escape(server['name'])}\n[dim]{server['instance_uuid']}[/]"
-        wait = f"It waits until {server['not_before']}." if server["not_before"] and not server["why"] else None
-        why = escape(" ".join(filter(None, [server["why"], wait, server["help"]])))
-        how = (server["how"] or "").replace("_", "-")
-        table.add_row(name, server["state"], how, server["source_host"], server["target_host"], why)
-    console = Console()
+    show_drain(shown, servers, tables.console())
+
+
+def show_drain(shown: dict[str, Any], servers: list[dict[str, Any]], console: Console) -> None:
+    """Prints a drain, and its servers that are not done."""
     console.print(escape(sentence(shown)))
-    if table.row_count:
-        console.print(table)
+    titles = ("Server", "State", "How", "From", "To", "Why, and what would help")
+    rows = [_row(server) for server in servers if server["state"] != DrainServerState.DONE]
+    if rows:
+        tables.show(console, titles, rows, reasons="Why, and what would help")
+
+
+def _row(server: dict[str, Any]) -> list[str]:
+    wait = f"It waits until {server['not_before']}." if server["not_before"] and not server["why"] else None
+    return [
+        f"{escape(server['name'])}\n[dim]{server['instance_uuid']}[/]",
+        server["state"],
+        (server["how"] or "").replace("_", "-"),
+        server["source_host"],
+        server["target_host"],
+        escape(" ".join(filter(None, [server["why"], wait, server["help"]]))),
+    ]

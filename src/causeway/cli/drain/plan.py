@@ -11,15 +11,15 @@ import click
 import msgspec
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from causeway.cli import ask
+from causeway.cli import ask, tables
 from causeway.cli.drain.group import PATH, PLAN_TIMEOUT, drain, of_a_cloud
 from causeway.cli.drain.request import request_of, request_options
 from causeway.cli.timelines import json_option
 from causeway.model.drains import DrainServer, DrainServerState, Plan, duration
 
 _GIB = 1 << 30
+_WHY = "Why not; what would help"
 
 
 @drain.command()
@@ -40,14 +40,15 @@ def plan(state_dir: Path, os_cloud: str | None, as_json: bool, timeout: float, *
     if as_json:
         click.echo(json.dumps(answer, indent=2))
     else:
-        show(found, Console())
+        show(found, tables.console())
     sys.exit(0 if not found.blocked else 1)
 
 
 def show(found: Plan, console: Console) -> None:
     """Prints the plan: each server, with those that can't go last; then the summary."""
     if found.servers:
-        console.print(_table(found))
+        titles = ("Server", "From", "To", "How", "Disks", "Takes", "Stands still", _WHY)
+        tables.show(console, titles, [_row(server) for server in sorted(found.servers, key=_place)], reasons=_WHY)
     for note in found.notes:
         console.print(f"[yellow]{escape(note)}[/]")
     if found.bound is not None and found.doubled is not None:
@@ -55,22 +56,15 @@ def show(found: Plan, console: Console) -> None:
     console.print(f"[bold]{escape(found.summary)}[/]")
 
 
-def _table(found: Plan) -> Table:
-    table = Table(
-        "Server", "From", "To", "How", "Disks", "Takes", "Stands still", "Why not; what would help", show_lines=False
-    )
-    for server in sorted(
-        found.servers, key=lambda each: (each.state is DrainServerState.BLOCKED, each.name, each.instance_uuid)
-    ):
-        table.add_row(*_row(server))
-    return table
+def _place(server: DrainServer) -> tuple[bool, str, str]:
+    return server.state is DrainServerState.BLOCKED, server.name, server.instance_uuid
 
 
 def _row(server: DrainServer) -> list[str]:
     name = f"{escape(server.name)}\n[dim]{server.instance_uuid}[/]"
     here, size = f"{server.source_cell}\n{server.source_host}", f"{server.bytes / _GIB:.0f} GiB"
     if server.state is DrainServerState.BLOCKED:
-        why = f"[red]{escape(server.why or '')}[/]\n{escape(server.help or '')}"
+        why = escape(" ".join(filter(None, [server.why, server.help])))
         return [name, here, "[red]-[/]", "", size, "", "", why]
     how = (server.how or "").replace("_", "-")
     if server.new_flavor is not None:

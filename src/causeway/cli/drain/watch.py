@@ -13,7 +13,6 @@ from typing import Any
 import click
 from rich.console import Console, Group
 from rich.live import Live
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -53,12 +52,15 @@ def watch(wanted: str, interval: float, state_dir: Path, os_cloud: str | None, t
         shown: Shown = ask.ask(connection, path, timeout=timeout)["drain"]
         return shown
 
-    shown = _in_lines(look, interval) if as_json else _with_bars(look, interval)
+    if as_json:
+        shown = _in_json(look, interval)
+    else:
+        shown = _with_bars(look, interval) if sys.stdout.isatty() else in_lines(look, interval)
     arrived, total = counts(progress_of(shown))
     sys.exit(0 if arrived == total else 1)
 
 
-def _in_lines(look: Callable[[], Shown], interval: float) -> Shown:
+def _in_json(look: Callable[[], Shown], interval: float) -> Shown:
     seen: Shown = {}
     while (shown := look())["state"] not in AT_REST:
         if shown != seen:
@@ -67,6 +69,23 @@ def _in_lines(look: Callable[[], Shown], interval: float) -> Shown:
         time.sleep(interval)
     click.echo(json.dumps(shown))
     return shown
+
+
+def in_lines(look: Callable[[], Shown], interval: float) -> Shown:
+    """Prints a line whenever something has changed, for what is no terminal."""
+    said = ""
+    while True:
+        shown = look()
+        progress = progress_of(shown)
+        moved = f"{words.size(progress.bytes_done)} of {words.size(progress.bytes_total)}"
+        arrived, total = counts(progress)
+        now = " ".join([_words(shown, None).replace("\n", ". "), f"{arrived} of {total} servers, {moved}"])
+        if now != said:
+            click.echo(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {now}")
+            said = now
+        if shown["state"] in AT_REST:
+            return shown
+        time.sleep(interval)
 
 
 def _with_bars(look: Callable[[], Shown], interval: float) -> Shown:
@@ -100,4 +119,4 @@ def _words(shown: Shown, seconds_left: float | None) -> str:
         lines.append(f"It ends at about {end:%Y-%m-%d %H:%M} UTC, in {words.duration(seconds_left)}.")
     if shown["note"]:
         lines.append(str(shown["note"]))
-    return "\n".join(map(escape, lines))
+    return "\n".join(lines)
