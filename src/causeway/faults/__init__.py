@@ -28,7 +28,8 @@ Points:
 - ``disk.fetch.before|after``, ``disk.release.before``: a host fetches a disk from another one.
 - ``disk.fetch.connect``: the host can't reach the other one.
 - ``disk.upload.in``, ``disk.download.in``: a disk goes through the image service, and a part of it (1 MiB up, 256 KiB down) has.
-- ``disk.stream.in``, ``disk.stream.off``: the disk of a guest that is shelved is uploaded while the guest runs; while it is off.
+- ``disk.stream.in``, ``disk.stream.off``: the disk of a guest that is shelved is uploaded while the guest runs; while it is off;
+  ``disk.stream.sent``: the upload has ended, and the host still has what it made for it.
 - ``driver.METHOD.before|after``: the calls to the driver that change something.
 - ``call.SERVICE METHOD ROUTE.request|reply``: calls to the services around.
 - ``rpc.TOPIC.METHOD.request|reply``: calls between our own services.

@@ -67,7 +67,10 @@ class Report:
 
 @dataclass
 class OrphanedFile:
-    """A file in a host's image cache that is not a complete image. ``seconds_old``: since it was last written."""
+    """What a host has for work that is under way: a file in its image cache that is not a complete image, or KIND.part-of-SERVER.
+
+    ``seconds_old``: since it was last written.
+    """
 
     name: str
     seconds_old: float

@@ -14,11 +14,12 @@ from causeway.model import operations
 from causeway.model.block_device import is_volume_backed
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
+from causeway.model.missed import Missed
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
-from causeway.parts import liveness
+from causeway.parts import cleanups, liveness
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
@@ -74,6 +75,7 @@ class StoreDisk(Step[Run]):
             if stored is not None:
                 # The host has done its part, and may be dead by now.
                 run.transferred(stored.size)
+                self._end_rounds(run, host, instance)
                 return
             guests.require_host(run, host)
             token = run.token(self.name)
@@ -91,7 +93,8 @@ class StoreDisk(Step[Run]):
         if run.memory.was_running and instance.task_state is TaskState.SHELVING:
             host = instance.host or ""
             if guests.is_dead(run, host):
-                # The host is dead, so the guest is off. Its disks are there, and nothing needs to be undone.
+                # The host is dead, so the guest is off, and its disks are there. Only an upload may have left something.
+                self._end_rounds(run, host, instance)
                 return
             run.computes.restore_guest(
                 run.context,
@@ -100,6 +103,20 @@ class StoreDisk(Step[Run]):
                 instance=instance,
                 block_devices=run.devices(),
             )
+
+    def _end_rounds(self, run: Run, host: str, instance: Instance) -> None:
+        """Has the host delete what an upload that it did not end left there. A host that can't is ordered to later."""
+        token = run.token(self.name)
+        if liveness.of_host(run.services, run.database, host).is_up:
+            try:
+                run.computes.end_rounds(run.context, host, token=token, instance=instance)
+            except errors.StateChanged:
+                raise
+            except errors.CausewayError as failure:
+                LOG.info("Host %s still has rounds of server %s: %s", host, run.uuid, failure.message)
+            else:
+                return
+        cleanups.note(run.services, host, run.cell.uuid, Missed.DISCARD_COPIES, instance, [], token)
 
     def _stored(self, run: Run) -> ImageMeta | None:
         """The image if it is complete, else None. The guest was powered off before the image was completed."""

@@ -161,6 +161,22 @@ def test_what_a_transfer_left_in_an_image_cache_goes(cloud: AuditedCloud) -> Non
     assert not left.exists()
 
 
+def test_what_operations_left_beside_the_folders_of_guests_goes(cloud: AuditedCloud) -> None:
+    server = cloud.boot()
+    host = cloud.show(server).compute_host
+    other = cloud.parts.computes[cloud.other_host(server)].host
+    cloud.parts.computes[host].host.departures.begin(str(uuids.uuid4()), server.id)
+    other.driver.files.expect(cloud.driver(host).files.guests[server.id])
+
+    report = cloud.audit(fix=True)
+    found = [
+        f"{kind}.part-of-{server.id} on {place}" for kind, place in (("departures", host), ("incoming", other.name))
+    ]
+    assert sorted(each.resource for each in report.mended) == found
+    assert report.disagreements == [] and cloud.audit().is_clean
+    assert other.departures.servers() == [] and other.driver.list_temporary_files()["incoming"] == []
+
+
 def test_a_download_that_may_continue_is_left_alone(cloud: AuditedCloud) -> None:
     cache = cloud.parts.computes["cell2-host1"].host.image_cache
     partial = cache.path(f".{uuids.uuid4()}.0a1b2c3d.partial")

@@ -273,6 +273,27 @@ def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
         assert kinds(files.files, snapshot) == expected
 
 
+def test_a_host_has_files_of_a_server_while_an_operation_needs_them() -> None:
+    file = OrphanedFile(f"exports.part-of-{SERVER}", 0.0)
+    for state, expected in ((SagaState.RUNNING, []), (SagaState.DONE, ["file.leftover"])):
+        snapshot = cloud(record(), moves=[move(state, CREATE_IMAGE)])
+        snapshot.hosts["cell1-host1"].contents = HostContents(leftover_files=[file])
+        assert kinds(files.files, snapshot) == expected
+
+
+@pytest.mark.parametrize("kind", ["copies", "rounds", "incoming"])
+@pytest.mark.parametrize("shown", [True, False])
+def test_what_may_be_the_only_copy_of_a_server_stays(kind: str, shown: bool) -> None:
+    snapshot = cloud(record())
+    there = HostContents(guests={SERVER: PowerState.RUNNING}, disks=[SERVER])
+    snapshot.hosts["cell1-host1"].contents = there if shown else None
+    snapshot.hosts["cell2-host1"].contents = HostContents(
+        leftover_files=[OrphanedFile(f"{kind}.part-of-{SERVER}", 0.0)]
+    )
+    (found,) = files.files(snapshot)
+    assert (found.fix is not None) == shown
+
+
 @pytest.mark.parametrize(
     ("vm_state", "rescue_disks", "expected"),
     [

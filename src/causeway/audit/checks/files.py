@@ -1,4 +1,4 @@
-"""Image caches: temporary files of transfers are deleted with the end of the transfer."""
+"""Hosts: temporary files are deleted with the end of the operation that made them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Fix, Severity
 
 PART_OF = re.compile(r"\.part-of-([0-9a-f-]{36})")
-COPIES_OF = re.compile(r"^copies\.part-of-([0-9a-f-]{36})$")
+# Disks, or the definition of a guest.
+COPIES_OF = re.compile(r"^(copies|rounds|incoming)\.part-of-([0-9a-f-]{36})$")
 
 
 def files(snapshot: Snapshot) -> Iterator[Disagreement]:
@@ -17,8 +18,7 @@ def files(snapshot: Snapshot) -> Iterator[Disagreement]:
         for file in host.contents.leftover_files if host.contents is not None else []:
             match = PART_OF.search(file.name)
             server = match[1] if match is not None else None
-            movement = snapshot.movement(server) if server is not None else None
-            if movement is not None and movement.under_way:
+            if server in snapshot.working:
                 continue
             if server is None and file.seconds_old < snapshot.stale_after:
                 # A download of a base image may be under way.
@@ -29,7 +29,7 @@ def files(snapshot: Snapshot) -> Iterator[Disagreement]:
                 Severity.WARNING,
                 f"{file.name} on {host.name}",
                 server,
-                f"{host.name} has {file.name} in its image cache, left by a transfer that nobody continues.",
+                f"{host.name} has {file.name}, left by an operation that nobody continues.",
                 Fix("remove_file", {"host": host.name, "name": file.name}) if needed is None else None,
                 left=needed or "",
             )

@@ -255,9 +255,18 @@ class Rounds:
         if folder is not None:
             self._discard(folder)
 
+    def discard_unowned(self, instance_uuid: str) -> None:
+        """Ends a round that the driver still has and no move began: the upload of a disk (`running_disk`) that broke off.
+
+        The caller must hold the guest's lock, so no such upload is under way.
+        """
+        if not folders.of_server(self._directory, instance_uuid):
+            self._driver.end_rounds(instance_uuid)
+
     def discard_all(self, instance_uuid: str) -> None:
         for folder in folders.of_server(self._directory, instance_uuid):
             self._discard(folder)
+        self._driver.end_rounds(instance_uuid)
 
     def servers(self) -> set[str]:
         """The servers with rounds."""

@@ -59,6 +59,7 @@ def upload_and_shut_down(
         raise
     finally:
         close_all()
+        injector.reach("disk.stream.sent")
         host.driver.end_rounds(instance.uuid)
     return stream.sent
 

@@ -102,7 +102,9 @@ class WarmEndpoint:
         """
         host, later = self._host, self._seconds_per_byte
         accepts = codings if codings is not None and later is not None else []
-        with tempfile.NamedTemporaryFile(dir=host.image_cache.directory, suffix=f".part-of-{instance.uuid}") as file:
+        with tempfile.NamedTemporaryFile(
+            dir=host.image_cache.directory, prefix=".", suffix=f".part-of-{instance.uuid}.partial"
+        ) as file:
             file.writelines(host.rounds.read_part(token.move_id, number, name, part, accepts, later or 0.0))
             file.flush()
             size = Path(file.name).stat().st_size
@@ -161,9 +163,13 @@ class WarmEndpoint:
 
     @fenced
     def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
-        """Deletes the rounds at the source, because the guest stays, or its whole disks travel while it is off."""
+        """Deletes the rounds at the source, because the guest stays, or its whole disks travel while it is off.
+
+        A shelve orders this if its upload ended without this host's answer.
+        """
         with self._host.lock(instance.uuid):
             self._host.rounds.discard(token.move_id)
+            self._host.rounds.discard_unowned(instance.uuid)
 
     @fenced
     def discard_copies(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002

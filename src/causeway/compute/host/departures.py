@@ -11,6 +11,7 @@ migration does no harm.
 
 from __future__ import annotations
 
+import re
 import uuid as uuids
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,6 +20,8 @@ from pathlib import Path
 from oslo_concurrency import lockutils
 
 from causeway import durable, errors
+
+_UUID = re.compile(r"[0-9a-f-]{36}")
 
 
 class Departures:
@@ -61,6 +64,10 @@ class Departures:
     def discard(self, instance_uuid: str) -> None:
         """Discards the note of the guest, which is destroyed."""
         durable.delete(self._path(instance_uuid))
+
+    def servers(self) -> list[str]:
+        """The servers with a note."""
+        return sorted(path.name for path in self._directory.iterdir() if _UUID.fullmatch(path.name))
 
     def _known(self, instance_uuid: str) -> str | None:
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
+from functools import partial
 
 from causeway import errors
 from causeway.compute.host import Host
@@ -13,8 +15,9 @@ from causeway.model.audit import HostContents, OrphanedFile
 # Names of snapshots that a move received, and of incomplete downloads, which are never images in use.
 ORPHANED = re.compile(r"^(\.[^/]+\.partial|[0-9a-f-]{36}\.part-of-[0-9a-f-]{36})$")
 
-# Names of a server's disks that are offered to other hosts, read while its guest runs, or assembled here; and of its rescue disk.
-OF_SERVERS = re.compile(r"^(offers|rounds|copies|rescue)\.part-of-([0-9a-f-]{36})$")
+# What the host has of a server for work that is under way: its disks that are offered to other hosts, read while its guest runs,
+# or assembled here; notes about its departure; its rescue disk; and what the driver makes beside the folders of guests.
+OF_SERVERS = re.compile(r"^([a-z]+)\.part-of-([0-9a-f-]{36})$")
 
 
 class InventoryEndpoint:
@@ -34,9 +37,12 @@ class InventoryEndpoint:
                 contents.disks.append(uuid)
         contents.rescue_disks = [uuid for uuid in contents.disks if driver.has_rescue_disk(uuid)]
         # As long as a move keeps the disks themselves, it may need the offers of them too.
-        for uuid in self._host.offers.servers() - set(contents.stashed):
-            contents.leftover_files.append(OrphanedFile(f"offers.part-of-{uuid}", 0.0))
-        for kind, servers in (("rounds", self._host.rounds.servers()), ("copies", self._host.copies.servers())):
+        found = {kind: set(servers) for kind, servers in driver.list_temporary_files().items()}
+        found["offers"] = self._host.offers.servers() - set(contents.stashed)
+        found["rounds"] = self._host.rounds.servers() | found.get("rounds", set())
+        found["copies"] = self._host.copies.servers()
+        found["departures"] = set(self._host.departures.servers())
+        for kind, servers in found.items():
             contents.leftover_files += [OrphanedFile(f"{kind}.part-of-{uuid}", 0.0) for uuid in sorted(servers)]
         now = time.time()
         for path in self._host.image_cache.directory.iterdir():
@@ -53,21 +59,25 @@ class InventoryEndpoint:
 
         Raises BadRequest for any other file, GuestFailed if a guest has the rescue disk.
         """
-        if (match := OF_SERVERS.match(name)) is not None:
-            kind, uuid = match.groups()
-            if kind == "offers":
-                self._host.offers.end_all(uuid)
-            elif kind == "rounds":
-                self._host.rounds.discard_all(uuid)
-            elif kind == "copies":
-                self._host.copies.discard_all(uuid)
-            else:
-                with self._host.lock(uuid):
-                    self._host.driver.delete_rescue_disk(uuid)
-            return
-        if not ORPHANED.match(name):
+        host = self._host
+        discards: dict[str, Callable[[str], None]] = {
+            kind: partial(host.driver.discard_temporary_files, kind) for kind in host.driver.list_temporary_files()
+        }
+        discards |= {
+            "offers": host.offers.end_all,
+            "rounds": host.rounds.discard_all,
+            "copies": host.copies.discard_all,
+            "departures": host.departures.discard,
+            "rescue": host.driver.delete_rescue_disk,
+        }
+        match = OF_SERVERS.match(name)
+        if match is not None and match[1] in discards:
+            with host.lock(match[2]):
+                discards[match[1]](match[2])
+        elif ORPHANED.match(name):
+            host.image_cache.path(name).unlink(missing_ok=True)
+        else:
             raise errors.BadRequest(f"{name!r} is not the name of an orphaned file of a transfer.")
-        self._host.image_cache.path(name).unlink(missing_ok=True)
 
     def remove_leftover_disks(self, context: RequestContext, *, instance_uuid: str, stashed: bool) -> None:  # noqa: ARG002
         """Deletes disks (or stashed disks) of a server that has no guest here. Raises InvalidState if it has one."""

@@ -51,6 +51,16 @@ class HostMethods(ABC):
 
     # optional
 
+    def list_temporary_files(self) -> dict[str, list[str]]:
+        """Kind -> uuids of the servers of which there are files outside their folders, for work that is under way or broke off.
+
+        The kinds are the driver's own words, of letters only. Files that this process uses and deletes itself are left out.
+        """
+        return {}
+
+    def discard_temporary_files(self, kind: str, uuid: str) -> None:  # noqa: B027 - who makes none has nothing to delete
+        """Deletes the files of a kind, which no work uses any more. Deleted already: nothing happens."""
+
     def host_hardware(self) -> HostHardware:
         """NUMA cells and PCI devices; asked once, when the host starts. Without it guests can ask for neither."""
         return HostHardware()

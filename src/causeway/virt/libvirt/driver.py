@@ -145,6 +145,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
             "say its serial number", lambda to: host_serial(self._serial, to.getCapabilities()), again=True
         )
         self._rounds.recover()
+        self._disks.delete_stale_exports()
 
     def close(self) -> None:
         self._connection.close()

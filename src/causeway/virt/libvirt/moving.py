@@ -17,7 +17,7 @@ from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware,
 from causeway.virt.libvirt.live import live_readiness, live_source, live_target
 from causeway.virt.libvirt.live.migration import LiveMigrations
 from causeway.virt.libvirt.network import Ports
-from causeway.virt.libvirt.storage import blank_disks, disk_readers, rounds, saved_memory
+from causeway.virt.libvirt.storage import blank_disks, disk_readers, rounds, saved_memory, temporary_files
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.kept_files import KeptFiles
 from causeway.virt.libvirt.storage.volumes import Volumes
@@ -205,6 +205,12 @@ class MovingGuests(Driver, ABC):
 
     def end_rounds(self, uuid: str) -> None:
         self._rounds.discard(uuid)
+
+    def list_temporary_files(self) -> dict[str, list[str]]:
+        return temporary_files.listed(self._disks)
+
+    def discard_temporary_files(self, kind: str, uuid: str) -> None:
+        temporary_files.discard(self._disks, self._rounds, kind, uuid)
 
     def open_copy(self, path: Path, size: int, base: BaseImage | None) -> AbstractContextManager[DiskWriter]:
         return disk_readers.open_copy(path, size, base)

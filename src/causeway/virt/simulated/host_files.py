@@ -101,6 +101,10 @@ class HostFiles:
     def incoming(self, uuid: str) -> Path:
         return self._incoming_dir / f"{uuid}.json"
 
+    def all_incoming(self) -> list[str]:
+        """The servers whose guests may arrive."""
+        return sorted(path.stem for path in self._incoming_dir.glob("*.json"))
+
     def expect(self, guest: Guest) -> None:
         """Lets another host hand this guest over to this one."""
         durable.write(self.incoming(guest.uuid), msgspec.json.encode(guest))

@@ -144,6 +144,16 @@ class MovedDisksDriver(SimulatedBase, ABC):
         with self.files.locked(uuid):
             self._rounds.discard(uuid)
 
+    def list_temporary_files(self) -> dict[str, list[str]]:
+        return {"rounds": self._rounds.servers(), "incoming": self.files.all_incoming()}
+
+    def discard_temporary_files(self, kind: str, uuid: str) -> None:
+        if kind == "rounds":
+            self.end_rounds(uuid)
+        elif kind == "incoming":
+            with self.files.locked(uuid):
+                self.files.discard_incoming(uuid)
+
     def open_copy(self, path: Path, size: int, base: virt.BaseImage | None) -> AbstractContextManager[DiskWriter]:  # noqa: ARG002
         return rounds.open_copy(path)
 

@@ -200,6 +200,47 @@ def test_a_shelve_ends_whole_though_its_host_dies(cloud: AuditedCloud, server: A
     assert unshelved(cloud, server) == ["before"]
 
 
+def test_a_host_that_dies_behind_its_upload_keeps_nothing_of_it(cloud: AuditedCloud, server: Any, dies_at: Any) -> None:
+    """The image is complete, so nobody has the host upload again. The server stays on the host."""
+    cloud.option("shelved_offload_time", -1)
+    dies_at("disk.stream.sent")
+    act(cloud, server, "shelve")
+    cloud.wait(server, "SHELVED")
+    cloud.settle()
+    assert rounds_of(cloud, server) == []
+    assert cloud.audit().is_clean
+
+
+def test_what_an_upload_left_on_a_host_is_deleted_with_the_guest(
+    cloud: AuditedCloud, server: Any, dies_at: Any
+) -> None:
+    dies_at("disk.stream.sent")
+    cloud.lose("end_rounds", Verdict.LOSE_REQUEST)
+    shelved(cloud, server)
+    assert rounds_of(cloud, server) == []
+    assert unshelved(cloud, server) == ["before"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_audit_finds_what_an_upload_left(cloud: AuditedCloud, server: Any, whole: bool) -> None:
+    """It is deleted only where the host shows the server's own disks."""
+    host = cloud.show(server).compute_host
+    cloud.driver(host).begin_round(cloud.record(server, "cell1"), ["disk"], 1, since=None, flatten=True)
+    assert rounds_of(cloud, server) != []
+    if whole:
+        cloud.fixes("file.leftover")
+        assert rounds_of(cloud, server) == []
+        return
+    disks = cloud.parts.state.host(host) / "instances" / server.id
+    lost = disks.rename(disks.parent.parent / "lost")
+    report = cloud.audit(fix=True)
+    (left,) = (each for each in report.disagreements if each.kind == "file.leftover")
+    assert "only copy" in left.left and report.mended == []
+    assert rounds_of(cloud, server) != []
+    lost.rename(disks)
+    cloud.fixes("file.leftover")
+
+
 def test_a_part_of_the_disk_is_never_taken_for_all_of_it(
     cloud: AuditedCloud, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

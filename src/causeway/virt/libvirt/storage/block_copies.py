@@ -173,7 +173,11 @@ class BlockCopies:
         return found is not None and found.path == str(path)
 
     def _file(self, uuid: str) -> Path:
-        return self._directory / f"switch-{uuid}.json"
+        return switch_file(self._directory, uuid)
+
+
+def switch_file(directory: Path, uuid: str) -> Path:
+    return directory / f"switch-{uuid}.json"
 
 
 def _begin(hypervisor: Any, uuid: str, serial: str, new: GuestDisk) -> None:

@@ -190,7 +190,7 @@ class InstanceDisks:
         if folder is None:
             raise GuestFailed(f"Server {uuid} has no disk '{name}' on this host.")
         disk = folder / name
-        self._delete_stale_exports(uuid, name)
+        self.delete_stale_exports(uuid, name)
         base = qemu_img.layer_below(disk)
         base_image_id = self._read_info(folder).get("base_image_id") or image_ref or None
         if flatten or base is None or name != ROOT_DISK:
@@ -215,7 +215,7 @@ class InstanceDisks:
     @contextmanager
     def export_beside_guest(self, uuid: str, name: str, copy: Callable[[Path, Path], None]) -> Iterator[DiskExport]:
         """A copy of a disk that a guest uses. ``copy(disk, target)`` writes all of it to the file ``target``."""
-        self._delete_stale_exports(uuid, name)
+        self.delete_stale_exports(uuid, name)
         path = self.directory / f"export-{uuid}-{name}-{uuids.uuid4().hex}.qcow2"
         self._exports.add(path)
         try:
@@ -225,7 +225,11 @@ class InstanceDisks:
             path.unlink(missing_ok=True)
             self._exports.discard(path)
 
-    def _delete_stale_exports(self, uuid: str, name: str) -> None:
+    def is_exported(self, path: Path) -> bool:
+        """Whether this process uses the file as an export."""
+        return path in self._exports
+
+    def delete_stale_exports(self, uuid: str = "*", name: str = "*") -> None:
         """Deletes exports of a process that was killed."""
         for stale in self.directory.glob(f"export-{uuid}-{name}-*"):
             if stale not in self._exports:

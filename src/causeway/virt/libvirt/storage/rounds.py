@@ -63,6 +63,10 @@ class Rounds:
         """Ends what an earlier process left that a guest would feel: frozen file systems."""
         self._agent.thaw_all()
 
+    def thaw(self, uuid: str) -> None:
+        """Ends what a guest feels of an attempt that broke off: frozen file systems."""
+        self._agent.discard(uuid)
+
     def begin(
         self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
     ) -> warm.Round:
