@@ -243,7 +243,8 @@ def _placement(conf: cfg.ConfigOpts) -> PlacementClient:
 def discover_hosts(config_files: tuple[Path, ...], name: str | None) -> None:
     """Map the hosts that have reported to a cell and are not known to the API database yet.
 
-    Conductors do this at a host's first report. Exit status 1 if a cell does not answer or a host's name is taken.
+    Conductors do this at a host's first report, and record its node. Exit status 1 if a cell does not answer or a host's name is
+    taken.
     """
     failed = False
     with _api(config_files) as api:

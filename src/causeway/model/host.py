@@ -32,6 +32,15 @@ class CellMapping:
         return self.uuid == CELL0_UUID
 
 
+@dataclass(frozen=True)
+class HostMapping:
+    """The cell of a host, and the uuid of its node; None if a release that did not record it made the mapping."""
+
+    host: str
+    cell_uuid: str
+    node_uuid: str | None = None
+
+
 @dataclass
 class Service:
     """A service record of a cell. ``last_seen_up`` is written by the cell's conductor from the service's reports."""

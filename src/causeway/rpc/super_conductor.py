@@ -10,12 +10,13 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import MoveToken
-from causeway.rpc.declare import Client, call, cast
+from causeway.rpc.declare import Client, IfSet, call, cast
 from causeway.virt.live import LiveProgress
 
 TOPIC = "super_conductor"
 HISTORY = {
-    "1.0": "hosts that are new or back, transfers, missed and late orders; `rate_of` came later: older ones refuse it"
+    "1.0": "hosts that are new or back, transfers, missed and late orders; `rate_of` and the node of `map_host` came later: older"
+    " ones refuse them"
 }
 
 # Seconds: less than a compute waits for its cell's conductor.
@@ -34,8 +35,11 @@ class SuperConductorClient(Client):
     topic, history = TOPIC, HISTORY
 
     @cast(since="1.0")
-    def map_host(self, context: RequestContext, *, host: str) -> None:
-        """Records that a host is in the cell of this queue."""
+    def map_host(self, context: RequestContext, *, host: str, node_uuid: IfSet[str | None] = None) -> None:
+        """Records that a host is in the cell of this queue, and which node is its own.
+
+        Super conductors are upgraded before the conductors of cells, so they know ``node_uuid``, which came later.
+        """
 
     @cast(since="1.0")
     def host_is_back(self, context: RequestContext, *, host: str) -> None:

@@ -30,9 +30,12 @@ class CellMappings(ApiBase):
 
 class HostMappings(ApiBase):
     __tablename__ = "host_mappings"
+    # The databases of cells can't see that a host of one cell reports the node of a host of another.
+    __table_args__ = (sa.Index("host_mappings_node", "node_uuid", unique=True),)
 
     host: Mapped[str] = mapped_column(Name, primary_key=True)
     cell_uuid: Mapped[str] = mapped_column(Uuid, index=True)
+    node_uuid: Mapped[str | None] = mapped_column(Uuid)
 
 
 class InstanceMappings(ApiBase):

@@ -12,9 +12,10 @@ from oslo_config import cfg
 
 from causeway import errors
 from causeway.conductor.cells import reports
-from causeway.conductor.cells.cloud_records import CloudRecords
+from causeway.conductor.cells.cloud_records import MOST_REFUSED, CloudRecords
 from causeway.conductor.cells.usage import note_usage
 from causeway.context import RequestContext
+from causeway.model.host import ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
@@ -25,9 +26,6 @@ from causeway.store.database import Database, utcnow
 from causeway.virt.live import LiveProgress
 
 LOG = logging.getLogger(__name__)
-
-# Hosts whose refused reports are logged: without signatures, a sender may call itself what it likes.
-_MOST_REFUSED = 10_000
 
 
 class CellEndpoint:
@@ -52,8 +50,8 @@ class CellEndpoint:
         self._cloud = cloud
         self._cell_uuid = cell_uuid
         self._remind = remind
-        # host -> when it was reported to the cloud
-        self._known: dict[str, float] = {}
+        # host -> its node, and when both were reported to the cloud
+        self._known: dict[str, tuple[str, float]] = {}
         # host -> when its guests were last compared with servers that are stopped
         self._looked: dict[str, float] = {}
         # host -> when it reported last
@@ -65,6 +63,8 @@ class CellEndpoint:
     def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
         self._check(report)
         database = self._database()
+        is_first = report.host not in self._known
+        was_mapped = self._map(context, database, report.node)
         service = hosts.report_service(
             database,
             report.host,
@@ -76,10 +76,12 @@ class CellEndpoint:
         records = instances.of_host_or_moving(database, report.host)
         there = [instance for instance in records if instance.host == report.host]
         note_usage(report.node, records, self._cell_uuid)
-        hosts.save_node(database, report.node)
-        if report.pci_devices or report.host not in self._known:
+        if hosts.save_node(database, report.node) and not was_mapped:
+            # The host's compute service was deleted meanwhile, and with it what the cloud knew of the host.
+            self._known.pop(report.host, None)
+            self._map(context, database, report.node)
+        if report.pci_devices or is_first:
             pci_devices.save(database, report.node.uuid, report.pci_devices)
-        self._map(context, report.host)
         looks = self._looks_for_running(report.host)
         for instance in there:
             self._sync_power(context, database, instance, report, looks=looks)
@@ -90,16 +92,23 @@ class CellEndpoint:
         try:
             reports.check(report)
         except errors.ReportRefused as refusal:
-            if report.host not in self._refused and len(self._refused) < _MOST_REFUSED:
+            if report.host not in self._refused and len(self._refused) < MOST_REFUSED:
                 self._refused.add(report.host)
                 LOG.error("%s %s", refusal.message, refusal.details)
             raise
 
-    def _map(self, context: RequestContext, host: str) -> None:
-        mapped_at, now = self._known.get(host), time.monotonic()
-        if mapped_at is None or (self._remind is not None and now - mapped_at > self._remind):
-            self._cloud.map_host(context, host=host)
-            self._known[host] = now
+    def _map(self, context: RequestContext, database: Database, node: ComputeNode) -> bool:
+        """Reports a host and its node to the cloud, before anything of them is recorded. Returns False if it was not time yet.
+
+        Raises Conflict if the name or the node is known to be another host's.
+        """
+        (known, mapped_at), now = self._known.get(node.host, ("", 0.0)), time.monotonic()
+        if known == node.uuid and (self._remind is None or now - mapped_at <= self._remind):
+            return False
+        hosts.check_node(database, node)
+        self._cloud.map_host(context, host=node.host, node_uuid=node.uuid)
+        self._known[node.host] = (node.uuid, now)
+        return True
 
     def _report_returned_host(
         self, context: RequestContext, report: HostReport, there: set[str], forced_down: bool

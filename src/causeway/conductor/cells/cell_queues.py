@@ -48,7 +48,7 @@ class CellQueues:
         self._lock = threading.Lock()
         # (cell, its queue's URL) -> the servers that listen there, or are being started
         self._servers: dict[tuple[str, str], list[RpcServer]] = {}
-        # cells of other conductors whose hosts were not mapped yet
+        # cells whose hosts were not mapped yet since this conductor began to listen to them
         self._unmapped: set[str] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="conductor-cells", daemon=True)
@@ -108,9 +108,8 @@ class CellQueues:
         if self._names is None or self._names & {cell.uuid, cell.name}:
             database = partial(services.cells.database, cell.uuid)
             endpoints[cell_conductor.TOPIC] = [CellEndpoint(services.conf, database, cloud, cell_uuid=cell.uuid)]
-        else:
-            with self._lock:
-                self._unmapped.add(cell.uuid)
+        with self._lock:
+            self._unmapped.add(cell.uuid)
         queue = services.transports.get(cell.transport_url)
         return [RpcServer(queue, topic, services.host, served, threads=THREADS) for topic, served in endpoints.items()]
 
@@ -129,7 +128,7 @@ class CellQueues:
             pause = self._services.cells.max_age
 
     def _map_hosts(self) -> None:
-        """Maps the hosts of cells that have other conductors. Tries a cell that is down again later."""
+        """Maps the hosts that cells have recorded. Tries a cell that is down again later."""
         with self._lock:
             work = {cell_uuid: partial(self._map_hosts_of, cell_uuid) for cell_uuid in self._unmapped}
         self._services.by_cell("Looking for the hosts").each(work, PATIENCE)

@@ -7,11 +7,13 @@ database, so it calls a super conductor over the cell's queue (`causeway.rpc.sup
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 from typing import Protocol
 
 from causeway import errors
 from causeway.conductor.cells.transfers import Transfers
 from causeway.context import RequestContext
+from causeway.model.host import HostMapping
 from causeway.model.migration import EVACUATION
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import MoveToken
@@ -19,6 +21,7 @@ from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.parts import cleanups
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
+from causeway.store import own_nodes
 from causeway.store.api import cells as cell_records
 from causeway.store.api import cleanups as cleanup_records
 from causeway.store.api import migrations, ordered_moves
@@ -27,12 +30,18 @@ from causeway.virt.live import LiveProgress
 
 LOG = logging.getLogger(__name__)
 
+# Hosts whose refused reports are logged: without signatures, a sender may call itself what it likes.
+MOST_REFUSED = 10_000
+
 
 class CloudRecords(Protocol):
     """The records of the API database, as the conductor of a cell uses them."""
 
-    def map_host(self, context: RequestContext, *, host: str) -> None:
-        """Records the cell of a host. Raises Conflict if another cell has a host of this name, and that is known at once."""
+    def map_host(self, context: RequestContext, *, host: str, node_uuid: str | None) -> None:
+        """Records the cell and the node of a host.
+
+        Raises Conflict if another host has this name or this node, and that is known at once.
+        """
 
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
         """Cleans a host that was unreachable, or has guests of servers that are on other hosts."""
@@ -69,9 +78,22 @@ class CloudEndpoint:
         self._cell_uuid = cell_uuid
         self._conductor = conductor
         self._transfers = transfers
+        # Hosts that were refused. It is logged once, because such a host reports again and again.
+        self._refused: set[str] = set()
 
-    def map_host(self, context: RequestContext, *, host: str) -> None:  # noqa: ARG002
-        cell_records.map_host(self._services.api, host, self._cell_uuid)
+    def map_host(self, context: RequestContext, *, host: str, node_uuid: str | None = None) -> None:  # noqa: ARG002
+        """``node_uuid``: None from a conductor of an earlier release."""
+        known = cell_records.find_host(self._services.api, host)
+        if known == HostMapping(host, self._cell_uuid, node_uuid):
+            return
+        first = own_nodes.first_hosts(self._services.cells, [node_uuid]) if node_uuid is not None else {}
+        try:
+            _map(self._services, self._cell_uuid, host, node_uuid, first)
+        except errors.Conflict as failure:
+            if host not in self._refused and len(self._refused) < MOST_REFUSED:
+                self._refused.add(host)
+                _log_refusal(self._services, self._cell_uuid, failure)
+            raise
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:  # noqa: ARG002
         # The host waits for the answer, and must not wait for other hosts.
@@ -139,14 +161,39 @@ class CloudEndpoint:
 
 
 def map_hosts(services: ConductorServices, cell_uuid: str) -> None:
-    """Maps hosts that were added to a cell while no super conductor listened. Raises DatabaseFailed."""
-    known = cell_records.hosts(services.api)
-    for node in hosts.list_nodes(services.cells.database(cell_uuid)):
-        if known.get(node.host) == cell_uuid:
-            continue
+    """Maps hosts that were added to a cell while no super conductor listened, or before nodes were recorded.
+
+    Raises DatabaseFailed.
+    """
+    known = {(each.host, each.cell_uuid, each.node_uuid) for each in cell_records.host_mappings(services.api)}
+    nodes = hosts.list_nodes(services.cells.database(cell_uuid))
+    new = [node for node in nodes if (node.host, cell_uuid, node.uuid) not in known]
+    if not new:
+        return
+    first = own_nodes.first_hosts(services.cells, [node.uuid for node in new])
+    # If an earlier release recorded several nodes of a host, then the one that it reported last is its own.
+    for node in sorted(new, key=lambda node: node.updated_at or datetime.min, reverse=True):
         try:
-            cell_records.map_host(services.api, node.host, cell_uuid)
+            _map(services, cell_uuid, node.host, node.uuid, first)
         except errors.Conflict as failure:
-            LOG.error(
-                "Host %s of cell %s can't be mapped, so it gets no servers: %s", node.host, cell_uuid, failure.message
-            )
+            _log_refusal(services, cell_uuid, failure)
+
+
+def _log_refusal(services: ConductorServices, cell_uuid: str, failure: errors.Conflict) -> None:
+    cells = {cell.uuid: cell.name for cell in services.cells.mappings()}
+    LOG.error("A host of cell %s is not mapped: %s", cells.get(cell_uuid, cell_uuid), failure.message)
+
+
+def _map(
+    services: ConductorServices, cell_uuid: str, host: str, node_uuid: str | None, first: dict[str, tuple[str, str]]
+) -> None:
+    """Records a host and its node. ``first``: see `own_nodes.first_hosts`. Raises Conflict.
+
+    Whoever reported a node first is its host: the mapping of that one may be of a release that recorded no nodes.
+    """
+    owner, its_cell = first.get(node_uuid or "", (host, cell_uuid))
+    if (owner, its_cell) != (host, cell_uuid):
+        raise cell_records.not_its_node(
+            host, str(node_uuid), f"{owner} of cell {services.cells.mapping(its_cell).name}"
+        )
+    cell_records.map_host(services.api, host, cell_uuid, node_uuid)

@@ -34,6 +34,7 @@ _Name = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"\A[^\x00-\x1
 _Word = Annotated[str, Meta(max_length=64)]
 _Sentence = Annotated[str, Meta(max_length=4096)]
 _Uuid = Annotated[str, Meta(pattern=r"\A[0-9a-fA-F-]{32,36}\Z")]
+_NodeUuid = Annotated[str, Meta(pattern=r"\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
 _Address = Annotated[str, Meta(max_length=39, pattern=r"\A[\w.:%-]*\Z")]
 _Int32 = Annotated[int, Meta(ge=0, lt=2**31)]
 _Few = Annotated[int, Meta(ge=0, le=2**17)]
@@ -109,7 +110,8 @@ class _Pool(msgspec.Struct):
 
 
 class _Node(msgspec.Struct):
-    uuid: _Uuid
+    # One way to write it, because it is compared with those of other hosts, and the database of Placement may ignore case.
+    uuid: _NodeUuid
     hypervisor_hostname: _Name
     hypervisor_type: _Word
     # Negative ones have no end when they are written as texts.

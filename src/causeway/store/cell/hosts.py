@@ -90,31 +90,62 @@ def delete_service(database: Database, service_uuid: str) -> None:
             connection.execute(NODES.delete().where(NODES.c.host == host))
 
 
-def save_node(database: Database, node: ComputeNode) -> None:
-    """Writes a host's report of its node, which is identified by its uuid.
+def check_node(database: Database, node: ComputeNode) -> None:
+    """Raises Conflict if the host has another node (its ``state_path`` was lost), or another host has this node."""
+    with database.read() as connection:
+        _check_node(connection, node)
 
-    Raises Conflict if another node has its name (its compute's ``state_path`` was lost, or two computes have one name), or
-    another host has a node with its uuid.
+
+def _check_node(connection: sa.Connection, node: ComputeNode) -> None:
+    alike = (NODES.c.host == node.host) | (NODES.c.uuid == node.uuid)
+    known = {(row.host, row.uuid) for row in connection.execute(sa.select(NODES.c.host, NODES.c.uuid).where(alike))}
+    if known and (node.host, node.uuid) not in known:
+        raise _conflict(node)
+
+
+def _conflict(node: ComputeNode) -> errors.Conflict:
+    return errors.Conflict(
+        f"Host {node.host} is known to its cell as another node than {node.uuid}, or that node is another host's."
+        " Give it the compute_id that it had, or delete its compute service if that is gone for good.",
+        details=f"node {node.hypervisor_hostname}",
+    )
+
+
+def save_node(database: Database, node: ComputeNode) -> bool:
+    """Writes a host's report of its node, which is identified by its uuid. Returns whether it is new.
+
+    Raises Conflict as `check_node`.
     """
     now = utcnow()
     with database.write() as connection:
         values = NODE.to_row(node, without=frozenset({"id", "uuid", "created_at"})) | {"updated_at": now}
         of_host = (NODES.c.uuid == node.uuid) & (NODES.c.host == node.host)
-        if not connection.execute(NODES.update().where(of_host).values(values)).rowcount:
-            try:
-                connection.execute(NODES.insert(), values | {"uuid": node.uuid, "created_at": now})
-            except sa.exc.IntegrityError as error:
-                raise errors.Conflict(
-                    f"Host {node.host} is known to its cell as another node than {node.uuid}, or that node is another host's."
-                    " Give it the compute_id that it had, or delete its compute service if that is gone for good.",
-                    details=f"node {node.hypervisor_hostname}",
-                ) from error
+        if connection.execute(NODES.update().where(of_host).values(values)).rowcount:
+            return False
+        _check_node(connection, node)
+        try:
+            connection.execute(NODES.insert(), values | {"uuid": node.uuid, "created_at": now})
+        except sa.exc.IntegrityError as error:
+            raise _conflict(node) from error
+        return True
 
 
 def list_nodes(database: Database, *, host: str | None = None) -> list[ComputeNode]:
     wanted = {} if host is None else {"host": host}
     with database.read() as connection:
         return [NODE.from_row(row) for row in connection.execute(_select(NODE, tuple(wanted)), wanted)]
+
+
+def first_seen(database: Database, uuids: Collection[str]) -> list[tuple[str, str, datetime]]:
+    """The uuid of each of these nodes that the cell has, its host, and when the host first reported it."""
+    found: list[tuple[str, str, datetime]] = []
+    for batch in parts(sorted(uuids)):
+        with database.read() as connection:
+            rows = connection.execute(
+                sa.select(NODES.c.uuid, NODES.c.host, NODES.c.created_at).where(NODES.c.uuid.in_(batch))
+            )
+            found += [(row.uuid, row.host, row.created_at) for row in rows]
+    return found
 
 
 def nodes_with(database: Database, uuids: Collection[str]) -> list[ComputeNode]:
