@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from causeway.api.services import ApiServices
 from causeway.model.host import Aggregate, CellMapping, Service
 from causeway.store.api import aggregates as aggregate_records
+from causeway.store.api import cells as cell_records
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow
 
@@ -69,6 +70,14 @@ def list_services(
         for service in listed
     ]
     return found, answers.down
+
+
+def mapped_one(services: ApiServices, found: list[ServiceInCell]) -> ServiceInCell:
+    """Of the services of one host, that of the cell to which the host is mapped. Hosts of other cells may report its name."""
+    if len(found) == 1:
+        return found[0]
+    mapping = cell_records.find_host(services.api, found[0].service.host)
+    return next((one for one in found if mapping is not None and one.cell.uuid == mapping.cell_uuid), found[0])
 
 
 def available(services: ApiServices) -> set[str]:

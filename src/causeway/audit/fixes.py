@@ -15,7 +15,7 @@ from causeway.hardware.port_devices import with_device
 from causeway.model.audit import Disagreement
 from causeway.model.states import TaskState
 from causeway.moves.hardware import with_old
-from causeway.parts.disabling import enable_if_disabled_for
+from causeway.parts.disabling import HostRecords, enable_if_disabled_for
 from causeway.parts.liveness import BINARY
 from causeway.store import mapping_facts
 from causeway.store.api import build_requests, journal, mappings
@@ -200,9 +200,10 @@ def _restore_claim(
 
 
 def _open_host(services: AuditServices, *, host: str, reason: str) -> None:
-    database = services.cells.database(cell_records.cell_of_host(services.api, host))
-    for service in hosts.list_services(database, host=host, binary=BINARY):
-        enable_if_disabled_for(services.placement, database, service, reason)
+    cell_uuid = cell_records.cell_of_host(services.api, host)
+    records = HostRecords(services.api, services.placement, cell_uuid, services.cells.database(cell_uuid))
+    for service in hosts.list_services(records.database, host=host, binary=BINARY):
+        enable_if_disabled_for(records, service, reason)
 
 
 Action = Callable[..., None]

@@ -147,6 +147,7 @@ def _fill_hosts(snapshot: Snapshot, cells: dict[str, CellRecords], contents: dic
 
 def _fill_records(snapshot: Snapshot, records: Records) -> None:
     snapshot.cells, snapshot.down_cells = records.cells, records.down_cells
+    snapshot.impostors = records.impostors
     snapshot.mappings, snapshot.records = records.mappings, records.by_server
     snapshot.build_requests = records.build_requests
     snapshot.migrations, snapshot.moves = records.migrations, records.moves

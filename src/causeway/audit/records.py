@@ -10,10 +10,10 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway.audit.services import AuditServices
-from causeway.audit.snapshot import OpenEvent, Record
+from causeway.audit.snapshot import Impostor, OpenEvent, Record
 from causeway.model.drains import AT_REST, Drain, DrainServer, DrainState, drain_of
 from causeway.model.flavor import Flavor
-from causeway.model.host import CellMapping
+from causeway.model.host import CellMapping, ComputeNode
 from causeway.model.image import ImageMeta
 from causeway.model.instance import MigrationContext
 from causeway.model.migration import Migration
@@ -22,6 +22,7 @@ from causeway.model.operations import BUILD, Operation
 from causeway.model.pci import PciDevice
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MIGRATION_ENDED, SHELVED, PowerState, TaskState, VmState
+from causeway.store import own_nodes
 from causeway.store.api import build_requests, drains, journal, mappings, migrations
 from causeway.store.api.mappings import InstanceMapping
 from causeway.store.cell import actions, block_devices, hosts, instances
@@ -39,8 +40,10 @@ class CellRecords:
 
     records: list[Record] = field(default_factory=list)
     open_events: list[OpenEvent] = field(default_factory=list)
-    # host -> its node's uuid, and whether its compute reports
+    # The nodes that hosts reported, and host -> the uuid of the node that is its own.
+    reported: list[ComputeNode] = field(default_factory=list)
     nodes: dict[str, str] = field(default_factory=dict)
+    # host -> whether its compute reports
     computes: dict[str, bool] = field(default_factory=dict)
     # host -> the drain that closed it
     closed: dict[str, str] = field(default_factory=dict)
@@ -51,6 +54,7 @@ class Records:
     """What all databases say."""
 
     cells: dict[str, CellMapping]
+    impostors: list[Impostor]
     by_cell: dict[str, CellRecords]
     down_cells: set[str]
     mappings: dict[str, InstanceMapping]
@@ -103,6 +107,7 @@ def read_records(services: AuditServices) -> Records:
     services.cells.refresh()
     down_time: float = services.conf.service_down_time
     answers = services.cells.ask_all(lambda cell, database: _read_cell(cell, database, down_time), without_failed=True)
+    impostors = _keep_own_nodes(services.api, answers.by_cell)
     found, moves = _migrations_and_moves(services.api)
     building = _uuids(services.api, sa.select(build_requests.TABLE.c.instance_uuid))
     mapped = {each.instance_uuid: each for each in mappings.of_project(services.api, None)}
@@ -114,6 +119,7 @@ def read_records(services: AuditServices) -> Records:
         drained=drained,
         requests=requests,
         cells={cell.uuid: cell for cell in services.cells.mappings()},
+        impostors=impostors,
         by_cell=answers.by_cell,
         down_cells={cell.uuid for cell in answers.down},
         mappings=mapped,
@@ -121,6 +127,22 @@ def read_records(services: AuditServices) -> Records:
         migrations=found,
         moves=moves,
     )
+
+
+def _keep_own_nodes(api: Database, by_cell: dict[str, CellRecords]) -> list[Impostor]:
+    """Sets the nodes that are their hosts' own, deletes hosts that have the name of a host elsewhere, and returns the others."""
+    own = own_nodes.of_all(api)
+    reported = [(cell_uuid, node) for cell_uuid, cell in by_cell.items() for node in cell.reported]
+    believed = {(cell_uuid, node.host, node.uuid) for cell_uuid, node in own.among(reported, lambda one: one)}
+    for cell_uuid, host, node_uuid in believed:
+        by_cell[cell_uuid].nodes[host] = node_uuid
+    for cell_uuid, cell in by_cell.items():
+        cell.computes = {host: is_up for host, is_up in cell.computes.items() if own.is_of_cell(cell_uuid, host)}
+    return [
+        Impostor(node.host, cell_uuid, node.uuid, own.owner(node.uuid))
+        for cell_uuid, node in reported
+        if (cell_uuid, node.host, node.uuid) not in believed
+    ]
 
 
 def _uuids(database: Database, query: sa.Select[Any]) -> set[str]:
@@ -165,7 +187,7 @@ def _read_cell(cell: CellMapping, database: Database, down_time: float) -> CellR
     return CellRecords(
         records=records,
         open_events=events,
-        nodes={node.host: node.uuid for node in hosts.list_nodes(database)},
+        reported=hosts.list_nodes(database),
         computes={service.host: hosts.is_up(service, now, down_time) for service in computes},
         closed={
             service.host: drain

@@ -164,6 +164,16 @@ class HostState:
 
 
 @dataclass
+class Impostor:
+    """A host that reports what is another host's: the node of ``owner`` (None if unknown), or the name of a host elsewhere."""
+
+    name: str
+    cell_uuid: str
+    node_uuid: str
+    owner: str | None
+
+
+@dataclass
 class Snapshot:
     """What was read of a cloud at one time. What could not be read is None, and named in ``unreached``."""
 
@@ -190,6 +200,7 @@ class Snapshot:
     # host -> the id of the drain that closed it
     closed_hosts: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, HostState] = field(default_factory=dict)
+    impostors: list[Impostor] = field(default_factory=list)
     # provider -> root of its tree
     providers: dict[str, str] | None = None
     # consumer -> what it holds of providers in the trees of compute nodes, and of those that share with them

@@ -32,7 +32,14 @@ from causeway.conductor.upkeep.recovery import BINARY as CONDUCTOR
 from causeway.conf import ignored
 from causeway.model import versions
 from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
-from causeway.model.host import LIVE_MIGRATION_LACKS, REQUIRES_SIGNATURES, CellMapping, ComputeNode, Service
+from causeway.model.host import (
+    LIVE_MIGRATION_LACKS,
+    REQUIRES_SIGNATURES,
+    CellMapping,
+    ComputeNode,
+    HostMapping,
+    Service,
+)
 from causeway.model.sagas import SagaState
 from causeway.policy import CROSS_CELL_RESIZE, NOBODY, Enforcer, unknown_rules
 from causeway.rpc import signatures
@@ -41,6 +48,7 @@ from causeway.store.api import cells as cell_records
 from causeway.store.api import journal
 from causeway.store.cell import hosts
 from causeway.store.database import Database, utcnow
+from causeway.store.own_nodes import OwnNodes
 
 UNEXPECTED = 255
 
@@ -114,12 +122,12 @@ def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
             return findings + together(_around(conf, cleanup), timeout)
         mappings = cell_records.list_cells(api)
         checks: dict[str, Check] = {"cells": lambda: _cells(mappings)}
-        known = cell_records.hosts(api)
+        known = cell_records.host_mappings(api)
         for cell in mappings:
             checks |= _of_cell(conf, cell, known, cleanup)
         checks["conductors"] = lambda: _conductors(conf, _super_conductors(mappings))
         checks["moves"] = lambda: _moves(conf, api)
-        checks["signed messages"] = lambda: _signed(conf, known)
+        checks["signed messages"] = lambda: _signed(conf, {each.host for each in known})
         checks["options"] = lambda: _options(conf)
         checks["policy files"] = lambda: _policy_files(conf)
         checks["moves between cells"] = lambda: _policy(conf)
@@ -177,19 +185,18 @@ def _cells(mappings: list[CellMapping]) -> Found:
     return Level.SUCCESS, ", ".join(names)
 
 
-def _of_cell(conf: cfg.ConfigOpts, cell: CellMapping, known: dict[str, str], cleanup: ExitStack) -> dict[str, Check]:
+def _of_cell(conf: cfg.ConfigOpts, cell: CellMapping, known: list[HostMapping], cleanup: ExitStack) -> dict[str, Check]:
     database = Database(cell.database_connection, cell.name)
     cleanup.callback(database.close)
     checks: dict[str, Check] = {f"{cell.name}: database": lambda: _schema(database, "cell")}
     if not cell.is_cell0:
-        mapped = {host for host, of_cell in known.items() if of_cell == cell.uuid}
         checks[f"{cell.name}: queue"] = lambda: _queue(conf, cell.transport_url)
         checks[f"{cell.name}: conductors"] = lambda: _cell_conductors(conf, hosts.list_services(database))
         checks[f"{cell.name}: computes"] = lambda: _computes(conf, hosts.list_services(database))
         checks[f"{cell.name}: live migration"] = lambda: _live_migration(hosts.list_nodes(database))
         checks[f"{cell.name}: certificates"] = lambda: _certificates(hosts.list_nodes(database))
         checks[f"{cell.name}: signed orders"] = lambda: _signed_orders(cell, hosts.list_nodes(database))
-        checks[f"{cell.name}: host mappings"] = lambda: _mapped(hosts.list_nodes(database), mapped)
+        checks[f"{cell.name}: host mappings"] = lambda: _mapped(cell, hosts.list_nodes(database), known)
     return checks
 
 
@@ -255,8 +262,14 @@ def _cell_conductors(conf: cfg.ConfigOpts, services: list[Service]) -> Found:
     return _conductors(conf, services)
 
 
-def _mapped(nodes: list[ComputeNode], mapped: set[str]) -> Found:
-    reported = {node.host for node in nodes}
+def _mapped(cell: CellMapping, nodes: list[ComputeNode], known: list[HostMapping]) -> Found:
+    own = OwnNodes(known)
+    if foreign := sorted({node.host for node in nodes if not own.has(cell.uuid, node)}):
+        return (
+            Level.FAILURE,
+            f"get no servers, because they report the node or the name of another host: {_some(foreign)}; see `causeway audit`",
+        )
+    mapped, reported = {each.host for each in known if each.cell_uuid == cell.uuid}, {node.host for node in nodes}
     missing, gone = sorted(reported - mapped), sorted(mapped - reported)
     if missing:
         return Level.FAILURE, f"not mapped: {_some(missing)}; run `causeway manage cell discover-hosts`"

@@ -16,7 +16,7 @@ from causeway.drains.scope import look_around
 from causeway.faults import injector
 from causeway.model.drains import Scope, reason_of
 from causeway.model.host import Service
-from causeway.parts.disabling import disable_for, enable_if_disabled_for
+from causeway.parts.disabling import HostRecords, disable_for, enable_if_disabled_for
 from causeway.parts.liveness import BINARY
 from causeway.parts.services import ConductorServices
 from causeway.store.api import cells
@@ -59,28 +59,33 @@ def close(look: Look) -> None:
         for service in found:
             if look.places.get(service.host) == cell_uuid and not service.disabled:
                 with _noting_trouble(look, f"Host {service.host} can't be closed to new servers now"):
-                    _close(look, services.cells.database(cell_uuid), service)
+                    _close(look, _records(look, cell_uuid), service)
 
 
-def _close(look: Look, database: Database, service: Service) -> None:
+def _records(look: Look, cell_uuid: str) -> HostRecords:
+    services = look.services
+    return HostRecords(services.api, services.placement, cell_uuid, services.cells.database(cell_uuid))
+
+
+def _close(look: Look, records: HostRecords, service: Service) -> None:
     if service.host not in look.drain.closed:
         store.change(look.services.api, look.drain, closed=[*look.drain.closed, service.host])
     injector.reach("drain.close.noted")
-    if disable_for(look.services.placement, database, service, reason_of(look.drain.id)):
+    if disable_for(records, service, reason_of(look.drain.id)):
         LOG.info("Drain %s closed host %s to new servers", look.drain.id, service.host)
     injector.reach("drain.close.after")
     try:
         store.check_owner(look.services.api, look.drain)
     except errors.TakenOver:
-        _open_unless_recorded(look, database, service)
+        _open_unless_recorded(look, records, service)
         raise
 
 
-def _open_unless_recorded(look: Look, database: Database, service: Service) -> None:
+def _open_unless_recorded(look: Look, records: HostRecords, service: Service) -> None:
     """Opens a host that a look has closed too late, unless the drain's row names it: otherwise it would stay closed."""
     present = store.find(look.services.api, look.drain.id)
     if present is None or service.host not in present.closed:
-        enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain.id))
+        enable_if_disabled_for(records, service, reason_of(look.drain.id))
 
 
 def open_again(look: Look) -> bool:
@@ -90,19 +95,19 @@ def open_again(look: Look) -> bool:
         with _noting_trouble(look, f"Host {host} can't be opened to new servers now"):
             injector.reach("drain.open.before")
             if host in mapped:
-                _open(look, look.services.cells.database(mapped[host]), host)
+                _open(look, _records(look, mapped[host]), host)
             injector.reach("drain.open.after")
             left = [other for other in look.drain.closed if other != host]
             store.change(look.services.api, look.drain, closed=left)
     return not look.drain.closed
 
 
-def _open(look: Look, database: Database, host: str) -> None:
-    service = next(iter(_services(database, host)), None)
+def _open(look: Look, records: HostRecords, host: str) -> None:
+    service = next(iter(_services(records.database, host)), None)
     if service is None or (service.disabled and service.disabled_reason != reason_of(look.drain.id)):
         return
     # Called even if the host is open: a look may have died while closing it, after it had set the trait in Placement.
-    if enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain.id)):
+    if enable_if_disabled_for(records, service, reason_of(look.drain.id)):
         LOG.info("Drain %s opened host %s to new servers again", look.drain.id, host)
 
 

@@ -14,9 +14,10 @@ from causeway.model.drains import DrainServer, How, Scope
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.states import DELETING
+from causeway.store import own_nodes
 from causeway.store.api import drains as store
 from causeway.store.api import journal
-from causeway.store.cell import hosts, instances
+from causeway.store.cell import instances
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -59,7 +60,8 @@ def note_coming(look: Look) -> None:
     for host, cell_uuid in look.places.items():
         look.renew()
         try:
-            nodes = hosts.list_nodes(look.services.cells.database(cell_uuid), host=host)
+            database = look.services.cells.database(cell_uuid)
+            nodes = own_nodes.of_host(look.services.api, cell_uuid, database, host)
             held = [look.services.placement.get_provider_allocations(node.uuid) for node in nodes]
         except errors.CausewayError as failure:
             look.services.api.ping()

@@ -20,7 +20,7 @@ from causeway.model.migration import EVACUATION
 from causeway.model.states import MigrationStatus
 from causeway.parts.host_removal import remove_host
 from causeway.parts.liveness import BINARY
-from causeway.store import archive
+from causeway.store import archive, own_nodes
 from causeway.store.api import cells, cleanups, drains, journal, mappings, migrations
 from causeway.store.cell import hosts, instances
 from causeway.store.database import Database, utcnow
@@ -60,7 +60,7 @@ class Removal:
         cells.save_cell(self.api, replace(self.cell, disabled=True))
         removed = Removed(names, self._archive())
         for host in names:
-            remove_host(self.api, self.placement(), self.database, host)
+            remove_host(self.api, self.placement(), self.cell.uuid, self.database, host)
             if host in services:
                 hosts.delete_service(self.database, services[host].uuid)
         self._delete_cleanups()
@@ -112,8 +112,9 @@ class Removal:
     def _held(self, names: Collection[str]) -> Iterator[str]:
         """Reasons: allocations of these hosts, for servers in any cell."""
         holders: set[str] = set()
+        own = own_nodes.of_all(self.api)
         for node in hosts.list_nodes(self.database):
-            if node.host in names:
+            if node.host in names and own.has(self.cell.uuid, node):
                 holders |= self.placement().get_provider_allocations(node.uuid).keys()
         known = mappings.living_among(self.api, holders)
         if known:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from causeway.model.host import Aggregate, CellMapping
 from causeway.scheduler.host_state import HostRecord
-from causeway.store import group_places
+from causeway.store import group_places, own_nodes
 from causeway.store.api import aggregates, groups
 from causeway.store.cell import hosts
 from causeway.store.cells import Cells
@@ -12,11 +12,16 @@ from causeway.store.database import Database
 
 
 class CellsSource:
-    """A `HostSource` that reads the databases; cells that don't answer have no hosts."""
+    """A `HostSource` that reads the databases; cells that don't answer have no hosts.
+
+    A host that reports the node or the name of another host is left out (`own_nodes`).
+    """
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
         self._silent: list[str] = []
+        # As of the last look at all hosts. It decides about each of them until the next one.
+        self._own: own_nodes.OwnNodes | None = None
 
     def host_states(self, provider_uuids: set[str] | None) -> list[HostRecord]:
         def ask(cell: CellMapping, database: Database) -> list[HostRecord]:
@@ -34,9 +39,13 @@ class CellsSource:
             ]
 
         self._cells.refresh()
+        if provider_uuids is None or self._own is None:
+            self._own = own_nodes.of_all(self._cells.api)
+        own = self._own
         answers = self._cells.ask_all(ask, cell0=False, without_failed=True)
         self._silent = [cell.name for cell in answers.down]
-        return [record for records in answers.by_cell.values() for record in records]
+        found = (record for records in answers.by_cell.values() for record in records)
+        return own.among(found, lambda record: (record.cell_uuid, record.node))
 
     def silent_cells(self) -> list[str]:
         return list(self._silent)

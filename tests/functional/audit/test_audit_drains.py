@@ -19,7 +19,8 @@ from causeway.model.drains import (
     Targets,
     reason_of,
 )
-from causeway.parts.disabling import disable_for
+from causeway.parts.disabling import HostRecords, disable_for
+from causeway.store.api import cells
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow
@@ -52,7 +53,9 @@ def make(cloud: AuditedCloud, state: DrainState, *servers: DrainServer, **fields
 def close(cloud: AuditedCloud, drain_id: str) -> None:
     database = cloud.cell("cell1")
     (service,) = hosts.list_services(database, host=HOST, binary="nova-compute")
-    assert disable_for(cloud.parts.around.placement, database, service, reason_of(drain_id))
+    cell_uuid = cells.cell_of_host(cloud.parts.api_database, HOST)
+    records = HostRecords(cloud.parts.api_database, cloud.parts.around.placement, cell_uuid, database)
+    assert disable_for(records, service, reason_of(drain_id))
 
 
 def is_open(cloud: AuditedCloud) -> bool:

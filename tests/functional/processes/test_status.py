@@ -92,6 +92,16 @@ def test_what_is_well_and_what_is_not_configured(checked: Status) -> None:
     assert found["placement"] == ("failure", "[placement] auth_type is not set")
 
 
+def test_a_host_that_reports_the_node_of_another_cell_is_a_failure(
+    checked: Status, api: Database, cell1: Database
+) -> None:
+    uuid = NODE.uuid.replace("2", "3")
+    hosts.save_node(cell1, replace(NODE, uuid=uuid, host="rogue", hypervisor_hostname="rogue"))
+    cells.map_host(api, "victim", CELL0_UUID, uuid)
+    level, details = checked()["cell1: host mappings"]
+    assert level == "failure" and "rogue" in details and "causeway audit" in details
+
+
 def test_a_schema_that_is_older_or_newer_is_reported(checked: Status, cell1: Database) -> None:
     for revision, level, says in (("0001", "failure", "db sync"), ("9999", "warning", "newer")):
         with cell1.write() as connection:

@@ -17,9 +17,10 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import aggregates as schemas
 from causeway.api.views import common
 from causeway.model.host import Aggregate
+from causeway.store import own_nodes
 from causeway.store.api import aggregates as store
 from causeway.store.api import cells as cell_records
-from causeway.store.cell import hosts, instances
+from causeway.store.cell import instances
 
 RULE = "os_compute_api:os-aggregates:"
 ZONE = "availability_zone"
@@ -136,8 +137,9 @@ def delete(request: ApiRequest, aggregate_id: str) -> Response:
 
 def _providers(request: ApiRequest, host: str) -> list[str]:
     """The uuids of a host's compute nodes; raises HostNotFound."""
-    database = request.services.cells.database(cell_records.cell_of_host(request.services.api, host))
-    nodes = hosts.list_nodes(database, host=host)
+    cell_uuid = cell_records.cell_of_host(request.services.api, host)
+    database = request.services.cells.database(cell_uuid)
+    nodes = own_nodes.of_host(request.services.api, cell_uuid, database, host)
     if not nodes:
         raise errors.HostNotFound(f"Compute host {host} could not be found.")
     return [node.uuid for node in nodes]

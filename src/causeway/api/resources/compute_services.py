@@ -18,7 +18,7 @@ from causeway.api.schemas import compute_services as schemas
 from causeway.api.validation import is_uuid
 from causeway.api.views import common
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus
-from causeway.parts.disabling import set_disabled
+from causeway.parts.disabling import HostRecords, set_disabled
 from causeway.parts.host_removal import remove_host
 from causeway.store.api import cells as cell_records
 from causeway.store.api import migrations as migration_records
@@ -86,14 +86,16 @@ def _by_host(request: ApiRequest) -> zones.ServiceInCell:
     found, _down = zones.list_services(request.services, host=host, binary=binary)
     if not found:
         raise errors.ServiceNotFound(f"Could not find binary {binary} on host {host}.")
-    return found[0]
+    return zones.mapped_one(request.services, found)
 
 
 def change(request: ApiRequest, found: zones.ServiceInCell, **changes: Any) -> None:
     """Changes a service's record. What Placement knows of it is changed first."""
     database = request.services.cells.database(found.cell.uuid)
     if "disabled" in changes and zones.is_compute(found.service):
-        set_disabled(request.services.placement, database, found.service, **changes)
+        services = request.services
+        records = HostRecords(services.api, services.placement, found.cell.uuid, database)
+        set_disabled(records, found.service, **changes)
     else:
         hosts.update_service(database, found.service.uuid, **changes)
     for name, value in changes.items():
@@ -188,4 +190,4 @@ def _delete_host(request: ApiRequest, found: zones.ServiceInCell) -> None:
             "Unable to delete compute service that has in-progress migrations. "
             "Complete the migrations or delete the instances first."
         )
-    remove_host(services.api, services.placement, database, host)
+    remove_host(services.api, services.placement, found.cell.uuid, database, host)

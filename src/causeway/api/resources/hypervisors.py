@@ -15,6 +15,7 @@ from causeway.api.unavailable import Unavailable
 from causeway.api.validation import is_uuid
 from causeway.api.views import hypervisors as views
 from causeway.model.host import CellMapping, ComputeNode, Service
+from causeway.store import own_nodes
 from causeway.store.cell import hosts, instances
 from causeway.store.database import Database
 
@@ -33,7 +34,11 @@ class _Hypervisor:
 
 
 def _all(request: ApiRequest) -> list[_Hypervisor]:
-    """The hypervisors of all cells that answer, cell by cell, without those that have no compute service."""
+    """The hypervisors of all cells that answer, cell by cell.
+
+    Without those that have no compute service, and without hosts that report the node or the name of another host: nobody could
+    distinguish two with one id.
+    """
 
     def ask(cell: CellMapping, database: Database) -> list[_Hypervisor]:
         services = {service.host: service for service in hosts.list_services(database, binary=zones.COMPUTE)}
@@ -44,7 +49,8 @@ def _all(request: ApiRequest) -> list[_Hypervisor]:
         ]
 
     answers = request.services.cells.ask_all(ask, cell0=False)
-    return [hypervisor for found in answers.by_cell.values() for hypervisor in found]
+    found = (hypervisor for of_cell in answers.by_cell.values() for hypervisor in of_cell)
+    return own_nodes.of_all(request.services.api).among(found, lambda one: (one.cell.uuid, one.node))
 
 
 def _servers(request: ApiRequest, hypervisor: _Hypervisor) -> list[tuple[str, str]]:

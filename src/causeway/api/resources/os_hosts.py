@@ -30,7 +30,7 @@ def _compute(request: ApiRequest, host: str) -> zones.ServiceInCell:
     found = _services(request, host=host, binary=zones.COMPUTE)
     if not found:
         raise errors.NotFound(f"Compute host {host} could not be found.")
-    return found[0]
+    return zones.mapped_one(request.services, found)
 
 
 @handler(answer=answers.HOSTS)

@@ -15,6 +15,7 @@ from causeway.audit.checks import (
     files,
     guests,
     history,
+    hosts,
     images,
     moves,
     owners,
@@ -37,6 +38,7 @@ class Check:
 
 # Disagreements are fixed in this order: what later ones rely on comes first.
 CHECKS: tuple[Check, ...] = (
+    Check(hosts.impostors),
     Check(moves.stuck),
     Check(moves.without_server),
     Check(moves.without_owner),
