@@ -5,11 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The user of a valid token, with the roles in the token's project (`None` if unscoped)."""
+    """The user of a valid token, with the roles in the token's project (`None` if unscoped).
+
+    `restricted`: the token is of a trust or of a restricted application credential, and may hand on no rights.
+    """
 
     user_id: str
     project_id: str | None
     roles: frozenset[str]
+    restricted: bool = False
 
     @property
     def is_admin(self) -> bool:

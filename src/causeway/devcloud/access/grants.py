@@ -3,7 +3,11 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from causeway.devcloud.tables.identity import Assignment, ImpliedRole, Project, Role
+from causeway.devcloud.tables.identity import Assignment, Domain, ImpliedRole, Project, Role, User
+
+
+def may_log_in(session: Session, user: User) -> bool:
+    return user.enabled and session.get_one(Domain, user.domain_id).enabled
 
 
 def effective_roles(session: Session, user_id: str, project_id: str) -> list[Role]:

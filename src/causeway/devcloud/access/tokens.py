@@ -12,13 +12,14 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from causeway.devcloud.access import catalog, grants
+from causeway.devcloud.access import catalog, delegations, grants
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.context import Caller
 from causeway.devcloud.store import Store
+from causeway.devcloud.tables.delegation import ApplicationCredential, DelegatedToken, Trust
 from causeway.devcloud.tables.identity import Domain, Project, Role, Token, User
 
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -45,9 +46,19 @@ class Tokens:
         self._lock = threading.Lock()
 
     def issue(
-        self, session: Session, user: User, project: Project | None, methods: list[str], expires_at: str | None = None
+        self,
+        session: Session,
+        user: User,
+        project: Project | None,
+        methods: list[str],
+        expires_at: str | None = None,
+        by: ApplicationCredential | Trust | None = None,
     ) -> tuple[str, ValidToken | None]:
-        """Makes a token for a user. Returns it with its record, which is None if the user has no role in the project."""
+        """Makes a token for a user, with the rights of `by` if that is given.
+
+        Returns it with its record, which is None if the user has no role in the project. It expires with `expires_at`, if that
+        is given, and no later than `by`.
+        """
         token = secrets.token_urlsafe(48)
         issued = datetime.now(UTC)
         row = Token(
@@ -59,9 +70,19 @@ class Tokens:
             issued_at=issued.strftime(TIME_FORMAT),
             expires_at=expires_at or (issued + timedelta(seconds=self.lifetime)).strftime(TIME_FORMAT),
         )
-        record = self._record(session, row)
+        delegated = None
+        if by is not None:
+            row.expires_at = min(row.expires_at, by.expires_at or row.expires_at)
+            delegated = DelegatedToken(digest=row.digest, credential_id=None, trust_id=None)
+            if isinstance(by, Trust):
+                delegated.trust_id = by.id
+            else:
+                delegated.credential_id = by.id
+        record = self._record(session, row, delegated)
         if record is not None:
             session.add(row)
+            if delegated is not None:
+                session.add(delegated)
         return token, record
 
     def check(self, token: str | None) -> Caller | None:
@@ -77,7 +98,7 @@ class Tokens:
         if record is None:
             with self._store.transaction() as session:
                 row = session.get(Token, digest)
-                record = self._record(session, row) if row else None
+                record = self._record(session, row, session.get(DelegatedToken, digest)) if row else None
                 if record is None:
                     return None
                 with self._lock:
@@ -96,10 +117,14 @@ class Tokens:
     def delete_expired(self) -> None:
         with self._store.transaction() as session:
             session.execute(delete(Token).where(Token.expires_at < datetime.now(UTC).strftime(TIME_FORMAT)))
+            session.execute(delete(DelegatedToken).where(DelegatedToken.digest.not_in(select(Token.digest))))
 
-    def _record(self, session: Session, row: Token) -> ValidToken | None:
+    def _record(self, session: Session, row: Token, delegated: DelegatedToken | None) -> ValidToken | None:
         user = session.get(User, row.user_id)
-        if user is None or not user.enabled:
+        if user is None or not grants.may_log_in(session, user):
+            return None
+        delegation = delegations.of_token(session, delegated) if delegated is not None else None
+        if delegated is not None and delegation is None:
             return None
         body: Json = {
             "methods": row.methods,
@@ -112,16 +137,22 @@ class Tokens:
         services: list[Json] = []
         if row.project_id is not None:
             project = session.get(Project, row.project_id)
-            if project is None or not project.enabled:
+            if project is None or not project.enabled or not session.get_one(Domain, project.domain_id).enabled:
                 return None
-            roles = grants.effective_roles(session, user.id, project.id)
+            if delegation is None:
+                roles = grants.effective_roles(session, user.id, project.id)
+            else:
+                roles = delegations.held_roles(session, delegation, project.id)
+                body |= delegation.shown
             if not roles:
                 return None
             body["project"] = _named(session, project)
             body["is_domain"] = False
             body["roles"] = [{"id": role.id, "name": role.name} for role in roles]
             services = catalog.render(session, project.id)
-        caller = Caller(user.id, row.project_id, frozenset(role.name for role in roles))
+        caller = Caller(
+            user.id, row.project_id, frozenset(role.name for role in roles), bool(delegation and delegation.restricted)
+        )
         expires = datetime.strptime(row.expires_at, TIME_FORMAT).replace(tzinfo=UTC).timestamp()
         return ValidToken(row.digest, caller, expires, body, services)
 

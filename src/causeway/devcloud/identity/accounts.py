@@ -3,12 +3,12 @@
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from causeway.devcloud.access import grants
+from causeway.devcloud.access import delegations, grants
 from causeway.devcloud.access.passwords import check_password, hash_password
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, conflict, forbidden, not_found
 from causeway.devcloud.identity import views
-from causeway.devcloud.tables.identity import Assignment, Domain, Project, Token, User
+from causeway.devcloud.tables.identity import Assignment, Domain, Membership, Project, Token, User
 from causeway.devcloud.tables.limits import ProjectLimit
 from causeway.devcloud.web import Call
 
@@ -31,8 +31,8 @@ def show_project(call: Call, project_id: str) -> Json:
 def create_project(call: Call) -> Json:
     call.require_admin()
     given = call.body("project")
-    name = _name(given)
-    domain_id = _domain_id(call.session, given)
+    name = given_name(given)
+    domain_id = given_domain_id(call.session, given)
     if call.session.scalars(select(Project).where(Project.name == name, Project.domain_id == domain_id)).first():
         raise conflict(f"Conflict occurred attempting to store project - a project named {name} exists already.")
     row = Project(name=name, domain_id=domain_id, parent_id=domain_id, description=str(given.get("description") or ""))
@@ -47,7 +47,7 @@ def update_project(call: Call, project_id: str) -> Json:
     row = get_project(call.session, project_id)
     given = call.body("project")
     if "name" in given:
-        row.name = _name(given)
+        row.name = given_name(given)
     if "description" in given:
         row.description = str(given["description"] or "")
     if "enabled" in given:
@@ -58,11 +58,7 @@ def update_project(call: Call, project_id: str) -> Json:
 
 def delete_project(call: Call, project_id: str) -> None:
     call.require_admin()
-    row = get_project(call.session, project_id)
-    call.session.execute(delete(Assignment).where(Assignment.project_id == row.id))
-    call.session.execute(delete(Token).where(Token.project_id == row.id))
-    call.session.execute(delete(ProjectLimit).where(ProjectLimit.project_id == row.id))
-    call.session.delete(row)
+    remove_project(call.session, get_project(call.session, project_id))
     call.after_commit.append(call.cloud.tokens.clear_cache)
 
 
@@ -74,15 +70,15 @@ def list_users(call: Call) -> Json:
 
 def show_user(call: Call, user_id: str) -> Json:
     row = get_user(call.session, user_id)
-    _own_or_admin(call, row.id)
+    require_own_or_admin(call, row.id)
     return {"user": views.user(call, row)}
 
 
 def create_user(call: Call) -> Json:
     call.require_admin()
     given = call.body("user")
-    name = _name(given)
-    domain_id = _domain_id(call.session, given)
+    name = given_name(given)
+    domain_id = given_domain_id(call.session, given)
     if call.session.scalars(select(User).where(User.name == name, User.domain_id == domain_id)).first():
         raise conflict(f"Conflict occurred attempting to store user - a user named {name} exists already.")
     password = given.get("password")
@@ -105,7 +101,7 @@ def update_user(call: Call, user_id: str) -> Json:
     row = get_user(call.session, user_id)
     given = call.body("user")
     if "name" in given:
-        row.name = _name(given)
+        row.name = given_name(given)
     if given.get("password"):
         row.password_hash = hash_password(str(given["password"]))
     if "enabled" in given:
@@ -133,17 +129,28 @@ def change_password(call: Call, user_id: str) -> None:
 
 def delete_user(call: Call, user_id: str) -> None:
     call.require_admin()
-    row = get_user(call.session, user_id)
-    call.session.execute(delete(Assignment).where(Assignment.user_id == row.id))
-    call.session.execute(delete(Token).where(Token.user_id == row.id))
-    call.session.delete(row)
+    remove_user(call.session, get_user(call.session, user_id))
     call.after_commit.append(call.cloud.tokens.clear_cache)
 
 
 def list_projects_of_user(call: Call, user_id: str) -> Json:
-    _own_or_admin(call, user_id)
+    require_own_or_admin(call, user_id)
     rows = grants.projects_of(call.session, get_user(call.session, user_id).id)
     return views.collection(call, "projects", [views.project(call, row) for row in rows])
+
+
+def remove_project(session: Session, row: Project) -> None:
+    delegations.delete_of_project(session, row.id)
+    for model in (Assignment, Token, ProjectLimit):
+        session.execute(delete(model).where(model.project_id == row.id))
+    session.delete(row)
+
+
+def remove_user(session: Session, row: User) -> None:
+    delegations.delete_of_user(session, row.id)
+    for model in (Assignment, Token, Membership):
+        session.execute(delete(model).where(model.user_id == row.id))
+    session.delete(row)
 
 
 def get_project(session: Session, project_id: str) -> Project:
@@ -160,19 +167,19 @@ def get_user(session: Session, user_id: str) -> User:
     return row
 
 
-def _own_or_admin(call: Call, user_id: str) -> None:
+def require_own_or_admin(call: Call, user_id: str) -> None:
     if not call.caller.is_admin and call.caller.user_id != user_id:
         raise forbidden()
 
 
-def _name(given: Json) -> str:
+def given_name(given: Json) -> str:
     name = given.get("name")
     if not isinstance(name, str) or not 0 < len(name) <= 255:
         raise bad_request("A name of 1 to 255 characters is needed.")
     return name
 
 
-def _domain_id(session: Session, given: Json) -> str:
+def given_domain_id(session: Session, given: Json) -> str:
     domain_id = given.get("domain_id") or DEFAULT_DOMAIN
     if session.get(Domain, domain_id) is None:
         raise not_found(f"Could not find domain: {domain_id}.")

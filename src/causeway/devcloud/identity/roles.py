@@ -1,12 +1,13 @@
 """Roles and who has them."""
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from causeway.devcloud.access import grants
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import conflict, forbidden, not_found
 from causeway.devcloud.identity import accounts, views
-from causeway.devcloud.tables.identity import Assignment, ImpliedRole, Project, Role, User
+from causeway.devcloud.tables.identity import Assignment, Domain, ImpliedRole, Project, Role, User
 from causeway.devcloud.web import Call, links_root
 
 
@@ -17,7 +18,7 @@ def list_roles(call: Call) -> Json:
 
 def show_role(call: Call, role_id: str) -> Json:
     call.require_privileged()
-    return {"role": views.role(call, _role(call, role_id))}
+    return {"role": views.role(call, get_role(call.session, role_id))}
 
 
 def create_role(call: Call) -> Json:
@@ -45,7 +46,7 @@ def list_implied(call: Call) -> Json:
 def list_granted(call: Call, project_id: str, user_id: str) -> Json:
     call.require_admin()
     query = select(Assignment.role_id).where(Assignment.project_id == project_id, Assignment.user_id == user_id)
-    rows = [views.role(call, _role(call, role_id)) for role_id in call.session.scalars(query)]
+    rows = [views.role(call, get_role(call.session, role_id)) for role_id in call.session.scalars(query)]
     return views.collection(call, "roles", rows)
 
 
@@ -60,7 +61,7 @@ def grant(call: Call, project_id: str, user_id: str, role_id: str) -> None:
     key = (
         accounts.get_user(call.session, user_id).id,
         accounts.get_project(call.session, project_id).id,
-        _role(call, role_id).id,
+        get_role(call.session, role_id).id,
     )
     if call.session.get(Assignment, key) is None:
         call.session.add(Assignment(user_id=key[0], project_id=key[1], role_id=key[2]))
@@ -100,26 +101,26 @@ def list_assignments(call: Call) -> Json:
             path = f"/v3/projects/{project.id}/users/{user.id}/roles/{role.id}"
             rows.append(
                 {
-                    "role": _reference(role, names, None),
-                    "user": _reference(user, names, user.domain_id),
-                    "scope": {"project": _reference(project, names, project.domain_id)},
+                    "role": _reference(call, role, names),
+                    "user": _reference(call, user, names),
+                    "scope": {"project": _reference(call, project, names)},
                     "links": {"assignment": links_root(call.request) + path},
                 }
             )
     return {"role_assignments": rows, "links": {"self": call.request.uri, "previous": None, "next": None}}
 
 
-def _reference(row: Role | User | Project, names: bool, domain_id: str | None) -> Json:
+def _reference(call: Call, row: Role | User | Project, names: bool) -> Json:
     if not names:
         return {"id": row.id}
     body: Json = {"id": row.id, "name": row.name}
-    if domain_id is not None:
-        body["domain"] = {"id": domain_id, "name": "Default" if domain_id == "default" else domain_id}
+    if not isinstance(row, Role):
+        body["domain"] = {"id": row.domain_id, "name": call.session.get_one(Domain, row.domain_id).name}
     return body
 
 
-def _role(call: Call, role_id: str) -> Role:
-    row = call.session.get(Role, role_id)
+def get_role(session: Session, role_id: str) -> Role:
+    row = session.get(Role, role_id)
     if row is None:
         raise not_found(f"Could not find role: {role_id}.")
     return row

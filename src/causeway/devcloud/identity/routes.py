@@ -3,10 +3,24 @@
 import msgspec
 
 from causeway.devcloud.cloud import Cloud
-from causeway.devcloud.identity import accounts, auth, limits, roles, services, versions
+from causeway.devcloud.identity import (
+    accounts,
+    auth,
+    credentials,
+    domains,
+    groups,
+    limits,
+    roles,
+    services,
+    trusts,
+    versions,
+)
 from causeway.devcloud.web import Route, Service, phrase
 
 GRANTS = "/v3/projects/{project_id}/users/{user_id}/roles"
+MEMBER = "/v3/groups/{group_id}/users/{user_id}"
+CREDENTIALS = "/v3/users/{user_id}/application_credentials"
+TRUSTS = "/v3/OS-TRUST/trusts"
 
 ROUTES = [
     Route("GET", "/", versions.list_versions, public=True),
@@ -31,6 +45,28 @@ ROUTES = [
     Route("DELETE", "/v3/users/{user_id}", accounts.delete_user, 204),
     Route("POST", "/v3/users/{user_id}/password", accounts.change_password, 204),
     Route("GET", "/v3/users/{user_id}/projects", accounts.list_projects_of_user),
+    Route("GET", "/v3/users/{user_id}/groups", groups.list_of_user),
+    Route("GET", "/v3/users/{user_id}/access_rules", credentials.list_access_rules),
+    Route("GET", CREDENTIALS, credentials.list_credentials),
+    Route("POST", CREDENTIALS, credentials.create, 201),
+    Route("GET", CREDENTIALS + "/{credential_id}", credentials.show),
+    Route("DELETE", CREDENTIALS + "/{credential_id}", credentials.delete, 204),
+    Route("GET", "/v3/groups", groups.list_groups),
+    Route("POST", "/v3/groups", groups.create, 201),
+    Route("GET", "/v3/groups/{group_id}", groups.show),
+    Route("PATCH", "/v3/groups/{group_id}", groups.update),
+    Route("DELETE", "/v3/groups/{group_id}", groups.delete, 204),
+    Route("GET", "/v3/groups/{group_id}/users", groups.list_members),
+    Route("HEAD", MEMBER, groups.check_member, 204),
+    Route("GET", MEMBER, groups.check_member, 204),
+    Route("PUT", MEMBER, groups.add_member, 204),
+    Route("DELETE", MEMBER, groups.remove_member, 204),
+    Route("GET", TRUSTS, trusts.list_trusts),
+    Route("POST", TRUSTS, trusts.create, 201),
+    Route("GET", TRUSTS + "/{trust_id}", trusts.show),
+    Route("DELETE", TRUSTS + "/{trust_id}", trusts.delete, 204),
+    Route("GET", TRUSTS + "/{trust_id}/roles", trusts.list_roles),
+    Route("GET", TRUSTS + "/{trust_id}/roles/{role_id}", trusts.show_role),
     Route("GET", "/v3/roles", roles.list_roles),
     Route("POST", "/v3/roles", roles.create_role, 201),
     Route("GET", "/v3/roles/{role_id}", roles.show_role),
@@ -47,8 +83,13 @@ ROUTES = [
         Route("DELETE", f"/v3/{family}/{{row_id}}", services.deleter(family), 204)
         for family in ("services", "endpoints")
     ),
+    Route("POST", "/v3/domains", domains.create, 201),
+    Route("PATCH", "/v3/domains/{row_id}", domains.update),
+    Route("DELETE", "/v3/domains/{row_id}", domains.delete, 204),
     Route("POST", "/v3/services", services.create_service, 201),
+    Route("PATCH", "/v3/services/{row_id}", services.update_service),
     Route("POST", "/v3/endpoints", services.create_endpoint, 201),
+    Route("PATCH", "/v3/endpoints/{row_id}", services.update_endpoint),
     Route("GET", "/v3/registered_limits", limits.list_registered),
     Route("POST", "/v3/registered_limits", limits.create_registered, 201),
     Route("GET", "/v3/registered_limits/{row_id}", limits.show_registered),

@@ -81,18 +81,60 @@ def create_service(call: Call) -> Json:
     return {"service": views.service(call, row)}
 
 
+def update_service(call: Call, row_id: str) -> Json:
+    call.require_admin()
+    row = call.session.get(Service, row_id)
+    if row is None:
+        raise not_found(f"Could not find service: {row_id}.")
+    given = call.body("service")
+    if not isinstance(given.get("type", row.type), str):
+        raise bad_request("A service's type must be a text.")
+    row.type = given.get("type", row.type)
+    for name in ("name", "description"):
+        if name in given:
+            setattr(row, name, str(given[name] or ""))
+    row.enabled = bool(given.get("enabled", row.enabled))
+    call.after_commit.append(call.cloud.tokens.clear_cache)
+    return {"service": views.service(call, row)}
+
+
 def create_endpoint(call: Call) -> Json:
     call.require_admin()
+    row = Endpoint(**_endpoint_fields(call, call.body("endpoint")))
+    call.session.add(row)
+    call.session.flush()
+    call.after_commit.append(call.cloud.tokens.clear_cache)
+    return {"endpoint": views.endpoint(call, row)}
+
+
+def update_endpoint(call: Call, row_id: str) -> Json:
+    call.require_admin()
+    row = call.session.get(Endpoint, row_id)
+    if row is None:
+        raise not_found(f"Could not find endpoint: {row_id}.")
     given = call.body("endpoint")
+    if "region" in given and "region_id" not in given:
+        given = {**given, "region_id": given["region"]}
+    names = ("service_id", "interface", "region_id", "url", "enabled")
+    for name, value in _endpoint_fields(call, {name: getattr(row, name) for name in names} | given).items():
+        setattr(row, name, value)
+    call.after_commit.append(call.cloud.tokens.clear_cache)
+    return {"endpoint": views.endpoint(call, row)}
+
+
+def _endpoint_fields(call: Call, given: Json) -> Json:
+    """The columns of an endpoint; ApiError 400 if one is missing or wrong."""
     if call.session.get(Service, str(given.get("service_id"))) is None:
         raise bad_request("An endpoint needs the id of its service.")
     if given.get("interface") not in ("public", "internal", "admin") or not isinstance(given.get("url"), str):
         raise bad_request("An endpoint needs a url, and as interface public, internal or admin.")
     region_id = given.get("region_id") or given.get("region") or call.cloud.config.region
-    if call.session.get(Region, region_id) is None:
+    if not isinstance(region_id, str) or call.session.get(Region, region_id) is None:
         raise bad_request(f"There is no region {region_id}.")
-    row = Endpoint(service_id=given["service_id"], interface=given["interface"], region_id=region_id, url=given["url"])
-    call.session.add(row)
-    call.session.flush()
-    call.after_commit.append(call.cloud.tokens.clear_cache)
-    return {"endpoint": views.endpoint(call, row)}
+    return {
+        "service_id": given["service_id"],
+        "interface": given["interface"],
+        "region_id": region_id,
+        "url": given["url"],
+        "enabled": bool(given.get("enabled", True)),
+    }

@@ -3,7 +3,8 @@
 from typing import Any
 
 from causeway.devcloud.bodies import Json
-from causeway.devcloud.tables.identity import Domain, Endpoint, Project, Region, Role, Service, User
+from causeway.devcloud.tables.delegation import ApplicationCredential, Trust
+from causeway.devcloud.tables.identity import Domain, Endpoint, Group, Project, Region, Role, Service, User
 from causeway.devcloud.tables.limits import ProjectLimit, RegisteredLimit
 from causeway.devcloud.web import Call, links_root
 
@@ -71,6 +72,16 @@ def user(call: Call, row: User) -> Json:
     return body
 
 
+def group(call: Call, row: Group) -> Json:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "domain_id": row.domain_id,
+        "description": row.description,
+        "links": _links(call, "groups", row.id),
+    }
+
+
 def role(call: Call, row: Role) -> Json:
     return {
         "id": row.id,
@@ -79,6 +90,41 @@ def role(call: Call, row: Role) -> Json:
         "description": row.description,
         "options": {},
         "links": _links(call, "roles", row.id),
+    }
+
+
+def credential(call: Call, row: ApplicationCredential) -> Json:
+    roles = [each for role_id in row.role_ids if (each := call.session.get(Role, role_id))]
+    return {
+        "id": row.id,
+        "name": row.name,
+        "description": row.description,
+        "project_id": row.project_id,
+        "user_id": row.user_id,
+        "roles": [{"id": each.id, "name": each.name, "domain_id": None} for each in roles],
+        "access_rules": [],
+        "expires_at": row.expires_at,
+        "unrestricted": row.unrestricted,
+        "system": None,
+        "links": _links(call, f"users/{row.user_id}/application_credentials", row.id),
+    }
+
+
+def trust(call: Call, row: Trust) -> Json:
+    links = _links(call, "OS-TRUST/trusts", row.id)
+    return {
+        "id": row.id,
+        "trustor_user_id": row.trustor_id,
+        "trustee_user_id": row.trustee_id,
+        "project_id": row.project_id,
+        "impersonation": row.impersonation,
+        "expires_at": row.expires_at,
+        "remaining_uses": row.remaining_uses,
+        "deleted_at": None,
+        "redelegated_trust_id": None,
+        "redelegation_count": 0,
+        "roles_links": {"self": links["self"] + "/roles", "previous": None, "next": None},
+        "links": links,
     }
 
 

@@ -39,6 +39,21 @@ class User(Base):
     enabled: Mapped[bool] = mapped_column(default=True)
 
 
+class Group(Base):
+    __tablename__ = "groups"
+    __table_args__ = (UniqueConstraint("domain_id", "name"),)
+    id: Mapped[str] = mapped_column(primary_key=True, default=new_hex)
+    name: Mapped[str]
+    domain_id: Mapped[str] = mapped_column(ForeignKey("domains.id"))
+    description: Mapped[str] = mapped_column(default="")
+
+
+class Membership(Base):
+    __tablename__ = "memberships"
+    group_id: Mapped[str] = mapped_column(ForeignKey("groups.id"), primary_key=True)
+    user_id: Mapped[str] = mapped_column(ForeignKey("users.id"), primary_key=True)
+
+
 class Role(Base):
     __tablename__ = "roles"
     id: Mapped[str] = mapped_column(primary_key=True, default=new_hex)
