@@ -44,6 +44,13 @@ OPTS: dict[str, list[Opt]] = {
             min=0.0,
             help="Seconds before the first byte that a simulated host sends arrives.",
         ),
+        cfg.BoolOpt(
+            "shared_storage",
+            default=False,
+            help="Whether the host's guests have their local disks where all hosts of its cell with this option see them, as on"
+            " shared storage: live migrations between these hosts send memory only, and are refused if block migration is asked"
+            " for. All other moves send or build disks as without it.",
+        ),
         cfg.FloatOpt(
             "guest_data",
             default=0.0,

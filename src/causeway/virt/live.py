@@ -54,6 +54,10 @@ class LiveSource:
     disk_bytes: int = 0
     #: True: that much room is enough. False: there must be room for all that the disks may grow to. None: not said
     disk_over_commit: bool | None = None
+    #: whether the request asks for the disks to be copied; None: if they must be
+    block_migration: bool | None = None
+    #: the disks are on storage that all such hosts of the source's cell share
+    has_shared_storage: bool = False
     #: for the driver only: CPU model, machine type
     details: dict[str, Any] = field(default_factory=dict)
 

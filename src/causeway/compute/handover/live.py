@@ -71,8 +71,9 @@ class LiveEndpoint:
         if not host.driver.supports_live_migration:
             raise errors.ClaimRefused("The server's host does not migrate guests live.", details=f"host {host.name}")
         source = host.driver.live_source(instance)
+        source.block_migration = block_migration
         has_disks = bool(source.disks) or not is_volume_backed(block_devices)
-        if block_migration is False and has_disks:
+        if block_migration is False and has_disks and not source.has_shared_storage:
             raise errors.ClaimRefused(
                 f"Server {instance.uuid} has local disks, and its hosts share no storage: it can only go with block migration."
             )
@@ -221,7 +222,8 @@ class LiveEndpoint:
                 host, instance.uuid, has_guest=host.driver.presence(instance.uuid) is not Presence.ABSENT
             )
             host.driver.check_live_target(source)
-            _check_room(host, source)
+            if not _is_shared(host, source):
+                _check_room(host, source)
             actions.check_volumes(host, block_devices)
             claimed = claim_for_move(host.claims, instance, token.migration_uuid, host.name)
         return LiveCheck(claimed, host.driver.volume_connector())
@@ -312,6 +314,21 @@ class LiveEndpoint:
         has_job = driver.live_progress(instance_uuid) is not None
         presence = driver.presence(instance_uuid)
         return GuestPresence(presence, has_job, driver.live_arrival(instance_uuid) if presence.is_alive else None)
+
+
+def _is_shared(host: Host, source: LiveSource) -> bool:
+    """Whether the guest's local disks stay where they are. Raises ClaimRefused if the request wants it otherwise."""
+    if not source.disks:
+        return False
+    is_shared = source.has_shared_storage and host.driver.has_shared_storage
+    if source.block_migration and is_shared:
+        raise errors.ClaimRefused("Block migration can not be used with shared storage.", details=f"host {host.name}")
+    if source.block_migration is False and not is_shared:
+        raise errors.ClaimRefused(
+            "The server's host and the chosen one share no storage: the server can only go with block migration.",
+            details=f"host {host.name}",
+        )
+    return is_shared
 
 
 def _check_room(host: Host, source: LiveSource) -> None:

@@ -64,6 +64,8 @@ class PrepareOtherHostLive(PrepareOtherHost):
                 block_devices=run.source_devices(),
                 block_migration=None,
             )
+            # Cells share nothing.
+            memory.live_source.has_shared_storage = False
 
     def _notified(self, run: Run) -> AbstractContextManager[None]:  # noqa: ARG002 - PrepareTarget sends the live_migration_pre notifications
         return nullcontext()

@@ -60,6 +60,7 @@ class SimulatedDriver(
         self.live_network = live_network
         self.double_starts: list[str] = []
         self._hardware = hardware or SimulatedHardware()
+        self.has_shared_storage = self._hardware.shared_storage
         self._peers_dir = peers_dir
         self._state_dir = state_dir
         self.files = HostFiles(hostname, state_dir)

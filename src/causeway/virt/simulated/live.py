@@ -9,6 +9,9 @@ takes no longer than `DOWNTIME`. Then the guest stands still. Its memory, and wh
 to the target's files, and ``incoming/UUID.json`` of the target is renamed to ``guests/UUID.json``: from that instant on the
 target owns the guest.
 
+On shared storage (`[simulated] shared_storage`) the link carries memory only. Each host still has files of its own for the disks,
+which are copied while the guest stands still, so that no host can delete what another one uses.
+
 A guest that changes more than its link can take is slowed down, where that is allowed (auto-converge). A guest whose memory has a
 line ``busy`` changes it faster than any link: its migration lasts until it is forced or aborted. A forced guest stands still
 until the rest has arrived. With post-copy it runs at the target at once, and the rest follows.
@@ -106,8 +109,13 @@ class LiveDriver(SimulatedBase, ABC):
             for path in guest.local_files().values():
                 header = disk.load(path).header
                 disks.append(LiveDisk(path.name, header.size, header.base_image_id))
-        taken = self.disk_bytes(instance.uuid) or 0
-        return LiveSource(facts.hypervisor_type, facts.hypervisor_version, disks, disk_bytes=taken)
+        return LiveSource(
+            facts.hypervisor_type,
+            facts.hypervisor_version,
+            disks,
+            disk_bytes=self.disk_bytes(instance.uuid) or 0,
+            has_shared_storage=self.has_shared_storage,
+        )
 
     def check_live_target(self, source: LiveSource) -> None:
         facts = self.host_facts()
@@ -129,7 +137,8 @@ class LiveDriver(SimulatedBase, ABC):
 
     def prepare_live_target(self, spec: virt.GuestSpec, source: LiveSource) -> LiveTarget:
         uuid, files = spec.instance.uuid, self.files
-        there = LiveTarget(self.hostname, {"state_dir": str(files.state_dir)})
+        is_shared = source.has_shared_storage and self.has_shared_storage
+        there = LiveTarget(self.hostname, {"state_dir": str(files.state_dir), "shared_storage": is_shared})
         with files.locked(uuid):
             if self.presence(uuid).is_alive:
                 return there
@@ -167,7 +176,7 @@ class LiveDriver(SimulatedBase, ABC):
                 raise GuestFailed(found.failure, details=self.hostname)
             return
         try:
-            self._transfer(uuid, Path(target.details["state_dir"]), job, options, progress)
+            self._transfer(uuid, target, job, options, progress)
         except BaseException as failure:
             job.failure = str(failure) or type(failure).__name__
             raise
@@ -223,14 +232,16 @@ class LiveDriver(SimulatedBase, ABC):
         return guest
 
     def _transfer(
-        self, uuid: str, there: Path, job: _Job, options: LiveOptions, progress: Callable[[LiveProgress], None]
+        self, uuid: str, target: LiveTarget, job: _Job, options: LiveOptions, progress: Callable[[LiveProgress], None]
     ) -> None:
+        there = Path(target.details["state_dir"])
         guest = self._leaving_guest(uuid)
+        sent = {} if target.details.get("shared_storage") else guest.local_files()
         with self.link.transfer(options.bandwidth * _MIB) as transfer:
             job.transfer = transfer
             sending = _Sending(self, uuid, job, transfer, progress)
             memory = sending.seen.memory_total = guest.memory_mb * _MIB
-            disks = sending.seen.disk_total = sum(_bytes_of(path) for path in guest.local_files().values())
+            disks = sending.seen.disk_total = sum(_bytes_of(path) for path in sent.values())
             share = 1.0
             for count in range(1, 2**31):
                 began = self.link.clock.time()
