@@ -33,6 +33,7 @@
     ├── Misconfigured                 500  misconfigured          (options, policy files: raised when a process starts)
     ├── DatabaseFailed                503  database_failed
     ├── QueryFailed                   500  query_failed           (of one request: the database itself answers)
+    ├── ListIncomplete                500  list_incomplete        (cells do not answer, and their records may not be left out)
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
         ├── Cancelled                 500  move_cancelled         (by a user, or because it took too long)
         ├── NoValidHost               500  no_valid_host
@@ -77,6 +78,7 @@ failures may pass or not, such as a broken hypervisor or a mistake in the progra
 
 from __future__ import annotations
 
+import logging
 from typing import Any, ClassVar
 
 # Characters of an error's message, and of its details, that another process may send.
@@ -99,6 +101,17 @@ class CausewayError(Exception):
         super().__init__(message)
         self.message = message
         self.details = details
+
+    @property
+    def passes_by_itself(self) -> bool:
+        """Whether it is waited for: nobody has to do anything about this failure, which may be an outage."""
+        return self.passing and not self.few_tries
+
+    @property
+    def log_level(self) -> int:
+        """The level at which a request that ends with it is logged. ERROR means that an operator has to look."""
+        is_users = self.status < 500 or self.status == 501 or isinstance(self, Cancelled | NoValidHost)
+        return logging.WARNING if is_users or self.passes_by_itself else logging.ERROR
 
     def to_wire(self) -> dict[str, Any]:
         """The form in which the error crosses RPC."""
@@ -337,6 +350,13 @@ class QueryFailed(CausewayError):
             " the reason.",
             details=details,
         )
+
+
+class ListIncomplete(CausewayError):
+    """Cells do not answer, and the operator wants no list without their records."""
+
+    status, code = 500, "list_incomplete"
+    passing, few_tries = True, False
 
 
 class OperationFailed(CausewayError):

@@ -43,6 +43,7 @@ from causeway.store.api import mappings
 from causeway.store.cell import hosts, instances
 from causeway.store.cells import Cells
 from causeway.store.database import Database, utcnow
+from tests.functional import logged_errors
 from tests.functional.server_databases import ServerDatabases
 from tests.functional.server_databases import server_databases as databases_of_server
 
@@ -318,6 +319,12 @@ def database_urls(request: pytest.FixtureRequest, tmp_path: Path, server_databas
         return f"sqlite:///{tmp_path}/{name}.sqlite"
 
     return url
+
+
+@pytest.fixture(autouse=True)
+def only_expected_errors_are_logged(request: pytest.FixtureRequest) -> Iterator[None]:
+    with logged_errors.only_expected(request.node):
+        yield
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from oslo_log import log
@@ -40,7 +41,8 @@ def of_error(error: Exception, what: str) -> Response:
     if isinstance(error, errors.CausewayError):
         # A 501 is no failure: the caller asked for what this cloud does not have.
         if error.status >= 500 and error.status != 501:
-            LOG.error("%s failed: %s %s", what, error.message, error.details, exc_info=error.status == 500)
+            level = error.log_level
+            LOG.log(level, "%s failed: %s %s", what, error.message, error.details, exc_info=level >= logging.ERROR)
         return answer(error.status, error.message)
     LOG.error("%s failed unexpectedly", what, exc_info=error)
     return answer(

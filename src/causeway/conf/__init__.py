@@ -27,6 +27,7 @@ from causeway.conf import (
     drains,
     fault_injection,
     glance,
+    library_defaults,
     libvirt,
     live_migration,
     metadata,
@@ -121,6 +122,7 @@ def new_config(
     conf = cfg.ConfigOpts()
     register(conf)
     log.register_options(conf)
+    library_defaults.set_log_defaults(conf)
     conf(
         list(argv or ()),
         project=PROJECT,

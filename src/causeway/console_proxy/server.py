@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 import threading
 import time
 from collections.abc import Collection, Iterator
@@ -116,7 +117,14 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
-        LOG.info("A connection of %s ends with an error", client_address[0], exc_info=True)
+        failure = sys.exception()
+        if isinstance(failure, errors.CausewayError):
+            LOG.log(failure.log_level, "A connection of %s ends: %s %s", client_address[0], failure, failure.details)
+        elif isinstance(failure, OSError):
+            # The network, or who is at the other end of it.
+            LOG.info("A connection of %s ends: %r", client_address[0], failure)
+        else:
+            LOG.exception("A connection of %s ends with an unexpected error", client_address[0])
 
     # consoles
 

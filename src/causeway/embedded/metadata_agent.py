@@ -28,8 +28,10 @@ def guests_of(metadata: WsgiApp, network: NetworkClient, conf: cfg.ConfigOpts, n
         try:
             ports = network.ports_with_address(environ["REMOTE_ADDR"], [network_id])
         except errors.CausewayError as failure:
-            LOG.error(
-                "A guest of network %s asks for its metadata: %s %s", network_id, failure.message, failure.details
+            LOG.log(
+                failure.log_level,
+                "A guest of network %s asks for its metadata: %s %s",
+                *(network_id, failure.message, failure.details),
             )
             return _refuse("503 Service Unavailable", start_response)
         if len(ports) != 1 or not ports[0].get("device_id"):

@@ -182,7 +182,7 @@ def _of_error(failure: Exception, what: str) -> tuple[str, str]:
     if isinstance(failure, BrokenBody):
         return falcon.HTTP_400, "The body broke off."
     if isinstance(failure, errors.CausewayError):
-        LOG.error("%s failed: %s %s", what, failure.message, failure.details)
+        LOG.log(failure.log_level, "%s failed: %s %s", what, failure.message, failure.details)
         return falcon.code_to_http_status(
             failure.status
         ), "The metadata service can't answer this now. Try again later."

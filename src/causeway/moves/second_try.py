@@ -28,7 +28,7 @@ def prepare(run: Run, cause: errors.CausewayError) -> bool:
     The caller has checked that the move is still wanted. ``cause``: why this move was undone.
     """
     options = run.unguarded.conf.moves
-    if not cause.passing or cause.few_tries or run.memory.source_is_dead:
+    if not cause.passes_by_itself or run.memory.source_is_dead:
         return False
     if len(journal.of_migration(run.services.api, run.move.migration_uuid)) >= options.whole_tries:
         return False

@@ -184,7 +184,7 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
                     self._refusals.release()
         except Exception:
             # The messaging driver can raise any error. The caller gets a timeout.
-            LOG.exception("A refused message was not answered")
+            LOG.warning("A refused message was not answered", exc_info=True)
 
     def resources(self) -> set[str]:
         """Returns the uuids of the servers whose requests are running or wait for a thread."""

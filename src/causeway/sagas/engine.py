@@ -94,7 +94,7 @@ class Engine(Generic[S]):
 
     def _park(self, saga: S, why: str) -> None:
         """Parks the saga, so that a process of a release that knows it can run it."""
-        LOG.error("Saga %s is parked for another release: %s", saga.id, why)
+        LOG.warning("Saga %s is parked for another release: %s", saga.id, why)
         if saga.state is SagaState.REQUESTED:
             # It has no owner yet.
             saga.epoch -= 1
@@ -278,7 +278,13 @@ class Engine(Generic[S]):
         saga.state = SagaState.STUCK
         if phase is StepPhase.DO:
             saga.error = failure.to_wire()
-        LOG.error("Saga %s is stuck in %s of %s: %s", saga.id, phase, step.name, failure.message)
+        # Operators know of a host that they have fenced.
+        is_waiting = failure.passes_by_itself or isinstance(failure, errors.HostFenced)
+        LOG.log(
+            logging.WARNING if is_waiting else logging.ERROR,
+            "Saga %s is stuck in %s of %s, and tried again later: %s %s",
+            *(saga.id, phase, step.name, failure.message, failure.details),
+        )
         progress.release(retries.pause_when_stuck(failure, attempt=progress.attempt, options=self._options))
         return False
 
@@ -299,23 +305,22 @@ class Engine(Generic[S]):
             self._observer.reach(f"{point}.after")
         except errors.TakenOver:
             raise
+        except errors.CausewayError as failure:
+            error = failure
         except Exception as failure:
-            LOG.info("Saga %s: %s of %s failed", run.saga.id, phase, step.name, exc_info=True)
-            error = failure if isinstance(failure, errors.CausewayError) else _unexpected(step, failure)
-            progress.end(StepState.FAILED, error)
-            return error
-        progress.end(StepState.DONE)
-        return None
+            LOG.exception("Step %s failed with an unexpected error", step.name)
+            error = errors.UnexpectedFailure(
+                f"{step.name} failed unexpectedly: {type(failure).__name__}.", details=repr(failure)
+            )
+        else:
+            progress.end(StepState.DONE)
+            return None
+        LOG.info("Saga %s: %s of %s failed: %s %s", run.saga.id, phase, step.name, error.message, error.details)
+        progress.end(StepState.FAILED, error)
+        return error
 
 
 def _interrupted() -> errors.CausewayError:
     return errors.Interrupted(
         "The operation was interrupted, because the process that worked on it stopped. Try again."
-    )
-
-
-def _unexpected(step: Step[Any], failure: Exception) -> errors.CausewayError:
-    LOG.error("Step %s failed with an unexpected error", step.name, exc_info=failure)
-    return errors.UnexpectedFailure(
-        f"{step.name} failed unexpectedly: {type(failure).__name__}.", details=repr(failure)
     )

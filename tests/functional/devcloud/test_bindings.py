@@ -115,6 +115,7 @@ def test_activation_takes_the_port_down_until_the_new_host_has_it(devcloud: Any,
     assert show(devcloud, port)["status"] == "ACTIVE"
 
 
+@pytest.mark.expects_errors("is not a mapping of switches")
 def test_switches_in_a_file_are_read_again(devcloud: Any, network: str) -> None:
     port = make_server_port(devcloud, network)
     path = f"/network/v2.0/ports/{port['id']}/bindings"

@@ -145,6 +145,7 @@ def test_a_slow_service_answers_late(devcloud: Any) -> None:
     assert time.monotonic() - began >= 0.2
 
 
+@pytest.mark.expects_errors("is not a list of fault rules")
 def test_rules_come_from_a_file_that_is_read_again(devcloud: Any) -> None:
     path = devcloud.cloud.config.state_dir / "devcloud-faults.yaml"
     path.write_text("- {service: image, path: images, action: status, status: 500}\n")

@@ -118,6 +118,7 @@ def test_no_migration_begins_while_another_one_is_aborted(tmp_path: Any) -> None
         assert not is_known
 
 
+@pytest.mark.expects_errors("is torn")
 def test_a_departure_that_cannot_be_read_is_not_known(tmp_path: Any) -> None:
     departures, server = Departures(tmp_path), "server"
     (tmp_path / server).write_bytes(b"torn")

@@ -75,6 +75,7 @@ def test_vendor_data_is_read_from_a_file(cloud: Cloud, guests: Guests, tmp_path:
 
 
 @pytest.mark.parametrize("content", [None, "{", "\x00"])
+@pytest.mark.expects_errors("vendor data of this cloud can't be read")
 def test_a_file_that_can_not_be_read(cloud: Cloud, guests: Guests, tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "vendor.json"
     if content is not None:
@@ -136,6 +137,7 @@ def test_a_service_that_fails_is_left_out_or_fatal_as_configured(
         assert answer.json == {"names": {}}
 
 
+@pytest.mark.expects_errors("vendordata_dynamic_targets")
 def test_one_that_is_not_there_and_targets_that_are_none(cloud: Cloud, guests: Guests, dynamic: Service) -> None:
     gone = f"gone@http://127.0.0.1:{free_port()}/"
     targets = [gone, f"names@{dynamic.url}", f"names@{dynamic.url}/2", "no-url"]

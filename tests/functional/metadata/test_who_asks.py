@@ -160,6 +160,7 @@ def test_an_address_that_belongs_to_no_server_is_not_found(
         (RuntimeError("secret-host"), 500),
     ],
 )
+@pytest.mark.expects_errors("failed: refused", "failed unexpectedly")
 def test_a_network_service_that_fails_is_answered_without_details(
     directly: Guests, network: Recorder, failure: Exception, status: int
 ) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from oslo_config import cfg
+from oslo_log import formatters
 
-from causeway.conf import list_opts, new_config
+from causeway.conf import library_defaults, list_opts, new_config
 
 DEFAULTS = {
     "DEFAULT": {
@@ -97,6 +99,19 @@ def test_the_example_in_the_documentation_is_what_the_options_say() -> None:
     )
     kept = Path(__file__).parents[3] / "docs" / "causeway.conf.sample"
     assert _ours(made.stdout) == _ours(kept.read_text())
+
+
+def test_the_lines_of_a_traceback_have_the_level_of_their_record() -> None:
+    """oslo.log's own default says ERROR before each of them, whatever the level."""
+    record = logging.LogRecord("test", logging.INFO, "file", 1, "it failed", (), None)
+    try:
+        raise ValueError("why")
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    text = formatters.ContextFormatter(config=new_config(), version="1").format(record)
+    assert "ValueError: why" in text and "ERROR" not in text
+    example = (Path(__file__).parents[3] / "docs" / "causeway.conf.sample").read_text()
+    assert f"\n#logging_exception_prefix = {library_defaults.TRACEBACK_PREFIX}\n" in example
 
 
 def _ours(sample: str) -> list[str]:

@@ -93,7 +93,7 @@ def _of_down_cells(
         found = [mappings.of_project(request.services.api, project_id, cell_uuid=cell.uuid) for cell in down]
         return [view.partial(mapping, detailed=detailed) for of_cell in found for mapping in of_cell]
     if not request.services.conf.api.list_records_by_skipping_down_cells:
-        raise errors.CausewayError("Some cells do not answer; the list of servers would not be complete.")
+        raise errors.ListIncomplete("Some cells do not answer; the list of servers would not be complete.")
     return []
 
 

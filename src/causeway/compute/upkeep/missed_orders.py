@@ -52,8 +52,10 @@ class MissedOrdersEndpoint:
             try:
                 self._carry_out(context, order)
             except errors.CausewayError as failure:
-                LOG.error(
-                    "What is left of server %s stays: %s %s", order.instance.uuid, failure.message, failure.details
+                LOG.log(
+                    failure.log_level,
+                    "What is left of server %s stays: %s %s",
+                    *(order.instance.uuid, failure.message, failure.details),
                 )
                 continue
             except Exception:

@@ -99,7 +99,7 @@ class CopyWhileRunning(Step):
             # Maybe the user has shut the guest down. The changes since the last round are known all the same.
             self._copy_rest_while_off(run, warm, failure)
         except (errors.GuestFailed, errors.DiskTransferFailed) as failure:
-            if failure.passing and not failure.few_tries:
+            if failure.passes_by_itself:
                 raise
             warm.received = None
             self._copy_rest_while_off(run, warm, failure)

@@ -79,7 +79,7 @@ def _read(cleanup_id: str, missed: Any) -> MissedOrder | None:
         return msgspec.convert(missed, MissedOrder, str_keys=True)
     except msgspec.ValidationError as error:
         # A newer release may have written it, and will have it carried out when it runs everywhere.
-        LOG.error("Row %s of host_leftovers can't be read: %s", cleanup_id, error)
+        LOG.warning("Row %s of host_leftovers can't be read: %s", cleanup_id, error)
         return None
 
 

@@ -103,14 +103,16 @@ class Agent:
 
         if not self._note(uuid).exists():
             return True
+        why = ""
         for _ in range(tries):
             try:
                 self._connection.call(f"thaw the file systems of guest {uuid}", thaw, again=True)
             except GuestFailed as failure:
-                LOG.error("The file systems of guest %s may stand still: %s", uuid, failure.details or failure.message)
+                why = failure.details or failure.message
                 continue
             durable.delete(self._note(uuid))
             return True
+        LOG.error("The file systems of guest %s may stand still: %s", uuid, why)
         return False
 
     def thaw_all(self) -> None:

@@ -177,6 +177,7 @@ def test_the_api_describes_itself(api: Any) -> None:
     assert "put" not in old["paths"]["/flavors/{flavor_id}"]
 
 
+@pytest.mark.expects_errors("GET /flavors failed unexpectedly")
 def test_an_unexpected_error_is_a_500_that_reveals_nothing(api: Any, cloud: Any, caplog: Any) -> None:
     cloud.services.enforcer = None
     answer = api.by("user:project").get("/flavors")

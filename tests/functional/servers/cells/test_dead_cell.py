@@ -85,6 +85,7 @@ def die() -> None:
     raise RuntimeError("the API died here")
 
 
+@pytest.mark.expects_errors("action failed unexpectedly")
 def test_requests_of_other_cells_are_taken_up(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a request left can't be looked for in one of the cells; in the other one it is undone all the same."""
     one, two = cloud.boot(), cloud.boot(flavor="gen2.small")

@@ -54,6 +54,7 @@ def size(cloud: Cloud, move: Operation) -> int:
         )
 
 
+@pytest.mark.expects_errors("is stuck in do of ConfirmResizeAtSource")
 def test_a_stuck_move_does_not_grow(cloud: Cloud) -> None:
     server = cloud.resized(cloud.boot())
     trouble = Trouble(cloud)

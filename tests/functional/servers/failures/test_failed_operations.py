@@ -168,6 +168,7 @@ def dies_before_acceptance(cloud: Cloud, server: Any, action: str, value: Any = 
     cloud.settle()
 
 
+@pytest.mark.expects_errors("action failed unexpectedly")
 def test_an_unshelve_that_is_not_accepted_leaves_the_image_that_it_needs(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.driver(host_of(cloud, server)).guest_write(server.id, "precious")
@@ -179,6 +180,7 @@ def test_an_unshelve_that_is_not_accepted_leaves_the_image_that_it_needs(cloud: 
     assert "precious" in cloud.driver(host_of(cloud, server)).guest_read(server.id)
 
 
+@pytest.mark.expects_errors("action failed unexpectedly")
 def test_an_image_that_is_not_accepted_goes_unless_it_has_data(cloud: Cloud) -> None:
     server = cloud.boot()
     dies_before_acceptance(cloud, server, "createImage", {"name": "never"})

@@ -120,6 +120,7 @@ def test_what_was_refused_is_not_tried_again(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("a mistake"), GuestFailed("The hypervisor is out of order.")])
+@pytest.mark.expects_errors("failed unexpectedly")
 def test_any_failure_of_a_target_turns_to_the_next_alternate(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:

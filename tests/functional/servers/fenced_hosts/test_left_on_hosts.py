@@ -115,6 +115,7 @@ def test_what_could_not_be_done_when_the_host_came_back_is_done_later(cloud: Clo
     assert cloud.hosts_of(server) == {source: "guest"}
 
 
+@pytest.mark.expects_errors("What is left of server .* stays")
 def test_disks_that_could_not_be_put_back_are_put_back_later(
     cloud: Cloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

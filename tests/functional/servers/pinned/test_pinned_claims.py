@@ -225,6 +225,7 @@ def tear_claim(cloud: Cloud, server: Any, host: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["chosen", "alternate"])
+@pytest.mark.expects_errors("json is torn")
 def test_a_promised_device_is_kept_for_its_guest(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, turned: bool) -> None:
     """The target's cell knows what was promised: nobody else gets it, and the guest has it."""
     server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
@@ -250,6 +251,7 @@ def test_a_promised_device_is_kept_for_its_guest(cloud: Cloud, monkeypatch: pyte
     assert held(cloud, target) == NOTHING
 
 
+@pytest.mark.expects_errors("json is torn")
 def test_the_guest_waits_until_it_is_known_what_was_claimed(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     with cloud.held("finish_snapshot_based_resize_at_dest") as reached:

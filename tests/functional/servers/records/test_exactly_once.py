@@ -145,6 +145,7 @@ def test_a_resize_that_loses_the_race_is_never_seen(cloud: Cloud, monkeypatch: p
 
 
 @pytest.mark.parametrize("dead", [(migrations, "insert_in"), (instances, "swap_in")], ids=["accept", "swap"])
+@pytest.mark.expects_errors("action failed unexpectedly")
 def test_what_an_api_that_died_had_not_accepted_never_runs(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, dead: tuple[Any, str]
 ) -> None:

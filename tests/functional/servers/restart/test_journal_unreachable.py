@@ -129,6 +129,7 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
     until(lambda: taken, bool, "the keeper to take what nobody renews")
 
 
+@pytest.mark.expects_errors("look failed unexpectedly")
 def test_a_look_that_fails_unexpectedly_is_not_the_last_one() -> None:
     stopping, looks = threading.Event(), list[Any]()
 

@@ -44,6 +44,7 @@ def identities(cloud: Cloud) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "missing"])
+@pytest.mark.expects_errors("is torn")
 def test_hosts_start_and_continue(tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str) -> None:
     embedded, cloud = start(tmp_path)
     try:

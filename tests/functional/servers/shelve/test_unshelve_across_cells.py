@@ -166,6 +166,7 @@ def test_a_guest_that_can_not_be_made_there_leaves_it_shelved_there(cloud: Cloud
 
 
 @pytest.mark.embedded("replaces code")
+@pytest.mark.expects_errors("failed with an unexpected error")
 def test_records_that_can_not_be_copied_leave_it_where_it_was(cloud: Cloud, server: Any, home: str) -> None:
     def broken(*_given: Any, **_more: Any) -> None:
         raise RuntimeError("broken")
