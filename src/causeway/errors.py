@@ -66,6 +66,7 @@
         ├── RpcTimeout                500  rpc_timeout            (one of our services did not answer in time)
         └── ServiceFailed             503  service_failed         (a service around us failed or did not answer)
             └── ServiceRefused        500  service_refused        (it answered, and refused)
+                └── RequestRefused    400  request_refused        (what a user asked for: they can do something about it)
 
 An error crosses RPC as (code, message, details) and is raised again as the same class on the other side.
 The message is for the user: it says what failed, on what, and what the user can do, if anything. Host names and addresses
@@ -586,6 +587,12 @@ class ServiceRefused(ServiceFailed):
 
     status, code = 500, "service_refused"
     passing = False
+
+
+class RequestRefused(ServiceRefused):
+    """A service around us refused what a user asked for or named, and says why: it is not fit for that now."""
+
+    status, code = 400, "request_refused"
 
 
 def _tree(cls: type[CausewayError]) -> dict[str, type[CausewayError]]:

@@ -8,11 +8,19 @@ import requests
 
 from causeway import errors
 
+# What is asked does not fit what is there, or what else happens to it. Other refusals are about how we ask.
+UNFIT = frozenset({400, 409})
+# The service has too much to do.
+PASSING = frozenset({408, 429})
+
 
 def error_of(
-    service: str, response: requests.Response, what: str, missing: errors.NotFound | None
+    service: str, response: requests.Response, what: str, missing: errors.NotFound | None, *, is_users: bool
 ) -> errors.CausewayError:
-    """The error for an answer of 400 or more. ``what`` completes "refused to ..."; ``missing``: the error for 404."""
+    """The error for an answer of 400 or more. ``what`` completes "refused to ..."; ``missing``: the error for 404.
+
+    ``is_users``: whether the call does what a user asked for, so that a refusal is for them to know.
+    """
     status, message = response.status_code, message_of(response)
     details = f"{response.request.method} {response.url}: {status}: {message}"
     if status == 404:
@@ -28,9 +36,10 @@ def error_of(
         return errors.Forbidden(f"The {service} service does not allow to {what}: {message}", details=details)
     if status == 413 or kind_of(response) == "OverQuota":
         return errors.OverQuota(f"The {service} service's quota does not allow to {what}: {message}", details=details)
-    if status >= 500:
+    if status >= 500 or status in PASSING:
         return errors.ServiceFailed(f"The {service} service failed to {what}. Try again later.", details=details)
-    return errors.ServiceRefused(f"The {service} service refused to {what}: {message}", details=details)
+    refused = errors.RequestRefused if is_users and status in UNFIT else errors.ServiceRefused
+    return refused(f"The {service} service refused to {what}: {message}", details=details)
 
 
 def message_of(response: requests.Response) -> str:

@@ -179,7 +179,8 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
     def update_port(self, context: RequestContext | None, port_id: str, changes: Mapping[str, Any]) -> Json:
         """Changes attributes of a port. Returns the port afterwards."""
         body = {"port": dict(changes)}
-        return port_of(self._own(context, "PUT", PORT, f"update port {port_id}", body=body, **about(port_id)))
+        what = f"update port {port_id}"
+        return port_of(self._own(context, "PUT", PORT, what, body=body, is_users=True, **about(port_id)))
 
     def bind_port(
         self,
@@ -191,7 +192,10 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
         profile: Mapping[str, Any] | None = None,
         dns_name: str | None = None,
     ) -> Json:
-        """Gives a port to a server on a host, which becomes its only active binding. Raises PortNotFound, ServiceRefused."""
+        """Gives a port to a server on a host, which becomes its only active binding.
+
+        Raises PortNotFound, RequestRefused, and ServiceRefused if it could not be bound.
+        """
         changes: Json = {"binding:host_id": host, "device_id": device_id, "device_owner": device_owner}
         if profile is not None:
             changes["binding:profile"] = dict(profile)
@@ -335,7 +339,7 @@ def _port_refused(kind: str, message: str, network_id: str, address: str | None)
         error = make(message, network_id, address)
         error.details = message
         return error
-    return errors.ServiceRefused(
+    return errors.RequestRefused(
         f"The network service refused to make a port on network {network_id}: {message}", details=kind
     )
 

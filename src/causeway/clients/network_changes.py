@@ -103,7 +103,7 @@ class PortChanges(NetworkApi):
         if kind_of(answer) in NO_ADDRESS_LEFT:
             raise _NoneLeft
         if answer.status_code >= 400:
-            raise error_of("network", answer, what, None)
+            raise error_of("network", answer, what, None, is_users=True)
         return answer
 
     def _ports_of_user(self, context: RequestContext, owner: PortOwner, query: dict[str, str]) -> list[Json]:

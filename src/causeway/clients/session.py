@@ -37,7 +37,7 @@ from requests.structures import CaseInsensitiveDict
 from causeway import errors
 from causeway.clients.answers import error_of, message_of
 from causeway.clients.connections import DEFAULT_TIMEOUT_SECONDS, ServiceSessions, calls, certificates
-from causeway.clients.rights import EXPIRED, CalledAs, Rights, decide
+from causeway.clients.rights import EXPIRED, About, CalledAs, Rights, decide
 from causeway.context import RequestContext
 
 LOG = logging.getLogger(__name__)
@@ -142,6 +142,7 @@ class ServiceApi:
         repeatable: bool | None = None,
         service_token: bool = False,
         stream: bool = False,
+        is_users: bool | None = None,
         **parts: str,
     ) -> requests.Response:
         """Makes a call. Returns the answer, if it is a success or its status is in ``accept``.
@@ -149,9 +150,11 @@ class ServiceApi:
         ``what`` completes "refused to ..." in messages. ``called_as``: what the call is about, which decides as whom it is made.
         ``body`` is sent as JSON; if it or ``query`` is a callable, it is called with True if the call uses our own credentials.
         ``missing`` is raised for 404. ``data`` returns data to stream, in chunks if there is no Content-Length header.
-        ``service_token``: send X-Service-Token whenever there are credentials for it.
+        ``service_token``: send X-Service-Token whenever there are credentials for it. ``is_users``: whether the call does what a
+        user asked for; by default all do but those of the system's own (`SERVICE`).
 
-        Raises ServiceFailed (no answer, 5xx), ServiceRefused (other 4xx), Forbidden, Unauthorized, NotFound, OverQuota.
+        Raises ServiceFailed (no answer, 5xx), RequestRefused (400 and 409 to what a user asked for), ServiceRefused (other 4xx),
+        Forbidden, Unauthorized, NotFound, OverQuota.
         """
         if data is not None or repeatable is False or (repeatable is None and method not in REPEATABLE_METHODS):
             retries = 0
@@ -175,7 +178,9 @@ class ServiceApi:
                 f"The {self.name} service does not accept this service's own credentials.",
                 details=f"{key}: {message_of(response)}; see [{self.group}] and [service_user]",
             )
-        raise error_of(self.name, response, what, missing)
+        if is_users is None:
+            is_users = called_as.about is not About.OURS
+        raise error_of(self.name, response, what, missing, is_users=is_users)
 
     @property
     def own_project(self) -> str | None:

@@ -301,7 +301,7 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
     ) -> dict[str, Any]:
         """Exports the volume to the connector's host. Returns the connection info.
 
-        Raises VolumeNotFound, ServiceRefused (another host has it and it is not multiattach).
+        Raises VolumeNotFound, RequestRefused (another host has it and it is not multiattach).
         """
         wanted: dict[str, Any] = {"connector": _with_mountpoint(connector, mountpoint)}
         if mode is not None:

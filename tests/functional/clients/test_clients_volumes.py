@@ -63,7 +63,7 @@ def test_a_volume_is_one_servers_and_one_hosts(
     with pytest.raises(errors.InvalidVolume):
         volumes.create_attachment(demo, volume.id, str(uuid.uuid4()), called_as=OF_SERVER)
     second = volumes.create_attachment(demo, volume.id, server_uuid, called_as=OF_SERVER)
-    with pytest.raises(errors.ServiceRefused, match="duplicate connectors"):
+    with pytest.raises(errors.RequestRefused, match="duplicate connectors"):
         volumes.update_attachment(demo, second.id, THERE)
 
 

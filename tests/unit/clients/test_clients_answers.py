@@ -189,7 +189,7 @@ def test_a_binding_that_fails_is_refused_and_deleted(sessions: Any, answers: Ans
         ("IpAddressInUse", errors.Conflict),
         ("IpAddressGenerationFailure", errors.BadRequest),
         ("InvalidIpForSubnet", errors.BadRequest),
-        ("MacAddressInUse", errors.ServiceRefused),
+        ("MacAddressInUse", errors.RequestRefused),
     ],
 )
 def test_refused_ports_have_the_compute_apis_codes(
@@ -253,3 +253,29 @@ def test_error_bodies_of_all_kinds_are_understood(body: Any, message: str | None
     response.encoding = "utf-8"
     assert message_of(response) == (message if message is not None else "404 Not Found No image.")
     assert kind_of(response) == kind
+
+
+@pytest.mark.parametrize(
+    ("status", "of_user", "of_ours"),
+    [
+        (400, errors.RequestRefused, errors.ServiceRefused),
+        (409, errors.RequestRefused, errors.ServiceRefused),
+        (405, errors.ServiceRefused, errors.ServiceRefused),
+        (403, errors.Forbidden, errors.Forbidden),
+        (404, errors.ImageNotFound, errors.NotFound),
+        (413, errors.OverQuota, errors.OverQuota),
+        (429, errors.ServiceFailed, errors.ServiceFailed),
+    ],
+)
+def test_a_refusal_of_what_a_user_asked_for_is_the_users(
+    sessions: Any, answers: Answers, user: RequestContext, status: int, of_user: type, of_ours: type
+) -> None:
+    answers.answer = lambda _request: (status, {"message": "It is in use."})
+    images = ImageClient(sessions(glance={"endpoint_override": BASE}))
+    with pytest.raises(errors.CausewayError) as theirs:
+        images.show(user, "i")
+    with pytest.raises(errors.CausewayError) as ours:
+        images.list_all({})
+    assert (type(theirs.value), type(ours.value)) == (of_user, of_ours)
+    if of_user is errors.RequestRefused:
+        assert theirs.value.status == 400 and "It is in use." in theirs.value.message
