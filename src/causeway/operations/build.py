@@ -16,7 +16,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.operations import endings
+from causeway.operations import endings, given_volumes
 from causeway.operations.build_failed import TASKS, claim, rolled_back, try_to_release, undo_guest, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
 from causeway.parts import checked, devices, groups, liveness, making, releasing
@@ -140,7 +140,7 @@ class PlaceInCell(Step[BuildRun]):
 
 
 class MakeDevices(Step[BuildRun]):
-    """Makes ports (not bound yet), makes and reserves volumes."""
+    """Makes ports (not bound yet), makes and reserves volumes. Undone, it keeps volumes that a user gave to the server."""
 
     name = "MakeDevices"
     reads = frozenset({"at", "networks", "targets"})
@@ -184,15 +184,16 @@ class MakeDevices(Step[BuildRun]):
         try_to_release(run, partial(self._release, run))
 
     def _release(self, run: BuildRun) -> None:
-        releasing.release(run.services, run.context, run.instance(), run.devices())
-        volumes = [device for device in run.devices() if device.is_volume]
+        present = run.devices()
+        made = [device for device in present if not given_volumes.is_given(device)]
+        releasing.release(run.services, run.context, run.instance(), made, kept=given_volumes.given(present))
+        volumes = [device for device in made if device.is_volume]
         if volumes and run.asked().cell_uuid is not None:
             with run.database.write() as connection:
                 for device in volumes:
-                    # A volume that was made for the server is deleted by now.
-                    kept = device.volume_id if device.source_type == "volume" else None
+                    # It is deleted by now, or the user's own.
                     block_devices.update_in(
-                        connection, device.uuid, volume_id=kept, attachment_id=None, connection_info=None
+                        connection, device.uuid, volume_id=None, attachment_id=None, connection_info=None
                     )
 
 

@@ -1,4 +1,7 @@
-"""Ends a build that failed: sets the server's state, and deletes everything that the build made."""
+"""Ends a build that failed: sets the server's state, and deletes everything that the build made.
+
+Volumes that a user gave to the server stay reserved for it (`given_volumes`).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,9 @@ from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.sagas import SagaState
 from causeway.model.states import TaskState, VmState
+from causeway.operations import given_volumes
 from causeway.operations.build_run import BuildMemory, BuildRun
-from causeway.parts import cleanups, devices, history, late, liveness
+from causeway.parts import cleanups, devices, history, late, liveness, releasing
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import Selection
 from causeway.store.api import build_requests, mappings
@@ -79,6 +83,9 @@ def rolled_back(run: BuildRun, cause: errors.CausewayError) -> None:
             return
     if found is None:
         LOG.info("Server %s was deleted before it was built", run.uuid)
+        if run.saga.epoch > 1:
+            # A conductor that died here may have reserved its volumes.
+            releasing.release_attachments(run.services, run.context, run.uuid)
     elif found.cell_uuid not in (None, CELL0_UUID) and run.memory.targets:
         _fail(run, cause)
     else:
@@ -92,6 +99,7 @@ def _bury(run: BuildRun, asked: Asked, request: BuildRequest, cause: errors.Caus
     action = run.action()
     action.events = [history.failed_event("conductor_schedule_and_build_instances", cause)]
     database = services.cells.database(CELL0_UUID)
+    given_volumes.keep(run, request.block_devices)
     # An earlier attempt may have done this.
     copies.write(database, copies.Bundle(instance, request.block_devices, [action], [history.fault_of(cause)]))
     with services.api.write() as connection:
@@ -100,6 +108,7 @@ def _bury(run: BuildRun, asked: Asked, request: BuildRequest, cause: errors.Caus
             mappings.set_cell_in(connection, run.uuid, CELL0_UUID, expected=None)
     if not is_wanted:
         copies.hard_delete(database, run.uuid)
+        given_volumes.release(run, request.block_devices)
         return
     services.notifier.compute_task_error(
         run.context, "build_instances", instance_uuid=run.uuid, state=VmState.ERROR, error=cause
@@ -111,8 +120,12 @@ def _fail(run: BuildRun, cause: errors.CausewayError) -> None:
     try:
         if run.is_recorded(cause.message):
             return
+        volumes = given_volumes.keep(run, run.devices())
         with run.database.write() as connection:
             run.write_history(connection, cause)
+            for device in volumes:
+                known = {"attachment_id": device.attachment_id, "connection_info": device.connection_info}
+                block_devices.update_in(connection, device.uuid, **known)
             actions.set_message_in(connection, run.uuid, run.context.request_id, cause.message)
             actions.add_fault_in(connection, run.uuid, history.fault_of(cause, host))
             changes: dict[str, Any] = {"vm_state": VmState.ERROR, "host": None, "node": None, "network_info": []}

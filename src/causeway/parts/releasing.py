@@ -8,7 +8,7 @@ volume is incomplete.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -28,11 +28,17 @@ LOG = logging.getLogger(__name__)
 
 
 def release(
-    services: ConductorServices, context: RequestContext, instance: Instance, devices: list[BlockDevice]
+    services: ConductorServices,
+    context: RequestContext,
+    instance: Instance,
+    devices: list[BlockDevice],
+    *,
+    kept: Collection[BlockDevice] = (),
 ) -> None:
     """Releases everything of a server that is being deleted or was not built. May be repeated.
 
-    A volume that the service refuses to delete stays. Raises ServiceFailed if a service can't be reached.
+    ``kept``: devices beside ``devices`` whose attachments stay. A volume that the service refuses to delete stays. Raises
+    ServiceFailed if a service can't be reached.
     """
     known = {vif.id: vif for vif in instance.network_info}
     for port in services.network.ports_of_server(context, PortOwner.of(instance)):
@@ -45,7 +51,8 @@ def release(
             release_volume(services, context, instance.uuid, device.volume_id or "", device.attachment_id)
     incomplete = [device for device in volumes if device.attachment_id is None]
     if incomplete:
-        _release_unknown_attachments(services, context, instance)
+        stays = {device.volume_id for device in kept}
+        release_attachments(services, context, instance.uuid, kept=stays)
     for device in volumes:
         if device.volume_id is not None and device.delete_on_termination:
             _delete_volume(services, context, instance, device)
@@ -73,10 +80,14 @@ def _release_port(
         services.network.unbind_port(context, port_id, profile)
 
 
-def _release_unknown_attachments(services: ConductorServices, context: RequestContext, instance: Instance) -> None:
+def release_attachments(
+    services: ConductorServices, context: RequestContext, uuid: str, *, kept: Collection[str | None] = ()
+) -> None:
+    """Deletes all attachments of a server, recorded or not, but those to the volumes ``kept``."""
     ours = admin_context(request_id=context.request_id)
-    for attachment in services.volumes.attachments_of_server(context, instance.uuid):
-        services.volumes.delete_attachment(ours, attachment.id)
+    for attachment in services.volumes.attachments_of_server(context, uuid):
+        if attachment.volume_id not in kept:
+            services.volumes.delete_attachment(ours, attachment.id)
 
 
 def _delete_volume(
