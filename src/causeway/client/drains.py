@@ -50,6 +50,7 @@ DRAINS: Columns = [
     ("Name", lambda each: each["name"]),
     ("State", lambda each: each["state"]),
     ("Servers", lambda each: Worded(each["progress"]["servers"], _counts)),
+    ("Ends", lambda each: Worded(each["progress"].get("ends_at"), lambda _end: words.end_of_drain(each))),
     ("Bytes Done", lambda each: Worded(each["progress"]["bytes_done"], words.size)),
     ("Bytes Total", lambda each: Worded(each["progress"]["bytes_total"], words.size)),
     ("Created At", lambda each: each["created_at"]),
@@ -95,7 +96,7 @@ def _shown(drain: Entry, plan: Entry | None = None) -> Rows:
     flat = {name: value for name, value in drain.items() if name != "request"}
     planned = {} if plan is None else {f"plan_{name}": value for name, value in plan.items()}
     said: dict[str, Callable[[Any], str]] = {
-        "progress": _progress,
+        "progress": lambda _found: _progress(drain),
         "windows": lambda windows: "\n".join(map(_window, windows)),
     }
     said |= dict.fromkeys(("scope", "targets", "flavors", "limits", "closed"), lines)
@@ -103,9 +104,13 @@ def _shown(drain: Entry, plan: Entry | None = None) -> Rows:
     return fields(flat | drain["request"] | planned, said | {f"plan_{name}": say for name, say in _PLAN.items()})
 
 
-def _progress(found: Entry) -> str:
-    moved = f"{words.size(found['bytes_done'])} of {words.size(found['bytes_total'])}"
-    return f"servers: {_counts(found['servers'])}\nbytes: {moved}"
+def _progress(drain: Entry) -> str:
+    parts = [
+        f"arrived: {words.servers_of_drain(drain)}",
+        f"servers: {_counts(drain['progress']['servers'])}",
+        f"bytes: {words.bytes_of_drain(drain)}",
+    ]
+    return "\n".join(parts)
 
 
 def _pacing(found: Entry | None) -> str:
@@ -113,7 +118,7 @@ def _pacing(found: Entry | None) -> str:
     if found is None:
         return ""
     climbs = [f"{name}: {climb['limit']} at once" for name, climb in sorted(found["climbs"].items())]
-    return "\n".join([f"rate: {words.size(found['rate'])}/s", *climbs])
+    return "\n".join([f"rate: {words.rate(found['rate'])}", *climbs])
 
 
 def _planned(servers: list[Entry]) -> str:
@@ -189,7 +194,7 @@ class CreateDrain(CloudCommand, command.ShowOne):
 class ListDrain(CloudCommand, WholeLister):
     """List drains, newest first"""
 
-    folded = ("Servers",)
+    folded = ("Servers", "Ends")
     reasons = ("Note",)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

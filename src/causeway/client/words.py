@@ -120,6 +120,44 @@ def check(shown: Shown) -> str:
     return f"{shown['name']}: {VERDICTS[shown['passed']]}" + (f" ({shown['message']})" if shown["message"] else "")
 
 
+# --- drains
+
+_ARRIVED = ("moved", "confirming", "done")
+
+
+def moment(text: str) -> str:
+    """A time of an answer, such as "30 Nov 04:43 UTC"."""
+    found = datetime.fromisoformat(text)
+    return f"{found.day} {found:%b %H:%M} UTC"
+
+
+def rate(count: float | None) -> str:
+    """Bytes a second, such as "1.5 MiB/s"."""
+    return "" if count is None else f"{size(count)}/s"
+
+
+def end_of_drain(drain: Shown) -> str:
+    """When a running drain may end, and what delays it; empty if that is unknown. Services of an earlier release don't say it."""
+    progress = drain["progress"]
+    if progress.get("ends_at") is None:
+        return ""
+    when, delay = moment(progress["ends_at"]), progress["delayed_by"]
+    said = f"the last not before {when} ({delay})" if delay else f"the last at about {when}"
+    return said + (", after its deadline" if progress["meets_deadline"] is False else "")
+
+
+def servers_of_drain(drain: Shown, what: str = "") -> str:
+    """How many servers (``what``: the word for them) have arrived, and when the last one may."""
+    counts = drain["progress"]["servers"]
+    arrived = sum(number for state, number in counts.items() if state in _ARRIVED)
+    return "; ".join(filter(None, [f"{arrived} of {sum(counts.values())} {what}".rstrip(), end_of_drain(drain)]))
+
+
+def bytes_of_drain(drain: Shown) -> str:
+    progress = drain["progress"]
+    return f"{size(progress['bytes_done'])} of {size(progress['bytes_total'])}"
+
+
 # --- an audit
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 WIDTH, HEIGHT = 640, 200
@@ -53,10 +53,8 @@ def curve(drain: Mapping[str, Any], ends: list[str], total: int, now: datetime) 
     is_over = drain["ended_at"] is not None
     last = datetime.fromisoformat(drain["ended_at"]) if is_over else now
     gone = (last - first).total_seconds()
-    left = 0.0
-    if not is_over and times and len(times) < total:
-        # At the rate so far.
-        left = gone / len(times) * (total - len(times))
+    ends_at = drain["progress"].get("ends_at")
+    left = max(0.0, (datetime.fromisoformat(ends_at) - last).total_seconds()) if ends_at and not is_over else 0.0
     whole = (gone + left) or 1.0
 
     def place(seconds: float, count: float) -> str:
@@ -68,7 +66,7 @@ def curve(drain: Mapping[str, Any], ends: list[str], total: int, now: datetime) 
         points += [place(at, number - 1), place(at, number)]
     points.append(place(gone, len(times)))
     ahead = f"{place(gone, len(times))} {place(gone + left, total)}" if left else ""
-    end = last if is_over or not left else last + (last - first) * (left / gone)
+    end = last + timedelta(seconds=left)
     return Curve(" ".join(points), ahead, f"{first:%Y-%m-%d %H:%M}", f"{end:%Y-%m-%d %H:%M}", total)
 
 

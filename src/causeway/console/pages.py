@@ -133,6 +133,8 @@ def environment() -> jinja2.Environment:
         "standing": words.standing,
         "reason": words.reason,
         "count": words.count,
+        "servers": words.servers_of_drain,
+        "bytes": words.bytes_of_drain,
         "word": lambda name: str(name or "").replace("_", " "),
     }
     made.globals |= {"WIDTH": drawing.WIDTH, "HEIGHT": drawing.HEIGHT, "QUESTIONS": QUESTIONS, "ARRIVED": ARRIVED}

@@ -19,6 +19,7 @@ from causeway.model.operations import MOVE_RECORDS, SHELVE_OFFLOAD, OperationBri
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.pauses import stood_still
+from causeway.store.api import drains as store
 from causeway.store.api import journal, migrations
 from causeway.store.database import utcnow
 
@@ -66,10 +67,10 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
     elif operations[-1].recipe in _FIRST_PARTS.get(server.how or How.GENTLEST, ()):
         look.change(server, state=DrainServerState.PENDING, request_id=None)
     elif migration is None:
-        look.change(server, state=DrainServerState.DONE, **measured(look, operations))
+        look.change(server, state=DrainServerState.DONE, **measured(look, operations), **sent(look, server))
     else:
         if server.took is None:
-            look.change(server, **measured(look, operations))
+            look.change(server, **measured(look, operations), **sent(look, server))
         _handle_end(look, server, migration)
 
 
@@ -85,6 +86,12 @@ def measured(look: Look, operations: list[OperationBrief]) -> dict[str, float | 
         still.append(stood_still(operation.recipe, operation.state, steps) if runs else 0.0)
     counted = [seconds for seconds in still if seconds is not None]
     return {"took": took, "stood_still": sum(counted) if len(counted) == len(still) else None}
+
+
+def sent(look: Look, server: DrainServer) -> dict[str, int]:
+    """Returns the bytes that an ended move sent, in place of those that its flavor's disks could have had."""
+    found = store.bytes_sent(look.services.api, {server.instance_uuid: server.request_id or ""})
+    return {"bytes": count} if (count := found.get(server.instance_uuid)) else {}
 
 
 def _note_hold(look: Look, server: DrainServer, operation: OperationBrief) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from causeway import errors
 from causeway.drains.look import Look
 from causeway.drains.pace import is_due
-from causeway.model.drains import DrainServer, DrainServerState
+from causeway.model.drains import ON_HOLD, DrainServer, DrainServerState
 from causeway.parts.holds import held_until
 from causeway.store.api import mappings
 from causeway.store.cell import instances
@@ -16,7 +16,7 @@ from causeway.store.database import utcnow
 
 
 def reason_of(held: datetime) -> str:
-    return f"Its owner asked to wait until {held:%Y-%m-%d %H:%M} UTC."
+    return f"{ON_HOLD} {held:%Y-%m-%d %H:%M} UTC."
 
 
 def refresh(look: Look) -> None:

@@ -45,6 +45,9 @@ TRANSITIONS: dict[DrainState, frozenset[DrainState]] = {
 AT_REST = frozenset({DrainState.PLANNED, DrainState.CANCELLED, DrainState.ROLLED_BACK, DrainState.DONE})
 
 
+# Begins the ``why`` of a server whose owner asked to wait.
+ON_HOLD = "Its owner asked to wait until"
+
 _CLOSED = re.compile(r"Drain ([0-9a-f-]{36}) empties it\.")
 
 
@@ -275,10 +278,10 @@ class Drain:
 class DrainServer:
     """A server of a drain, with its plan and its outcome. Cells by name.
 
-    ``bytes``: of its local disks; ``seconds``: the estimate for its move; ``pause``: the planned seconds in which its guest
-    stands still or is off; ``took`` and ``stood_still``: the real values of its last move, if known. ``why``: why it can't go;
-    ``help``: what would help. ``request_id``: of its last requested move. ``not_before``: when it is tried again after a
-    failure, or until when its owner asked to wait.
+    ``bytes``: of its local disks, as its flavor has them; what its last move sent, once it has arrived. ``seconds``: the
+    estimate for its move; ``pause``: the planned seconds in which its guest stands still or is off; ``took`` and ``stood_still``:
+    the real values of its last move, if known. ``why``: why it can't go; ``help``: what would help. ``request_id``: of its last
+    requested move. ``not_before``: when it is tried again after a failure, or until when its owner asked to wait.
     """
 
     drain_id: str
@@ -308,13 +311,32 @@ class DrainServer:
     ended_at: datetime | None = None
 
 
+class Delay(StrEnum):
+    """What the end of a drain waits for, if not only for its moves."""
+
+    HOLD = "hold"
+    WINDOW = "window"
+
+
 @dataclass
 class DrainProgress:
-    """``servers``: state -> their number. Bytes: of the local disks of all servers, and of those that have arrived."""
+    """``servers``: state -> their number. Bytes: of all servers, and of those that have arrived.
+
+    ``seconds_left``: of the moves that have not ended, one after the other, as planned. ``held``: servers that wait because their
+    owners asked for it, and ``held_until``: the last of them; ``held_seconds``: what the longest of their moves takes.
+    ``ends_at``: the estimate for the end (`causeway.drains.ends`), None if it is unknown; ``delayed_by``: what it waits for.
+    """
 
     servers: dict[DrainServerState, int] = field(default_factory=dict)
     bytes_total: int = 0
     bytes_done: int = 0
+    seconds_left: float = 0.0
+    held: int = 0
+    held_until: datetime | None = None
+    held_seconds: float = 0.0
+    ends_at: datetime | None = None
+    delayed_by: Delay | None = None
+    meets_deadline: bool | None = None
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid as uuids
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -106,6 +107,20 @@ def test_a_drain_says_what_keeps_its_servers(console: Served, cloud: Any) -> Non
     assert "cell2 is full" in page
     assert "&lt;i&gt;stays" in page
     assert "<i>stays" not in page
+
+
+def test_a_drain_does_not_end_before_its_last_hold(console: Served, cloud: Any) -> None:
+    drain = drain_of(cloud, cloud.boot())
+    database, until = cloud.parts.api_database, (utcnow() + timedelta(days=2)).replace(microsecond=0)
+    drains.transit(database, drain.id, DrainState.RUNNING, started_at=utcnow())
+    owned = drains.acquire(database, drain.id, "nobody", 600.0)
+    assert owned is not None
+    (row,) = drains.servers(database, drain.id)
+    drains.change_server(database, owned, row, state=DrainServerState.PENDING, why=None, not_before=until)
+    page = console.page(f"/drains/{drain.id}")
+    assert f"0 of 1; the last not before {until.day} {until:%b %H:%M} UTC (hold)" in page
+    assert f"{until:%Y-%m-%d %H:%M} (hold)" in page
+    drains.transit(database, drain.id, DrainState.CANCELLING)
 
 
 def test_an_audit_is_made_when_it_is_wanted(console: Served) -> None:

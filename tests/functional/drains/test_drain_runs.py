@@ -59,6 +59,11 @@ def test_a_cell_is_emptied(cloud: DrainsCloud) -> None:
     assert shown["closed"] == [ONE, TWO]
     assert {move.reason for move in cloud.moves(warm)} == {"The cell is returned.", None}
     assert cloud.audit().disagreements == []
+    # Its bytes are those that travelled, and not the size of disks that the flavors would allow.
+    rows = store.servers(cloud.parts.api_database, drain)
+    sent = store.bytes_sent(cloud.parts.api_database, {row.instance_uuid: row.request_id or "" for row in rows})
+    assert {row.instance_uuid: row.bytes for row in rows} == sent
+    assert shown["progress"]["bytes_done"] == sum(sent.values()) > 0
 
 
 def test_a_host_is_emptied_live_inside_its_cell(cloud: DrainsCloud) -> None:

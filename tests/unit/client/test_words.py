@@ -74,3 +74,17 @@ def test_a_step_shows_both_of_its_errors() -> None:
     assert words.step(step) == (
         "FinishResizeAtDest (undo) on host1: failed in 1.500 s, attempt 3; Last. So. At first: First."
     )
+
+
+def test_a_drain_says_how_many_have_arrived_and_when_the_last_one_may() -> None:
+    progress = {
+        "servers": {"done": 12, "confirming": 1, "pending": 1}, "ends_at": "2026-11-30T04:43:00", "delayed_by": "hold",
+        "meets_deadline": None,
+    }  # fmt: skip
+    hold = "13 of 14; the last not before 30 Nov 04:43 UTC (hold)"
+    assert words.servers_of_drain({"progress": progress}) == hold
+    assert words.servers_of_drain({"progress": progress | {"meets_deadline": False}}) == f"{hold}, after its deadline"
+    soon = words.servers_of_drain({"progress": progress | {"delayed_by": None}})
+    assert soon == "13 of 14; the last at about 30 Nov 04:43 UTC"
+    # A service of the earlier release.
+    assert words.servers_of_drain({"progress": {"servers": {"done": 1}}}) == "1 of 1"

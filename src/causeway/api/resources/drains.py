@@ -21,6 +21,7 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import drains as schemas
 from causeway.api.validation import is_uuid
 from causeway.decoding import all_fields
+from causeway.drains import ends
 from causeway.model.drains import (
     AT_REST,
     Afterwards,
@@ -211,8 +212,9 @@ def _wanted(request: ApiRequest) -> DrainRequest:
 
 
 def _view(request: ApiRequest, drain: Drain) -> dict[str, Any]:
-    """The drain, with the numbers of its servers by state, and the bytes of those that were moved."""
+    """The drain, with the numbers of its servers by state, the bytes of those that were moved, and when it may end."""
     progress = store.progress(request.services.api, drain.id)
+    ends.estimate(drain, progress, utcnow())
     shown = all_fields(drain) | {"name": drain.name, "progress": all_fields(progress)}
     if drain.pacing is not None:
         # Only conductors need it.

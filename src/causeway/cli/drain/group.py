@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from causeway.cli import ask
+from causeway.client import words
 from causeway.model.drains import ARRIVED, DrainProgress
 
 PATH = "/os-causeway/drains"
@@ -51,8 +52,9 @@ def counts(progress: DrainProgress) -> tuple[int, int]:
 def sentence(shown: Mapping[str, Any]) -> str:
     """A drain's state and progress in words, and why it waits."""
     arrived, total = counts(progress_of(shown))
+    end = words.end_of_drain(shown)
     said = (
         f'Drain {shown["id"]} "{shown["name"]}" is {shown["state"].replace("_", " ")}:'
-        f" {arrived} of {total} servers have arrived."
+        f" {arrived} of {total} servers have arrived{f'; {end}' if end else ''}."
     )
     return f"{said} {shown['note']}" if shown["note"] else said

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from causeway.cli import ask, tables
-from causeway.cli.drain.group import PATH, counts, drain, of_a_cloud, of_one_drain, path_of, progress_of, sentence
+from causeway.cli.drain.group import PATH, drain, of_a_cloud, of_one_drain, path_of, sentence
 from causeway.cli.timelines import json_option
 from causeway.client import words
 from causeway.model.drains import DrainServerState
@@ -26,15 +26,19 @@ def list_drains(state_dir: Path, os_cloud: str | None, timeout: float, as_json: 
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
-    rows = []
-    for shown in found:
-        progress = progress_of(shown)
-        arrived, total = counts(progress)
-        moved = f"{words.size(progress.bytes_done)} of {words.size(progress.bytes_total)}"
-        note = escape(shown["note"] or "")
-        rows.append([shown["id"], escape(shown["name"]), shown["state"], f"{arrived} of {total}", moved, note])
+    rows = [
+        [
+            shown["id"],
+            escape(shown["name"]),
+            shown["state"],
+            words.servers_of_drain(shown),
+            words.bytes_of_drain(shown),
+            escape(shown["note"] or ""),
+        ]
+        for shown in found
+    ]
     titles = ("Id", "Name", "State", "Servers", "Bytes", "Note")
-    tables.show(tables.console(), titles, rows, folded=("Name",), reasons="Note")
+    tables.show(tables.console(), titles, rows, folded=("Name", "Servers"), reasons="Note")
 
 
 @drain.command()

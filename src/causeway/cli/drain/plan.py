@@ -16,9 +16,9 @@ from causeway.cli import ask, tables
 from causeway.cli.drain.group import PATH, PLAN_TIMEOUT, drain, of_a_cloud
 from causeway.cli.drain.request import request_of, request_options
 from causeway.cli.timelines import json_option
+from causeway.client import words
 from causeway.model.drains import DrainServer, DrainServerState, Plan, duration
 
-_GIB = 1 << 30
 _WHY = "Why not; what would help"
 
 
@@ -62,7 +62,7 @@ def _place(server: DrainServer) -> tuple[bool, str, str]:
 
 def _row(server: DrainServer) -> list[str]:
     name = f"{escape(server.name)}\n[dim]{server.instance_uuid}[/]"
-    here, size = f"{server.source_cell}\n{server.source_host}", f"{server.bytes / _GIB:.0f} GiB"
+    here, size = f"{server.source_cell}\n{server.source_host}", words.size(server.bytes)
     if server.state is DrainServerState.BLOCKED:
         why = escape(" ".join(filter(None, [server.why, server.help])))
         return [name, here, "[red]-[/]", "", size, "", "", why]

@@ -6,22 +6,14 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from causeway.cli import ask
@@ -30,8 +22,6 @@ from causeway.client import words
 from causeway.model.drains import AT_REST
 
 Shown = dict[str, Any]
-# The bars compute rate and end from so many past seconds.
-_RATE_OVER = 600.0
 
 
 @drain.command()
@@ -41,7 +31,9 @@ _RATE_OVER = 600.0
 )
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON whenever something has changed.")
 def watch(wanted: str, interval: float, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
-    """Follow a drain until it ends: servers, bytes, rate, and when it ends. Ctrl-C ends only the watching.
+    """Follow a drain until it ends: servers, bytes, rate, and when it may end. Ctrl-C ends only the watching.
+
+    Where the output is no terminal, there is a line for each change.
 
     Exit status: 0 if every server arrived, 1 if some did not, 2 if the cloud could not be asked.
     """
@@ -76,10 +68,7 @@ def in_lines(look: Callable[[], Shown], interval: float) -> Shown:
     said = ""
     while True:
         shown = look()
-        progress = progress_of(shown)
-        moved = f"{words.size(progress.bytes_done)} of {words.size(progress.bytes_total)}"
-        arrived, total = counts(progress)
-        now = " ".join([_words(shown, None).replace("\n", ". "), f"{arrived} of {total} servers, {moved}"])
+        now = ". ".join([*_lines(shown), words.bytes_of_drain(shown), words.servers_of_drain(shown, "servers")])
         if now != said:
             click.echo(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {now}")
             said = now
@@ -89,34 +78,32 @@ def in_lines(look: Callable[[], Shown], interval: float) -> Shown:
 
 
 def _with_bars(look: Callable[[], Shown], interval: float) -> Shown:
-    name, bar = TextColumn("{task.description}"), BarColumn()
-    of_servers = Progress(name, bar, MofNCompleteColumn(), TimeRemainingColumn(), speed_estimate_period=_RATE_OVER)
-    of_bytes = Progress(
-        name, bar, DownloadColumn(binary_units=True), TransferSpeedColumn(), speed_estimate_period=_RATE_OVER
-    )
-    servers, moved = of_servers.add_task("servers", total=None), of_bytes.add_task("bytes  ", total=None)
+    bars = Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
+    servers, moved = (bars.add_task(name, total=None, said="") for name in ("servers", "bytes"))
     said = Text()
-    with Live(Group(said, of_servers, of_bytes), console=Console(), refresh_per_second=4):
+    with Live(Group(said, bars), console=Console(), refresh_per_second=4):
         while True:
             shown = look()
             progress = progress_of(shown)
             arrived, total = counts(progress)
-            of_servers.update(servers, completed=arrived, total=total)
-            of_bytes.update(moved, completed=progress.bytes_done, total=progress.bytes_total)
-            said.plain = _words(shown, of_servers.tasks[0].time_remaining)
+            bars.update(servers, completed=arrived, total=total, said=words.servers_of_drain(shown))
+            bars.update(moved, completed=progress.bytes_done, total=progress.bytes_total, said=_bytes(shown))
+            said.plain = "\n".join(_lines(shown))
             if shown["state"] in AT_REST:
                 return shown
             time.sleep(interval)
 
 
-def _words(shown: Shown, seconds_left: float | None) -> str:
+def _bytes(shown: Shown) -> str:
+    """The bytes, and the rate that the drain has measured while it runs."""
+    measured = (shown["pacing"] or {}).get("rate")
+    rate = words.rate(measured) if shown["state"] == "running" and measured else ""
+    return ", ".join(filter(None, [words.bytes_of_drain(shown), rate]))
+
+
+def _lines(shown: Shown) -> list[str]:
     states = ", ".join(
         f"{count} {state.replace('_', ' ')}" for state, count in progress_of(shown).servers.items() if count
     )
-    lines = [f"{shown['name']}: {shown['state'].replace('_', ' ')} ({states or 'no servers'})"]
-    if shown["state"] == "running" and seconds_left:
-        end = datetime.now(UTC) + timedelta(seconds=seconds_left)
-        lines.append(f"It ends at about {end:%Y-%m-%d %H:%M} UTC, in {words.duration(seconds_left)}.")
-    if shown["note"]:
-        lines.append(str(shown["note"]))
-    return "\n".join(lines)
+    said = f"{shown['name']}: {shown['state'].replace('_', ' ')} ({states or 'no servers'})"
+    return [said, str(shown["note"]).rstrip(".")] if shown["note"] else [said]

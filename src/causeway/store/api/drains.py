@@ -18,6 +18,7 @@ from causeway.model.drains import (
     ARRIVED,
     AT_REST,
     IN_WORK,
+    ON_HOLD,
     OVER,
     TRANSITIONS,
     Drain,
@@ -142,18 +143,38 @@ def under_work(database: Database) -> list[DrainServer]:
 
 def progress(database: Database, drain_id: str) -> DrainProgress:
     """The progress of a drain."""
+    # A server that waits though no move of it has failed waits for its owner.
+    is_held = sa.and_(
+        SERVERS.c.state == DrainServerState.PENDING.value,
+        SERVERS.c.not_before > utc_now(),
+        sa.or_(SERVERS.c.attempts == 0, SERVERS.c.why.startswith(ON_HOLD)),
+    )
     query = (
-        sa.select(SERVERS.c.state, sa.func.count(), sa.func.sum(SERVERS.c.bytes))
+        sa.select(
+            SERVERS.c.state,
+            sa.func.count().label("number"),
+            sa.func.sum(SERVERS.c.bytes).label("bytes"),
+            sa.func.sum(SERVERS.c.seconds).label("seconds"),
+            sa.func.sum(sa.case((is_held, 1), else_=0)).label("held"),
+            sa.func.max(sa.case((is_held, SERVERS.c.not_before))).label("held_until"),
+            sa.func.max(sa.case((is_held, SERVERS.c.seconds))).label("held_seconds"),
+            sa.func.sum(sa.case((is_held, SERVERS.c.seconds))).label("seconds_of_held"),
+        )
         .where(SERVERS.c.drain_id == drain_id)
         .group_by(SERVERS.c.state)
     )
     found = DrainProgress()
     with database.read() as connection:
-        for name, count, size in connection.execute(query):
-            state = DrainServerState(name)
-            found.servers[state] = count
-            found.bytes_total += int(size)
-            found.bytes_done += int(size) if state in ARRIVED else 0
+        for row in connection.execute(query):
+            state = DrainServerState(row.state)
+            found.servers[state] = row.number
+            found.bytes_total += int(row.bytes)
+            found.bytes_done += int(row.bytes) if state in ARRIVED else 0
+            if state in (DrainServerState.PENDING, DrainServerState.ASKED):
+                found.seconds_left += float((row.seconds or 0.0) - (row.seconds_of_held or 0.0))
+            if row.held:
+                found.held, found.held_until = int(row.held), row.held_until
+                found.held_seconds = float(row.held_seconds or 0.0)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,12 +16,17 @@ import pytest
 
 from causeway.client import asking, drain_texts, drains
 from causeway.model.drains import (
+    ON_HOLD,
     Afterwards,
+    Climb,
     DrainRequest,
     DrainServer,
+    DrainServerState,
+    DrainState,
     First,
     How,
     Limits,
+    Pacing,
     Plan,
     Scope,
     Shortage,
@@ -29,6 +34,7 @@ from causeway.model.drains import (
     Window,
 )
 from causeway.store.api import drains as store
+from causeway.store.database import utcnow
 from tests.functional.conftest import Recorder
 
 SERVER, STUCK = "11111111-2222-3333-4444-555555555555", "22222222-2222-3333-4444-555555555555"
@@ -170,7 +176,8 @@ def test_one_that_is_kept_is_shown_with_its_plan(client: Client, cloud: Any) -> 
     made = client.answer(drains.CreateDrain, "empty cell1", "--cell", "cell1", "--limit", "3")
     assert (made["name"], made["state"], made["limits"]["total"]) == ("empty cell1", "planned", 3)
     assert (made["plan_movable"], made["plan_fits"]) == (1, False)
-    assert made["progress"] == {"servers": {"pending": 2}, "bytes_total": 5 << 30, "bytes_done": 0}
+    progress = made["progress"]
+    assert (progress["servers"], progress["bytes_total"], progress["bytes_done"]) == ({"pending": 2}, 5 << 30, 0)
     shown = client.answer(drains.ShowDrain, "empty cell1")
     assert shown == {name: value for name, value in made.items() if not name.startswith("plan_")}
     table = client.run(drains.ShowDrain, made["id"])
@@ -271,3 +278,28 @@ def test_days_of_a_window_are_read_across_the_end_of_the_week() -> None:
 def test_times_without_a_zone_are_utc() -> None:
     assert drain_texts.deadline("2027-03-01") == "2027-03-01T00:00:00+00:00"
     assert drain_texts.deadline("2027-03-01T06:00+01:00") == "2027-03-01T06:00:00+01:00"
+
+
+def test_a_running_one_does_not_end_before_its_last_hold(client: Client, cloud: Any, drain: str) -> None:
+    until = (utcnow() + timedelta(days=2)).replace(microsecond=0)
+    api = cloud.services.api
+    store.transit(api, drain, DrainState.RUNNING, started_at=utcnow())
+    owned = store.acquire(api, drain, "conductor", 60.0)
+    assert owned is not None
+    store.change(api, owned, pacing=Pacing(rate=5.0 * 2**20, climbs={"total": Climb(4)}))
+    held, done = store.servers(api, drain)
+    store.change_server(api, owned, held, not_before=until, seconds=0.0)
+    store.change_server(api, owned, done, state=DrainServerState.DONE, bytes=409 << 20)
+    end = f"1 of 2; the last not before {until.day} {until:%b %H:%M} UTC (hold)"
+
+    found = client.answer(drains.ShowDrain, drain)["progress"]
+    assert (found["ends_at"], found["delayed_by"]) == (until.isoformat(), "hold")
+    table = client.run(drains.ShowDrain, drain)
+    assert end in table and "rate: 5.0 MiB/s" in table and "total: 4 at once" in table
+    assert "{" not in table
+    assert end.partition("; ")[2] in client.run(drains.ListDrain)
+    # A retry after a failure is no hold.
+    store.change_server(api, owned, held, attempts=1, why="It failed.")
+    assert client.answer(drains.ShowDrain, drain)["progress"]["delayed_by"] is None
+    store.change_server(api, owned, held, why=f"{ON_HOLD} {until}")
+    assert client.answer(drains.ShowDrain, drain)["progress"]["delayed_by"] == "hold"
