@@ -19,7 +19,7 @@ class _Kept(logging.Handler):
         self.records: list[logging.LogRecord] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        # What the `openstack` plug-in tells its user is no log of a service, and no process logs that it was killed.
+        # What the `openstack` plug-in says to its user is no log of a service, and no process logs that it was killed.
         if not record.name.startswith("causeway.client.") and not _is_death(record):
             self.records.append(record)
 
@@ -40,9 +40,9 @@ def only_expected(test: pytest.Item) -> Iterator[None]:
     finally:
         ours.removeHandler(kept)
     patterns = [pattern for marker in test.iter_markers("expects_errors") for pattern in marker.args]
-    told = logging.Formatter("%(name)s: %(message)s")
+    shown = logging.Formatter("%(name)s: %(message)s")
     unexpected = [
-        told.format(record)
+        shown.format(record)
         for record in kept.records
         if not any(re.search(pattern, record.getMessage()) for pattern in patterns)
     ]

@@ -131,9 +131,10 @@ class Database:
             options["connect_args"] = _timeouts(self.url.get_backend_name(), answer_timeout)
             # MariaDB's driver reports a dead connection in ways of its own, before the first statement.
             options["pool_pre_ping"] = self.url.get_backend_name() != "postgresql"
-            # MariaDB's default level locks gaps between rows: servers that are copied into a cell at the same time would
-            # deadlock. In PostgreSQL this level is the default.
-            options["isolation_level"] = "READ COMMITTED"
+            if self.url.get_backend_name() != "postgresql":
+                # MariaDB's default level locks gaps between rows: servers that are copied into a cell at the same time would
+                # deadlock. PostgreSQL gets this level as the default of its session.
+                options["isolation_level"] = "READ COMMITTED"
         #: a new connection each time, of no pool and no budget
         self.pinger = sa.create_engine(self.url, poolclass=sa.NullPool, connect_args=options["connect_args"])
         if budget is None:
@@ -150,6 +151,8 @@ class Database:
         # Not events of connections: SQLAlchemy would prepare these anew for each connection, a tenth of a statement's time.
         for kind in ("do_execute", "do_executemany", "do_execute_no_params"):
             event.listen(self.engine, kind, self._count)
+        # The driver's own errors come from what is done to a connection without a statement.
+        self._failures = (*_FAILURES, self.engine.dialect.loaded_dbapi.Error)
 
     @property
     def is_sqlite(self) -> bool:
@@ -200,8 +203,19 @@ class Database:
         try:
             with self.pinger.connect() as connection:
                 connection.execute(sa.select(1))
-        except _FAILURES as failure:
+        except self._failures as failure:
             raise self._translate(failure) from failure
+
+    def commit_each(self, connection: sa.Connection, each: bool) -> None:
+        """Sets whether each statement of a connection is a transaction by itself. Only PostgreSQL's driver begins transactions;
+        it changes this without asking the server.
+
+        SQLAlchemy's isolation level would be reset when the connection is returned. If the connection is broken by then, that
+        raises the driver's error, and the connection's place in the pool is lost.
+        """
+        if self._begin is None:
+            driver: Any = connection.connection.driver_connection
+            driver.autocommit = each
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -209,29 +223,16 @@ class Database:
         try:
             connection = self.engine.connect()
             try:
-                self._set_autocommit(connection, True)
+                self.commit_each(connection, True)
                 yield connection
             finally:
                 self._return_reader(connection)
-        except _FAILURES as failure:
+        except self._failures as failure:
             raise self._translate(failure) from failure
-
-    def _set_autocommit(self, connection: sa.Connection, mode: bool) -> None:
-        """PostgreSQL's driver begins transactions by itself. It switches that without the server."""
-        if self._begin is not None:
-            return
-        driver: Any = connection.connection.driver_connection
-        # Not SQLAlchemy's isolation level: when it restores that of a broken connection, the connection never gets to the pool.
-        try:
-            driver.autocommit = mode
-        except self.engine.dialect.loaded_dbapi.Error as failure:
-            raise sa.exc.InterfaceError(f"SET autocommit {mode}", None, failure) from failure
 
     def _return_reader(self, connection: sa.Connection) -> None:
         """Returns a connection to the pool, which makes another one if it is broken. What was read of it is valid."""
         try:
-            if not connection.invalidated:
-                self._set_autocommit(connection, False)
             connection.close()
         except sa.exc.DBAPIError as failure:
             LOG.info("A connection to %s broke after its last answer: %s", self.name, failure.orig)
@@ -243,10 +244,11 @@ class Database:
         """One transaction: it is committed at the end of the block, and rolled back if the block raises."""
         try:
             with self.engine.begin() as connection:
+                self.commit_each(connection, False)
                 changes = None if self.observer is None else state_changes.collect_in(connection)
                 self._begin_in(connection)
                 yield connection
-        except _FAILURES as failure:
+        except self._failures as failure:
             raise self._translate(failure) from failure
         if changes is not None:
             self._notify_observer(changes.all())
@@ -292,10 +294,11 @@ Observer = Callable[[Database, StateChange], None]
 def _timeouts(backend: str, answer: int | None) -> dict[str, Any]:
     """Options for the driver, so that no caller waits for ever for a server that does not answer."""
     if backend == "postgresql":
-        timeouts: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT}
-        if answer is not None:
-            timeouts |= {"tcp_user_timeout": answer * 1000, "options": f"-c statement_timeout={answer * 1000}"}
-        return timeouts
+        session = r"-c default_transaction_isolation=read\ committed"
+        if answer is None:
+            return {"connect_timeout": CONNECT_TIMEOUT, "options": session}
+        session += f" -c statement_timeout={answer * 1000}"
+        return {"connect_timeout": CONNECT_TIMEOUT, "tcp_user_timeout": answer * 1000, "options": session}
     if backend in ("mysql", "mariadb"):
         # Otherwise longer values would be truncated silently: all tags of a server are one value.
         whole = {"init_command": "SET SESSION group_concat_max_len = 1048576"}

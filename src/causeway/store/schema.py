@@ -79,7 +79,8 @@ def sync(database: Database, kind: Kind) -> None:
     last: sa.exc.OperationalError | None = None
     for seconds, pause in _tries(database):
         try:
-            with database.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+            with database.engine.connect() as connection:
+                database.commit_each(connection, True)
                 _bound_waiting(connection, seconds)
                 _upgrade(connection, kind)
             return

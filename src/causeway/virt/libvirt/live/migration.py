@@ -232,7 +232,7 @@ class LiveMigrations:
         try:
             self.abort(uuid, call)
         except GuestFailed as failure:
-            # It may have ended, or goes on: whoever resumes the move looks.
+            # It may have ended, or still runs: whoever resumes the move looks.
             LOG.warning(
                 "The live migration of guest %s could not be aborted: %s %s", uuid, failure.message, failure.details
             )
