@@ -81,6 +81,10 @@ def _delete_allocation(services: AuditServices, *, consumer: str) -> None:
     services.placement.delete_allocations(consumer)
 
 
+def _delete_consumer(services: AuditServices, *, consumer: str, project_id: str, user_id: str) -> None:
+    services.placement.delete_hidden(consumer, project_id, user_id)
+
+
 def _return_allocation(services: AuditServices, *, server: str, migration: str) -> None:
     services.placement.return_allocations(server, migration)
 
@@ -211,6 +215,7 @@ Action = Callable[..., None]
 ACTIONS: dict[str, Action] = {
     "set_allocation": _set_allocation,
     "delete_allocation": _delete_allocation,
+    "delete_consumer": _delete_consumer,
     "give_back_allocation": _return_allocation,
     "delete_binding": _delete_binding,
     "activate_binding": _activate_binding,

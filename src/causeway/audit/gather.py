@@ -17,12 +17,13 @@ from causeway.audit.records import (
     read_records,
 )
 from causeway.audit.services import AuditServices
-from causeway.audit.snapshot import HostState, Snapshot
+from causeway.audit.snapshot import HostState, Record, Snapshot
 from causeway.clients.network import PortBinding
 from causeway.clients.placement.types import Allocations
 from causeway.context import admin_context
 from causeway.model.audit import HostContents
 from causeway.model.image import ImageMeta
+from causeway.model.states import VmState
 from causeway.store.database import utcnow
 
 T = TypeVar("T")
@@ -47,6 +48,9 @@ def gather(services: AuditServices, *, stale_after: float, bindings_of: Collecti
         _fill_hosts(snapshot, before.by_cell, contents())
         snapshot.providers = allocations()
         snapshot.allocations = around.allocations(snapshot.providers)
+        if snapshot.allocations is not None:
+            without = [record for record in _offloaded(before) if record.uuid not in snapshot.allocations]
+            snapshot.hidden_consumers = around.hidden_consumers(without)
         listed = ports()
         snapshot.ports = None if listed is None else {port["id"]: port for port in listed if _is_servers(port)}
         snapshot.bindings = around.bindings(snapshot.ports or {}, bindings_of)
@@ -65,6 +69,16 @@ def _is_servers(port: dict[str, Any]) -> bool:
     """Whether a port may be a server's. Whoever writes a server's id into a port need not name an owner."""
     owner = str(port.get("device_owner") or "")
     return bool(port.get("device_id")) and (not owner or owner.startswith(COMPUTE_OWNER))
+
+
+def _offloaded(records: Records) -> list[Record]:
+    """The servers without a host that claim for one some day."""
+    return [
+        record
+        for found in records.by_server.values()
+        for record in found
+        if record.vm_state is VmState.SHELVED_OFFLOADED and record.task_state is None and not record.hidden
+    ]
 
 
 def _providers(services: AuditServices) -> dict[str, str]:
@@ -122,6 +136,15 @@ class _Around:
             for consumer, resources in held.items():
                 found.setdefault(consumer, {})[uuid] = resources
         return found
+
+    def hidden_consumers(self, records: list[Record]) -> set[str]:
+        """Those of these servers that are consumers without allocations."""
+        ask = self._services.placement.is_hidden
+        asked = {
+            record.uuid: self.later("Placement", ask, record.uuid, record.project_id, record.user_id)
+            for record in records
+        }
+        return {uuid for uuid, answer in asked.items() if answer()}
 
     def bindings(
         self, ports: dict[str, dict[str, Any]], of_servers: Collection[str] | None

@@ -205,6 +205,8 @@ class Snapshot:
     providers: dict[str, str] | None = None
     # consumer -> what it holds of providers in the trees of compute nodes, and of those that share with them
     allocations: dict[str, Allocations] | None = None
+    # Servers on no host that Placement has as consumers without showing them.
+    hidden_consumers: set[str] = field(default_factory=set)
     # port id -> port, of ports that belong to servers; and port id -> its bindings
     ports: dict[str, dict[str, Any]] | None = None
     bindings: dict[str, list[PortBinding]] = field(default_factory=dict)

@@ -7,6 +7,7 @@ import uuid as uuids
 import pytest
 
 from causeway.clients.placement import PlacementClient
+from tests.functional.half_written import half_delete, half_write
 from tests.functional.servers.audited_cloud import AuditedCloud
 
 
@@ -134,3 +135,31 @@ def test_consumers_that_nobody_knows_are_left_to_their_owners(cloud: AuditedClou
 
     cloud.only_reports("allocation.unknown_consumer")
     placement.delete_allocations(stranger)
+
+
+def test_a_shelved_server_that_placement_does_not_show_is_deleted_there(
+    cloud: AuditedCloud, placement: PlacementClient
+) -> None:
+    server = cloud.boot()
+    cloud.option("shelved_offload_time", 0)
+    cloud.member.compute.shelve_server(server.id)
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    cloud.settle()
+    assert cloud.audit().is_clean
+    half_write(placement, server.id, {node(cloud, "cell1-host1"): {"VCPU": 1}})
+
+    assert cloud.only("allocation.half_written").server == server.id
+    cloud.fixes("allocation.half_written")
+    assert cloud.allocations(server.id) == {}
+
+
+def test_a_server_whose_allocations_are_half_deleted_gets_them_back(
+    cloud: AuditedCloud, placement: PlacementClient
+) -> None:
+    server = cloud.boot()
+    before = cloud.allocations(server.id)
+    half_delete(placement, server.id)
+
+    cloud.only("allocation.missing")
+    cloud.fixes("allocation.missing")
+    assert cloud.allocations(server.id) == before

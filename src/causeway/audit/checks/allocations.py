@@ -82,6 +82,8 @@ def of_servers(snapshot: Snapshot) -> Iterator[Disagreement]:
                     f"The server is on no host, but holds {_show(_total(held))} in Placement.",
                     Fix("delete_allocation", {"consumer": record.uuid}),
                 )
+            elif record.uuid in snapshot.hidden_consumers:
+                yield _half_written(record)
             continue
         node = snapshot.node_of(record.host)
         if node is None:
@@ -94,6 +96,18 @@ def of_servers(snapshot: Snapshot) -> Iterator[Disagreement]:
             yield Disagreement(
                 kind, Severity.ERROR, record.uuid, record.uuid, message, fix, left="" if fix is not None else left
             )
+
+
+def _half_written(record: Record) -> Disagreement:
+    owner = {"project_id": record.project_id, "user_id": record.user_id}
+    return Disagreement(
+        "allocation.half_written",
+        Severity.WARNING,
+        record.uuid,
+        record.uuid,
+        "Placement has the server as a consumer without allocations, which it does not show: it ended in the middle of a write.",
+        Fix("delete_consumer", {"consumer": record.uuid, **owner}),
+    )
 
 
 def _problem(snapshot: Snapshot, record: Record, held: Allocations, node: str) -> tuple[str, str] | None:

@@ -12,7 +12,8 @@ AllocationRecord per consumer, the last ``MEMORY_SIZE`` ones), or the caller pas
 Placement answers 409 "consumer generation conflict" and changes nothing. Then the records are read (one GET per consumer) and the
 write is tried again with them. So a wrong guess costs two or three calls, and never correctness. A generation can't show
 that a consumer was deleted and made again, since it counts from 1 again. Therefore a remembered record is only used for a move if
-it is on the provider that the caller names as the server's.
+it is on the provider that the caller names as the server's. A conflict that repeats while nothing changes is permanent
+(ServiceRefused); consumers that Placement does not show are in `hidden`.
 
 All changes are idempotent: if they are repeated after a crash or a lost answer, they find what is there and succeed.
 """
@@ -31,6 +32,7 @@ from oslo_config.cfg import ConfigOpts
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from causeway import errors
+from causeway.clients.placement.hidden import Reader
 from causeway.clients.placement.http import PlacementHttp, Refusal, translated
 from causeway.clients.placement.providers import ProviderCalls
 from causeway.clients.placement.types import (
@@ -41,12 +43,17 @@ from causeway.clients.placement.types import (
     CandidatesRequest,
     Capacity,
     ProviderSummary,
+    RequestGroup,
 )
 
 ATTEMPTS = 4
 CONTENDED = "Too many others were claiming on the same host at the same time."
 MEMORY_SIZE = 10_000
 DEFAULT_TIMEOUT_SECONDS = 30.0
+# The largest generation that Placement's databases hold: no consumer is changed that often.
+_IMPOSSIBLE = 2**31 - 1
+# What every compute node has, in its smallest unit.
+_SMALLEST = {"MEMORY_MB": 1}
 
 T = TypeVar("T")
 
@@ -129,15 +136,17 @@ class PlacementClient(ProviderCalls):
         return self.set_allocations(consumer, allocations, project_id, user_id)
 
     def _claim_first(self, consumer: str, allocations: Allocations, project_id: str, user_id: str) -> AllocationRecord:
-        def write() -> AllocationRecord:
-            change = _Write(AllocationRecord(consumer), allocations, project_id, user_id)
+        def write(current: AllocationRecord) -> AllocationRecord:
+            change = _Write(current, allocations, project_id, user_id)
             self._write(change)
             return change.after
 
-        def again() -> AllocationRecord:
-            current = self.get_allocations(consumer)
-            if current.is_empty or current.allocations == allocations:
-                return write() if current.is_empty else current
+        def again(read: Reader) -> AllocationRecord:
+            current = read(consumer)
+            if current.is_empty:
+                return write(current)
+            if current.allocations == allocations:
+                return current
             raise errors.ClaimRefused(f"Server {consumer} holds resources already: it is built elsewhere.")
 
         with translated(
@@ -145,7 +154,7 @@ class PlacementClient(ProviderCalls):
             no_room=f"There is no room left for server {consumer}.",
             contended=CONTENDED,
         ):
-            return self._with_truth(write, again, consumer)
+            return self._with_truth(lambda: write(AllocationRecord(consumer)), again, consumer)
 
     def set_allocations(
         self,
@@ -167,8 +176,8 @@ class PlacementClient(ProviderCalls):
             self._write(change)
             return change.after
 
-        def again() -> AllocationRecord:
-            current = self.get_allocations(consumer)
+        def again(read: Reader) -> AllocationRecord:
+            current = read(consumer)
             return current if current.allocations == allocations else write(current)
 
         with translated(
@@ -185,8 +194,8 @@ class PlacementClient(ProviderCalls):
         Raises ClaimRefused if there is no room.
         """
 
-        def work() -> AllocationRecord:
-            current = self.get_allocations(consumer)
+        def work(read: Callable[[str], AllocationRecord]) -> AllocationRecord:
+            current = read(consumer)
             wanted = change(current.allocations)
             if wanted == current.allocations:
                 return current
@@ -197,7 +206,7 @@ class PlacementClient(ProviderCalls):
         with translated(
             f"to change what server {consumer} holds", no_room=f"There is no room left for server {consumer}."
         ):
-            return self._with_truth(work, work, consumer)
+            return self._with_truth(lambda: work(self.get_allocations), work, consumer)
 
     def undo_claim(self, claimed: AllocationRecord) -> None:
         """Deletes what a consumer holds if that is still what ``claim`` wrote and returned."""
@@ -271,9 +280,9 @@ class PlacementClient(ProviderCalls):
                 held = self.get_allocations(server)
             return write(held, given)
 
-        def from_truth() -> AllocationRecord:
-            held = self.get_allocations(server)
-            return write(held, self.get_allocations(migration))
+        def from_truth(read: Reader) -> AllocationRecord:
+            held = read(server)
+            return write(held, read(migration))
 
         with translated(
             f"to move the resources of server {server}",
@@ -310,8 +319,8 @@ class PlacementClient(ProviderCalls):
                 given = self.get_allocations(migration)
             return write(held or self.get_allocations(server), given)
 
-        def from_truth() -> AllocationRecord:
-            return write(self.get_allocations(server), self.get_allocations(migration))
+        def from_truth(read: Reader) -> AllocationRecord:
+            return write(read(server), read(migration))
 
         with translated(
             f"to give server {server} its resources back",
@@ -322,6 +331,33 @@ class PlacementClient(ProviderCalls):
     def release_migration(self, migration: str) -> None:
         """Releases the migration's allocations at the source, after a confirm. Idempotent."""
         self.delete_allocations(migration)
+
+    # Consumers that Placement does not show: see `hidden`
+
+    def is_hidden(self, consumer: str, project_id: str, user_id: str) -> bool:
+        """Whether Placement has a consumer without allocations, which it does not show. Asks by a write that it must refuse."""
+        probe = _Write(AllocationRecord(consumer, generation=_IMPOSSIBLE), {}, project_id, user_id)
+        with translated(f"to say whether it has a consumer {consumer}"):
+            try:
+                self._http.call("PUT", "/allocations/{consumer}", consumer=consumer, body=probe.body())
+            except Refusal as refusal:
+                if not refusal.is_consumer_conflict:
+                    raise
+                return refusal.expected is not None and self.get_allocations(consumer).is_empty
+        return False
+
+    def delete_hidden(self, consumer: str, project_id: str, user_id: str) -> None:
+        """Deletes a consumer that Placement does not show: Placement deletes it with the last one of its allocations.
+
+        Raises ClaimRefused if no provider has room for the smallest one.
+        """
+        found = self.allocation_candidates(CandidatesRequest([RequestGroup(resources=_SMALLEST)], limit=1))
+        if not found.requests:
+            raise errors.ClaimRefused(f"No provider has room for the consumer {consumer}, which is to be deleted.")
+        claimed = self.claim(consumer, found.requests[0].allocations, project_id, user_id, replace=False)
+        with translated(f"to delete consumer {consumer}"):
+            # With its generation: whoever claims for the consumer meanwhile keeps what it gets.
+            self._write(_Write(claimed, {}, project_id, user_id))
 
     # Inside
 
@@ -337,6 +373,12 @@ class PlacementClient(ProviderCalls):
 
         try:
             self._retry(call)
+        except Refusal as refusal:
+            if refusal.is_consumer_conflict:
+                # Placement looks at the consumers in this order, and names none.
+                wrong = (change.before for change in changes if change.before.generation == refusal.sent)
+                refusal.consumer = next((record.consumer_uuid for record in wrong), None)
+            raise
         except errors.ServiceFailed:
             # Without an answer it is unknown whether this was written.
             for consumer in bodies:
@@ -358,22 +400,50 @@ class PlacementClient(ProviderCalls):
         )
         return retrying(call)
 
-    def _with_truth(self, guess: Callable[[], T], truth: Callable[[], T], *consumers: str) -> T:
-        """Calls ``guess``, which uses what is remembered. If a generation was wrong, calls ``truth``, which reads first."""
+    def _with_truth(self, guess: Callable[[], T], truth: Callable[[Reader], T], *consumers: str) -> T:
+        """Calls ``guess``, which uses what is remembered. If a generation was wrong, calls ``truth``, which reads first.
+
+        Raises ServiceRefused if Placement refuses what it shows itself.
+        """
+        reader = Reader(self.get_allocations)
         try:
             return guess()
         except Refusal as refusal:
             if not refusal.is_consumer_conflict:
                 raise
+            reader.learn(refusal)
         for consumer in consumers:
             self._records.discard(consumer)
+        before: Refusal | None = None
+
+        def work() -> T:
+            nonlocal before
+            try:
+                return truth(reader)
+            except Refusal as refusal:
+                if not refusal.is_consumer_conflict:
+                    raise
+                if before is not None and str(before) == str(refusal):
+                    raise self._permanent(refusal) from refusal
+                reader.learn(refusal)
+                before = refusal
+                raise
+
         retrying = Retrying(
             stop=stop_after_attempt(ATTEMPTS - 1),
             wait=wait_random_exponential(multiplier=0.02, max=1.0),
             retry=retry_if_exception(lambda error: isinstance(error, Refusal) and error.is_consumer_conflict),
             reraise=True,
         )
-        return retrying(truth)
+        return retrying(work)
+
+    def _permanent(self, refusal: Refusal) -> errors.ServiceRefused:
+        named = f" of consumer {refusal.consumer}" if refusal.consumer is not None else ""
+        return errors.ServiceRefused(
+            f"Placement refuses the generation{named} that it shows itself, and nobody changes it. An administrator can look"
+            " at what Placement has of it.",
+            details=str(refusal),
+        )
 
 
 class _Write:

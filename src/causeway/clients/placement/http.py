@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ MICROVERSION = "1.36"
 # Seconds until a call whose connection broke is repeated.
 RECONNECT_PAUSE = 0.1
 CONCURRENT_UPDATE = "placement.concurrent_update"
+_CONFLICT = re.compile(r"consumer generation conflict - expected (\d+|null) but got (\d+|None)")
 
 
 class Refusal(Exception):
@@ -30,6 +32,13 @@ class Refusal(Exception):
     def __init__(self, call: str, status: int, code: str, detail: str) -> None:
         super().__init__(f"{call}: {status} {code}: {detail}")
         self.call, self.status, self.code, self.detail = call, status, code, detail
+        #: the consumer whose generation was wrong, if that is known
+        self.consumer: str | None = None
+        conflict = _CONFLICT.search(detail)
+        expected, sent = conflict.groups() if conflict is not None else ("null", "None")
+        #: the generation that the consumer has, and the one that we sent; None: there is no such consumer
+        self.expected = None if expected == "null" else int(expected)
+        self.sent = None if sent == "None" else int(sent)
 
     @property
     def is_consumer_conflict(self) -> bool:
