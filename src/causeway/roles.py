@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import requests
 from oslo_config import cfg
 
-from causeway import clock, decoding
+from causeway import clock, decoding, errors
 from causeway.api.app import build_app
 from causeway.api.long_polls import LongPolls
 from causeway.api.services import ApiServices
@@ -26,12 +28,14 @@ from causeway.clients.volume import VolumeClient
 from causeway.compute.service import ComputeService
 from causeway.conductor.cell_service import CellConductorService
 from causeway.conductor.service import ConductorService
+from causeway.conductor.upkeep.periodic import Periodic
 from causeway.conf.quota import UNIFIED
 from causeway.context import RequestContext
 from causeway.faults import hooks
 from causeway.http.strict import WsgiApp
 from causeway.metadata.app import MetadataServices
 from causeway.metadata.app import build_app as build_metadata_app
+from causeway.model.host import CELL0_UUID
 from causeway.notify import saved_states
 from causeway.notify.notifier import Notifier
 from causeway.parts.services import ConductorServices
@@ -48,6 +52,7 @@ from causeway.scheduler.many import Packing, PackRequest
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.service import Scheduler
 from causeway.store.api import wanted_moves
+from causeway.store.cell import hosts
 from causeway.store.cells import Cells
 from causeway.store.connections import ConnectionBudget
 from causeway.store.database import Database
@@ -55,6 +60,10 @@ from causeway.virt.driver import Driver
 
 if TYPE_CHECKING:
     from causeway.console_proxy.server import ConsoleProxy
+
+LOG = logging.getLogger(__name__)
+
+SCHEDULER_VERSION = 1
 
 
 @dataclass
@@ -138,12 +147,44 @@ def cells_of(conf: cfg.ConfigOpts, api: Database) -> Cells:
     return Cells(api, timeout=options.cell_timeout, max_age=options.cells_refresh_interval, budget=budget)
 
 
-def scheduler(around: Surroundings, cells: Cells, host: str) -> tuple[RpcServer, Scheduler]:
-    """A scheduler, listening on the cloud's queue."""
-    service = Scheduler(around.conf, around.placement, CellsSource(cells), partial(wanted_moves.awaited, cells.api))
-    transport = around.transports.get(around.conf.transport_url)
-    endpoint = SchedulerEndpoint(service, around.notifier(f"nova-scheduler:{host}"))
-    return RpcServer(transport, scheduler_rpc.TOPIC, host, [endpoint], threads=16), service
+class SchedulerService:
+    """A scheduler that listens on the cloud's queue, and shows that it is alive."""
+
+    def __init__(self, around: Surroundings, cells: Cells, host: str) -> None:
+        self._host = host
+        self._cells = cells
+        self._stopping = threading.Event()
+        awaited = partial(wanted_moves.awaited, cells.api)
+        self._scheduler = Scheduler(around.conf, around.placement, CellsSource(cells), awaited)
+        transport = around.transports.get(around.conf.transport_url)
+        endpoint = SchedulerEndpoint(self._scheduler, around.notifier(f"nova-scheduler:{host}"))
+        self.server = RpcServer(transport, scheduler_rpc.TOPIC, host, [endpoint], threads=16)
+        self._life = Periodic("scheduler-life-sign", around.conf.report_interval, self._show_life, self._stopping)
+
+    def start(self) -> None:
+        self.server.start()
+        try:
+            self._show_life()
+        except errors.CausewayError as failure:
+            # There is no cell0 yet, or its database failed. Until then this scheduler counts as down, but it works all the same.
+            LOG.warning("This scheduler can't update its service record: %s %s", failure.message, failure.details)
+        self._life.start()
+
+    def _show_life(self) -> None:
+        """Updates this scheduler's service record, which is in cell0, as in the field."""
+        database = self._cells.database(CELL0_UUID)
+        hosts.report_service(database, self._host, "nova-scheduler", scheduler_rpc.TOPIC, SCHEDULER_VERSION)
+
+    def invalidate(self) -> None:
+        """Discards what it knows of hosts."""
+        self._scheduler.invalidate()
+
+    def stop(self) -> None:
+        """Takes no new calls, and finishes those that have begun."""
+        self._stopping.set()
+        self._life.stop()
+        self.server.stop()
+        self._scheduler.close()
 
 
 class SchedulerEndpoint:

@@ -87,10 +87,9 @@ def _start_scheduler(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     around = processes.around(conf, cleanup)
     _database, cells = processes.databases(conf, cleanup)
     processes.expose_metrics(conf, cleanup)
-    server, service = roles.scheduler(around, cells, conf.host)
-    cleanup.callback(service.close)
-    cleanup.callback(server.stop)
-    server.start()
+    service = roles.SchedulerService(around, cells, conf.host)
+    cleanup.callback(service.stop)
+    service.start()
 
 
 @click.command()

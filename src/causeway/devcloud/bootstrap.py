@@ -42,13 +42,16 @@ USERS = (
 )
 SERVICES = (
     ("identity", "keystone", "/identity/v3"),
-    ("compute", "causeway", "/compute/v2.1"),
+    # Clients such as libcloud look for this name.
+    ("compute", "nova", "/compute/v2.1"),
     ("placement", "placement", "/placement"),
     ("image", "glance", "/image"),
     ("network", "neutron", "/network"),
     ("volumev3", "cinderv3", "/volume/v3/%(project_id)s"),
     ("block-storage", "cinder", "/volume/v3/%(project_id)s"),
 )
+# What the release before called a service.
+_FORMER_NAMES = {"compute": "causeway"}
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,8 @@ def _make_catalog(session: Session, config: DevcloudConfig) -> None:
             service = Service(type=service_type, name=name)
             session.add(service)
             session.flush()
+        elif service.name == _FORMER_NAMES.get(service_type):
+            service.name = name
         query = select(Endpoint).where(Endpoint.service_id == service.id, Endpoint.region_id == config.region)
         endpoints = {row.interface: row for row in session.scalars(query)}
         for interface in ("public", "internal", "admin"):

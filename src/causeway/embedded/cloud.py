@@ -286,10 +286,9 @@ class EmbeddedCloud:
         on_stop, name = self._cleanup.callback, socket.gethostname()
         by_name = {cell.name: cell for cell in self.cells.mappings(cell0=False)}
         cells = [by_name[f"cell{number}"] for number in range(1, len(self.hosts_by_cell) + 1)]
-        server, scheduler = roles.scheduler(self.around, self.cells, name)
-        on_stop(scheduler.close)
-        server.start()
-        on_stop(server.stop)
+        scheduler = roles.SchedulerService(self.around, self.cells, name)
+        on_stop(scheduler.stop)
+        scheduler.start()
         apart = self.conf.conductor.role == SUPER
         conductor = roles.conductor(self.around, self.api_database, self.cells, name, of_cells=() if apart else None)
         conductor.start()

@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 from keystonemiddleware import auth_token
+from sqlalchemy import select
+
+from causeway.devcloud import bootstrap
+from causeway.devcloud.tables.identity import Service
 
 
 def test_a_wrong_password_gets_no_token(devcloud: Any) -> None:
@@ -37,6 +41,21 @@ def test_validation_shows_user_roles_and_catalog(devcloud: Any) -> None:
     short = devcloud.ok("GET", "/identity/v3/auth/tokens?nocatalog", headers=subject)["token"]
     assert "catalog" not in short
     assert devcloud.call("GET", "/identity/v3/auth/tokens", user="demo", headers=subject).status_code == 403
+
+
+def test_the_compute_service_has_the_name_that_clients_look_for(devcloud: Any) -> None:
+    def name() -> str:
+        (found,) = (
+            each for each in devcloud.ok("GET", "/identity/v3/auth/catalog")["catalog"] if each["type"] == "compute"
+        )
+        return str(found["name"])
+
+    assert name() == "nova"
+    with devcloud.cloud.store.transaction() as session:
+        session.scalars(select(Service).where(Service.type == "compute")).one().name = "causeway"
+    assert name() == "causeway"
+    bootstrap.run(devcloud.cloud.store, devcloud.cloud.config)
+    assert name() == "nova"
 
 
 def test_an_expired_and_a_revoked_token_do_not_hold(devcloud: Any) -> None:

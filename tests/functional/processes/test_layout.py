@@ -113,7 +113,8 @@ def test_a_server_moves_to_the_other_cell_and_stays(cloud: Deployment) -> None:
 def test_each_role_is_seen(cloud: Deployment) -> None:
     shown = {(each.binary, each.host): each.state for each in cloud.admin.compute.services()}
     conductors = {("nova-conductor", name) for name in (*CONDUCTORS, *cloud.cell_conductors)}
-    assert shown == dict.fromkeys(conductors | {("nova-compute", host) for host in cloud.hosts}, "up")
+    others = conductors | {("nova-scheduler", "scheduler")}
+    assert shown == dict.fromkeys(others | {("nova-compute", host) for host in cloud.hosts}, "up")
     assert cloud.wrong() == {}
     reported = cloud.status()
     assert reported["conductors"] == ("success", "2 up")

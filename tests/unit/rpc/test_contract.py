@@ -66,9 +66,9 @@ def listening(folder: Path) -> Iterator[RpcServer]:
     cells = Cells(api)
     cell = CellMapping("cell", "cell", queue, f"sqlite:///{folder}/cell")
     try:
-        server, scheduler = roles.scheduler(around, cells, "host")
-        yield server
-        scheduler.close()
+        scheduler = roles.SchedulerService(around, cells, "host")
+        yield scheduler.server
+        scheduler.stop()
         conductor = roles.conductor(around, api, cells, "host")
         yield from conductor._servers
         yield from conductor._cells._servers_of(cell)

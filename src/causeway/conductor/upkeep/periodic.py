@@ -1,4 +1,4 @@
-"""Periodic checks of a conductor. All conductors make them; the first one to find something acts on it."""
+"""Periodic checks. All conductors make theirs; the first one to find something acts on it."""
 
 from __future__ import annotations
 
