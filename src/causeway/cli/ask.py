@@ -11,6 +11,7 @@ import click
 
 from causeway.cli.state_dirs import DEFAULT_STATE_DIR
 from causeway.client import asking
+from causeway.client import wanted as asked_for
 from causeway.embedded.settings import StateDir
 
 ADMIN_CLOUD = "causeway-admin"
@@ -81,6 +82,21 @@ def id_of_server(connection: Any, wanted: str, timeout: float) -> str:
     """The id of a server by its name or id. An unknown name is taken for an id. Raises NotAsked if several have the name."""
     with _failures_reported():
         return asking.id_of_server(connection.compute, wanted, timeout=timeout)
+
+
+def operation(connection: Any, wanted: str, timeout: float) -> dict[str, Any] | None:
+    """The operation with this id; None if it is no operation's. Raises NotAsked."""
+    with _failures_reported():
+        return asked_for.operation(connection.compute, wanted, timeout=timeout)
+
+
+def operation_at_work(connection: Any, wanted: str, timeout: float) -> dict[str, Any] | None:
+    """The operation with this id, or what is being done with this server; None if that is nothing. Raises NotAsked."""
+    with _failures_reported():
+        try:
+            return asked_for.at_work(connection.compute, wanted, timeout=timeout)
+        except asked_for.NothingToDo:
+            return None
 
 
 def id_of_flavor(connection: Any, wanted: str, timeout: float) -> str:

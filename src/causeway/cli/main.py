@@ -28,7 +28,12 @@ COMMANDS = {
     "audit": (
         "causeway.cli.audit",
         "audit",
-        "Compare everything that knows of servers; fix what is safe.",
+        "Short for `cloud audit`: compare everything that knows of servers; fix what is safe.",
+    ),
+    "cloud": (
+        "causeway.cli.cloud",
+        "cloud",
+        "`cloud audit`: compare everything that knows of servers; fix what is safe.",
     ),
     "operation": (
         "causeway.cli.operation",
@@ -36,7 +41,12 @@ COMMANDS = {
         "Show the progress of everything that takes long, and what it waits for; cancel it.",
     ),
     "move": ("causeway.cli.move", "move", "The same for moves of servers only."),
-    "explain": ("causeway.cli.explain", "explain", "Say where a server could be moved to, and why not elsewhere."),
+    "server": (
+        "causeway.cli.server",
+        "server",
+        "`server move explain`: say where a server could be moved to, and why not elsewhere.",
+    ),
+    "explain": ("causeway.cli.explain", "explain", "Short for `server move explain`."),
     "drain": ("causeway.cli.drain", "drain", "Empty a cell, hosts or a project: planned, explained, paced."),
     "console": (
         "causeway.cli.console",

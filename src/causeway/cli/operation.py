@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from causeway.cli import ask
 from causeway.cli.timelines import add_commands
-from causeway.model.sagas import NOT_ACCEPTED
 
 
 @click.group()
@@ -20,29 +21,40 @@ add_commands(operation, "operation", None)
 
 
 @operation.command()
-@click.argument("server")
+@click.argument("wanted", nargs=-1, required=True, metavar="OPERATION|SERVER...")
 @ask.state_dir_option
 @ask.os_cloud_option
 @ask.timeout_option
-def cancel(server: str, state_dir: Path, os_cloud: str | None, timeout: float) -> None:
-    """Cancel what is being done with SERVER (name or id), if it can still be undone.
+def cancel(wanted: tuple[str, ...], state_dir: Path, os_cloud: str | None, timeout: float) -> None:
+    """Cancel operations (ids), or what is being done with servers (names or ids), if that can still be undone.
 
-    Exit status: 0 if it is going to be undone, 1 if nothing is being done or it is too late, 2 if the cloud could not be asked.
+    Exit status: 0 if all is going to be undone, 1 if for one nothing is being done or it is too late, 2 if the cloud could not
+    be asked.
     """
     connection = ask.connect(state_dir, os_cloud)
-    server_id = ask.id_of_server(connection, server, timeout)
-    listed = ask.ask(connection, f"/servers/{server_id}/operations", timeout=timeout)["operations"]
-    accepted = [each for each in listed if each["state"] not in NOT_ACCEPTED]
-    if not accepted:
-        raise click.ClickException(f"Nothing is being done with server {server}.")
-    # The oldest one: others wait for its end.
-    active = accepted[-1]
+    status = 0
+    for one in wanted:
+        try:
+            _cancel(connection, one, timeout)
+        except (TooLate, ask.NotAsked) as failure:
+            status = max(status, failure.exit_code)
+            failure.show()
+    sys.exit(status)
+
+
+class TooLate(click.ClickException):
+    """There is nothing to cancel, or nothing any more."""
+
+
+def _cancel(connection: Any, wanted: str, timeout: float) -> None:
+    found = ask.operation_at_work(connection, wanted, timeout)
+    if found is None:
+        raise TooLate(f"Nothing is being done with server {wanted}.")
     try:
-        ask.ask(connection, f"/operations/{active['id']}", method="DELETE", timeout=timeout)
+        ask.ask(connection, f"/operations/{found['id']}", method="DELETE", timeout=timeout)
     except ask.Refused as refusal:
         if refusal.status != 409:
             raise
-        raise click.ClickException(f"Too late: {refusal.reason}") from refusal
-    click.echo(
-        f"{active['recipe']} of server {server_id} is going to be undone: see `causeway operation show {server_id}`."
-    )
+        raise TooLate(f"Too late: {refusal.reason}") from refusal
+    undone = f"{found['recipe']} of server {found['instance_uuid']} is going to be undone"
+    click.echo(f"{undone}: see `causeway operation show {found['id']}`.")

@@ -42,20 +42,24 @@ def add_commands(group: click.Group, what: str, recipes: Collection[str] | None)
 
     @group.command(
         "show",
-        help=f"The timeline of every {what} of SERVER (name or id): each step, where, how often, how long (the last "
-        "attempt), how many bytes; and what it waits for.",
+        help=f"The timeline of one {what} (id), or of every {what} of a server (name or id): each step, where, how often, "
+        "how long (the last attempt), how many bytes; and what it waits for.",
     )
-    @click.argument("server")
+    @click.argument("wanted", metavar=f"{what.upper()}|SERVER")
     @ask.state_dir_option
     @ask.os_cloud_option
     @ask.timeout_option
     @json_option
-    def show(server: str, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
+    def show(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
         connection = ask.connect(state_dir, os_cloud)
-        server_id = ask.id_of_server(connection, server, timeout)
-        found = _search(connection, timeout, recipes, server=server_id, everything=True)
+        one = ask.operation(connection, wanted, timeout)
+        if one is not None:
+            found = [one]
+        else:
+            server_id = ask.id_of_server(connection, wanted, timeout)
+            found = _search(connection, timeout, recipes, server=server_id, everything=True)
         if not found:
-            raise click.ClickException(f"The journal knows no {what} of server {server}.")
+            raise click.ClickException(f"The journal knows no {what} of server {wanted}.")
         if as_json:
             click.echo(json.dumps(found, indent=2))
             return

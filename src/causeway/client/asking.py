@@ -87,6 +87,10 @@ def pages(
         asked["marker"] = parse_qs(urlsplit(links[0]).query)["marker"][-1]
 
 
+def is_uuid(text: str) -> bool:
+    return _UUID.fullmatch(text) is not None
+
+
 def id_of_server(compute: Any, wanted: str, *, timeout: float = TIMEOUT) -> str:
     """The id of a server by its name or id, in any project if the caller may look there."""
     name = f"^{re.escape(wanted)}$"
@@ -106,7 +110,7 @@ def id_of(
     compute: Any, path: str, key: str, wanted: str, query: Query | None = None, *, timeout: float = TIMEOUT
 ) -> str:
     """The id of the entry with this name. An unknown name is taken for an id. Raises NotAsked if several have the name."""
-    if _UUID.fullmatch(wanted):
+    if is_uuid(wanted):
         return wanted
     listed = list(pages(compute, path, key, query, timeout=timeout))
     if any(each["id"] == wanted for each in listed):

@@ -37,7 +37,8 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("How, when, and what then")
     how.add_argument(
         "--how",
-        choices=("gentlest", "live", "near_live", "warm", "cold"),
+        type=_dashed,
+        choices=("gentlest", "live", "near-live", "warm", "cold"),
         help="How servers are moved (default: gentlest, the first of the others that works for a server)",
     )
     how.add_argument(
@@ -58,14 +59,15 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--first", choices=("largest", "smallest"), help="Which servers go first (default: largest)")
     how.add_argument(
         "--afterwards",
-        choices=("confirm", "confirm_later", "owners"),
+        type=_dashed,
+        choices=("confirm", "confirm-later", "owners"),
         help="Who confirms resizes: the drain at once (default), or later, or the servers' owners",
     )
     how.add_argument(
         "--confirm-after",
         metavar="<hours>",
         type=float,
-        help="Confirm resizes so much later: --afterwards confirm_later",
+        help="Confirm resizes so much later: --afterwards confirm-later",
     )
     how.add_argument("--retries", metavar="<number>", type=natural, help="Try a move that failed again, so many times")
     how.add_argument("--stop-after", metavar="<number>", type=natural, help="Pause after so many failures (0: never)")
@@ -119,9 +121,16 @@ def request_of(parsed_args: argparse.Namespace, name: str, compute: Any, identit
         "limits": limits_of(parsed_args),
     }
     if parsed_args.confirm_after is not None and parsed_args.afterwards is None:
-        parsed_args.afterwards = "confirm_later"
-    plain = ("how", "deadline", "first", "afterwards", "confirm_after", "retries", "stop_after", "reason")
-    return {"drain": wanted | {key: value for key in plain if (value := getattr(parsed_args, key)) is not None}}
+        parsed_args.afterwards = "confirm-later"
+    plain = ("deadline", "first", "confirm_after", "retries", "stop_after", "reason")
+    found = wanted | {key: value for key in plain if (value := getattr(parsed_args, key)) is not None}
+    dashed = {key: value for key in ("how", "afterwards") if (value := getattr(parsed_args, key)) is not None}
+    return {"drain": found | {key: value.replace("-", "_") for key, value in dashed.items()}}
+
+
+def _dashed(text: str) -> str:
+    """The type of an option whose words have dashes; they may have underscores, as in the API."""
+    return text.replace("_", "-")
 
 
 def _read_by(read: Callable[[str], Read]) -> Callable[[str], Read]:

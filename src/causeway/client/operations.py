@@ -7,7 +7,7 @@ from typing import Any
 
 from osc_lib.command import command
 
-from causeway.client import asking, words
+from causeway.client import asking, wanted, words
 from causeway.client.columns import (
     CloudCommand,
     Columns,
@@ -23,6 +23,7 @@ from causeway.client.columns import (
 from causeway.client.whole_tables import WholeLister
 
 STATES = ("proposed", "refused", "requested", "running", "undoing", "stuck", "done", "failed")
+_WANTED = "The operation (ID), or a server (name or ID) for what is being done with it"
 _TRANSFER = ("bytes_done", "bytes_total", "percent", "round", "seconds_left", "ended_at")
 
 BRIEF: Columns = [
@@ -122,16 +123,17 @@ class ShowOperation(VerdictCommand, command.ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("operation", metavar="<operation>", help="The operation (ID)")
+        parser.add_argument("operation", metavar="<operation>", help=f"{_WANTED}, or what was done last")
         parser.add_argument("--wait", action="store_true", help="Wait until it has ended, and show how far it has come")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         if not parsed_args.wait:
-            return _shown(asking.ask(self.compute, f"/operations/{parsed_args.operation}")["operation"])
+            return _shown(wanted.at_work_or_last(self.compute, parsed_args.operation))
         operation: dict[str, Any] = {}
         said = ""
-        for operation in asking.follow(self.compute, parsed_args.operation):
+        found = wanted.at_work_or_last(self.compute, parsed_args.operation)
+        for operation in asking.follow(self.compute, found["id"]):
             now = f"{words.standing(operation)}: {operation['step'] or 'begins'}"
             # A log gets no line for each second of a transfer.
             if operation["ended_at"] is None and (now != said or self.app.stderr.isatty()):
@@ -146,11 +148,12 @@ class CancelOperation(CloudCommand):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("operations", metavar="<operation>", nargs="+", help="The operation(s) (ID)")
+        parser.add_argument("operations", metavar="<operation>", nargs="+", help=_WANTED)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         def cancel(operation: str) -> None:
-            asking.ask(self.compute, f"/operations/{operation}", method="DELETE")
+            found = wanted.at_work(self.compute, operation)
+            asking.ask(self.compute, f"/operations/{found['id']}", method="DELETE")
 
         for_each(self, parsed_args.operations, cancel, "operations")

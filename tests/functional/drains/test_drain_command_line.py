@@ -60,9 +60,9 @@ def test_a_drain_is_planned_run_and_reported_by_commands(cloud: DrainsCloud, tmp
 
 
 def test_limits_pause_resume_and_cancel_work_by_commands(cloud: DrainsCloud) -> None:
-    drain = create(cloud, "slow", cloud.on(ONE), more=("--window", "mon 00:00-00:01", "--at-once", "1"))
-    assert answer(cloud, "limits", "slow")["total"] == 1
-    changed = answer(cloud, "limits", "slow", "--at-once", "7", "--per-source-host", "3")
+    drain = create(cloud, "slow", cloud.on(ONE), more=("--window", "mon 00:00-00:01", "--limit", "1"))
+    assert answer(cloud, "set", "slow")["total"] == 1
+    changed = answer(cloud, "set", "slow", "--limit", "7", "--limit-per-source-host", "3")
     assert (changed["total"], changed["per_source_host"]) == (7, 3)
     assert cloud.shown(drain["id"])["request"]["limits"]["total"] == 7
     for verb, state in (("start", "running"), ("pause", "paused"), ("resume", "running")):
@@ -74,6 +74,16 @@ def test_limits_pause_resume_and_cancel_work_by_commands(cloud: DrainsCloud) -> 
     assert cloud.closed() == {}
     # Somebody waits for what will not come any more.
     run(cloud, "watch", "slow", status=1)
+
+
+def test_names_of_the_release_before_work(cloud: DrainsCloud) -> None:
+    former = ("--at-once", "2", "--per-target-host", "1", "--mib-per-second", "1.5", "--afterwards", "confirm_later")
+    made = create(cloud, "former", cloud.on(ONE), more=(*former, "--confirm-after", "1"))
+    limits = made["request"]["limits"]
+    assert (limits["total"], limits["per_target_host"], limits["bytes_per_second"]) == (2, 1, 3 << 19)
+    assert answer(cloud, "limits", "former", "--per-cell-pair", "4") == limits | {"per_cell_pair": 4}
+    assert " limits " not in CliRunner().invoke(cli, ["drain", "--help"]).output
+    assert "--at-once" not in run(cloud, "set", "--help").output
 
 
 def test_a_drain_is_rolled_back(cloud: DrainsCloud) -> None:
@@ -90,8 +100,8 @@ def test_a_drain_is_rolled_back(cloud: DrainsCloud) -> None:
     ("arguments", "said"),
     [
         (("start", "nothing"), "Drain nothing could not be found."),
-        (("limits", "nothing", "--at-once", "2"), "Drain nothing could not be found."),
-        (("limits", "given", "--at-once", "-2"), "-2"),
+        (("set", "nothing", "--limit", "2"), "Drain nothing could not be found."),
+        (("set", "given", "--limit", "-2"), "-2"),
         (("resume", "given"), "only a paused one can be resumed"),
         (("pause", "given"), "planned"),
         (("report", "nothing"), "Drain nothing could not be found."),

@@ -12,6 +12,7 @@ import msgspec
 from rich.markup import escape
 
 from causeway.cli import ask, tables
+from causeway.cli.aliases import hidden
 from causeway.cli.drain.group import PATH, PLAN_TIMEOUT, drain, of_a_cloud, of_one_drain, path_of, sentence
 from causeway.cli.drain.request import limit_options, limits_of, request_of, request_options
 from causeway.cli.timelines import json_option
@@ -82,14 +83,17 @@ def rollback(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float,
     _act(wanted, {"rollback": None}, state_dir, os_cloud, timeout, as_json)
 
 
-@drain.command()
+@drain.command("set")
 @of_one_drain
 @limit_options
 @json_option
-def limits(
+def set_limits(
     wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool, **given: int | None
 ) -> None:
-    """Show a drain's limits, or change them, also while it runs. Limits that are not named stay as they are."""
+    """Change how many moves of a drain may run at once, also while it runs; without options: show that.
+
+    Limits that are not named stay as they are.
+    """
     connection = ask.connect(state_dir, os_cloud)
     path, changes = path_of(connection, wanted, timeout), limits_of(given)
     if changes:
@@ -102,6 +106,10 @@ def limits(
         return
     rows = [[name.replace("_", " "), "-" if value is None else str(value)] for name, value in found.items()]
     tables.show(tables.console(), ("Limit", "At most"), rows)
+
+
+# The name of release 0.1.
+drain.add_command(hidden(set_limits), "limits")
 
 
 @drain.command()

@@ -18,22 +18,53 @@ Read = TypeVar("Read")
 _MIB = 1 << 20
 
 
+class Dashed(click.Choice[str]):
+    """A choice of words with dashes, which may be given with underscores, as the API has them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert(str(value).replace("_", "-"), param, ctx)
+
+
 def _in_bytes(_context: click.Context, _option: click.Parameter, mib: float | None) -> int | None:
     return None if mib is None else round(mib * _MIB)
 
 
 _LIMITS = [
-    click.option("--at-once", "total", type=int, help="Moves at once in all."),
-    click.option("--per-source-host", type=int, help="Moves at once from a host."),
-    click.option("--per-target-host", type=int, help="Moves at once to a host."),
-    click.option("--per-cell-pair", type=int, help="Moves at once from one cell to another."),
+    click.option("--limit", "total", metavar="NUMBER", type=int, help="Moves at once in all."),
     click.option(
-        "--mib-per-second",
+        "--limit-per-source-host", "per_source_host", metavar="NUMBER", type=int, help="Moves at once from a host."
+    ),
+    click.option(
+        "--limit-per-target-host", "per_target_host", metavar="NUMBER", type=int, help="Moves at once to a host."
+    ),
+    click.option(
+        "--limit-per-cell-pair",
+        "per_cell_pair",
+        metavar="NUMBER",
+        type=int,
+        help="Moves at once from one cell to another.",
+    ),
+    click.option(
+        "--limit-rate",
         "bytes_per_second",
+        metavar="MIB_PER_SECOND",
         type=float,
         callback=_in_bytes,
         help="MiB a second in all, of disks and memory that travel while their guests run.",
     ),
+]
+# The names of release 0.1, which work and are not shown.
+_FORMER_LIMITS = [
+    *(
+        click.option(f"--{name}", f"former_{limit}", type=int, hidden=True)
+        for name, limit in (
+            ("at-once", "total"),
+            ("per-source-host", "per_source_host"),
+            ("per-target-host", "per_target_host"),
+            ("per-cell-pair", "per_cell_pair"),
+        )
+    ),
+    click.option("--mib-per-second", "former_bytes_per_second", type=float, callback=_in_bytes, hidden=True),
 ]
 _OPTIONS = [
     click.option("--cell", "cells", multiple=True, help="Empty this cell."),
@@ -49,7 +80,7 @@ _OPTIONS = [
     click.option("--to-aggregate", "to_aggregates", multiple=True, help="To hosts of this aggregate."),
     click.option(
         "--how",
-        type=click.Choice([how.value.replace("_", "-") for how in TO_CHOOSE]),
+        type=Dashed([how.value.replace("_", "-") for how in TO_CHOOSE]),
         default=How.GENTLEST.value,
         show_default=True,
         help="How servers are moved; gentlest: live, near-live, warm or cold, the first that works for each.",
@@ -70,9 +101,10 @@ _OPTIONS = [
         help="When it must be over: 2027-03-01 or 2027-03-01T18:00+01:00 (UTC without a zone).",
     ),
     *_LIMITS,
+    *_FORMER_LIMITS,
     click.option(
         "--afterwards",
-        type=click.Choice([each.value.replace("_", "-") for each in Afterwards]),
+        type=Dashed([each.value.replace("_", "-") for each in Afterwards]),
         default=Afterwards.CONFIRM.value,
         show_default=True,
         help="Who confirms moves that wait for it: the drain at once, or after hours, or the servers' owners.",
@@ -98,7 +130,7 @@ def request_options(command: Command) -> Command:
 
 def limit_options(command: Command) -> Command:
     """Adds the options of limits only, for `limits_of`."""
-    return _with(_LIMITS, command)
+    return _with([*_LIMITS, *_FORMER_LIMITS], command)
 
 
 def _with(options: list[Callable[[Any], Any]], command: Command) -> Command:
@@ -143,7 +175,9 @@ def request_of(connection: Any, name: str, timeout: float, given: dict[str, Any]
 def limits_of(given: dict[str, Any]) -> dict[str, Any]:
     """The limits that were given."""
     names = [field.name for field in dataclasses.fields(Limits)]
-    return {name: given[name] for name in names if given.get(name) is not None}
+    former = {name: given.get(f"former_{name}") for name in names}
+    found = {name: given[name] if given.get(name) is not None else former[name] for name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _read(option: str, read: Callable[[str], Read], text: str) -> Read:

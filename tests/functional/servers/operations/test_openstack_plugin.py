@@ -93,10 +93,22 @@ def test_an_operation_is_cancelled_and_its_end_is_no_success(cloud: Cloud) -> No
     clean(cloud)
 
 
+def test_an_operation_is_found_by_its_server(cloud: Cloud) -> None:
+    server, operation = held_at_the_upload(cloud)
+    assert listed(cloud, "operation", "show", "imaged")["id"] == operation["id"]
+    assert openstack(cloud, "operation", "cancel", "imaged") == ("", "")
+    cloud.heal()
+    cloud.settle()
+    ended = listed(cloud, "operation", "show", server.id)
+    assert (ended["id"], ended["state"]) == (operation["id"], "failed")
+    assert "Nothing is being done with server imaged" in openstack(cloud, "operation", "cancel", "imaged", status=1)[1]
+    clean(cloud)
+
+
 def test_what_is_refused_is_said(cloud: Cloud) -> None:
     nobody = "11111111-2222-3333-4444-555555555555"
     _written, said = openstack(cloud, "operation", "show", nobody, status=1)
-    assert said.strip() == f"The cloud refused (404): Operation {nobody} could not be found."
+    assert said.strip() == f"There is neither an operation nor a server {nobody}."
     assert "could not be found" in openstack(cloud, "server", "operation", "list", "nobody", status=1)[1]
     for name in ("twin", "twin"):
         cloud.boot(name=name)

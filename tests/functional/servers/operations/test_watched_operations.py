@@ -205,14 +205,15 @@ def test_a_server_without_operations_has_exit_status_1(cloud: Cloud) -> None:
     assert shown.exit_code == 1 and f"no operation of server {nobody}" in shown.output
 
 
-@pytest.mark.parametrize("by", ["name", "id"])
+@pytest.mark.parametrize("by", ["name", "id", "operation"])
 def test_the_command_cancels_an_operation(cloud: Cloud, by: str) -> None:
-    server, image_id, _shown = held_at_the_upload(cloud)
+    server, image_id, shown = held_at_the_upload(cloud)
     table = run(cloud, "operation", "list").output
     assert "create_image" in table and "UploadDisk" in table
-    result = cancel(cloud, server.name if by == "name" else server.id)
+    result = cancel(cloud, {"name": server.name, "id": server.id, "operation": shown["id"]}[by])
     assert result.exit_code == 0 and "create_image" in result.output, result.output
-    assert "running, to be cancelled" in run(cloud, "operation", "show", server.id).output
+    for one in (server.id, shown["id"]):
+        assert "running, to be cancelled" in run(cloud, "operation", "show", one).output
     check_cancelled(cloud, server, image_id)
     nothing = cancel(cloud, server.id)
     assert nothing.exit_code == 1 and "Nothing is being done" in nothing.output
