@@ -98,9 +98,9 @@ class TearDown(Step[Run]):
     def where(self, run: Run) -> str | None:
         return run.memory.host
 
-    def patience(self, run: Run) -> Patience:
-        """An accepted delete waits for services that are unavailable, and is completed as soon as it can be."""
-        return Patience(math.inf, LONGEST_PAUSE) if run.memory.waits else super().patience(run)
+    def patience(self, run: Run) -> Patience:  # noqa: ARG002
+        """An accepted delete is retried until it is done; only a refusal ends it."""
+        return Patience(math.inf, LONGEST_PAUSE, persists=True)
 
     def do(self, run: Run) -> None:
         try:

@@ -2,7 +2,7 @@
 
 A step that was refused is undone at once. A step that failed for a passing reason (`CausewayError.passing`) is retried with
 growing pauses until its `Patience`, which begins with its first failure, is over. A step that failed with an unexpected error is
-retried a few times (``attempts``).
+retried a few times (``attempts``), unless the step's patience `persists`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,14 @@ SHORTEST_PAUSE_WHILE_DOWN = 5.0
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a step is retried. ``seconds``: from its first failure. ``longest_pause``: between two attempts, in seconds."""
+    """How long a step is retried. ``seconds``: from its first failure. ``longest_pause``: between two attempts, in seconds.
+
+    ``persists``: what may pass or not (`CausewayError.few_tries`) is retried as long as what passes.
+    """
 
     seconds: float
     longest_pause: float
+    persists: bool = False
 
     def is_over(self, failing_since: datetime | None, now: datetime) -> bool:
         return self.seconds <= 0 or (
@@ -47,7 +51,7 @@ def pause_after(
     options: Options,
 ) -> float | None:
     """Returns the seconds until the step is retried; None if the saga must be rolled back. ``attempt`` counts from 1."""
-    if not failure.passing or (failure.few_tries and attempt >= options.attempts):
+    if not failure.passing or (failure.few_tries and not patience.persists and attempt >= options.attempts):
         return None
     if patience.is_over(failing_since, now):
         return None

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from causeway.model.operations import Operation
 from causeway.rpc.transport import Outgoing, Verdict
+from causeway.store.api import journal
 from tests.functional.servers.moves_cloud import PATIENCE, Cloud, until
 
 
@@ -134,3 +136,26 @@ def test_a_server_that_is_deleted_while_it_is_built_leaves_nothing(cloud: Cloud)
         lambda found: found == ({}, {}, []),
         "nothing to be left",
     )
+
+
+@pytest.mark.parametrize("patience", [600.0, 0.0])
+def test_a_delete_outlasts_a_hypervisor_that_fails(cloud: Cloud, patience: float) -> None:
+    """It was answered with 204: the user never sees the server in ERROR."""
+    server, volume = server_and_volume(cloud)
+    cloud.option("patience", patience, "moves")
+    cloud.option("attempts", 2, "moves")
+    cloud.break_driver([cloud.show(server).compute_host], "destroy")
+    cloud.member.compute.delete_server(server.id)
+
+    def delete() -> Operation:
+        return journal.of_server(cloud.parts.api_database, server.id)[-1]
+
+    until(
+        lambda: journal.steps(cloud.parts.api_database, delete().id),
+        lambda steps: bool(steps) and steps[0].attempt > 3,
+        "the delete to be retried",
+    )
+    assert cloud.show(server).task_state == "deleting"
+    assert "hypervisor" in (delete().error or {})["message"]
+    cloud.heal()
+    check_gone(cloud, server, volume)
