@@ -60,8 +60,28 @@ def connect(state_dir: Path, os_cloud: str | None) -> Any:
     try:
         config = OpenStackConfig(config_files=files, load_envvars=files is None)
         return openstack.connection.Connection(config=config.get_one(cloud=os_cloud or ADMIN_CLOUD))
+    except openstack.exceptions.ConfigException as failure:
+        raise NotAsked(_not_configured(failure, os_cloud)) from failure
     except (openstack.exceptions.SDKException, keystone_errors.ClientException) as failure:
         raise NotAsked(str(asking.unreachable(failure))) from failure
+
+
+def _not_configured(failure: Exception, os_cloud: str | None) -> str:
+    """Why clouds.yaml does not say how to reach a cloud."""
+    import openstack
+    from openstack.config import OpenStackConfig
+
+    try:
+        config = OpenStackConfig()
+    except openstack.exceptions.ConfigException:
+        return f"clouds.yaml can't be used: {failure}"
+    known = sorted({*config.get_cloud_names()} - {"envvars"})
+    if os_cloud is None or os_cloud in known:
+        return f"clouds.yaml can't be used: {failure}"
+    return (
+        f"There is no cloud {os_cloud} in {config.config_filename or 'clouds.yaml'}, which has {', '.join(known) or 'none'}."
+        " OS_CLIENT_CONFIG_FILE says where clouds.yaml is."
+    )
 
 
 def ask(
@@ -79,7 +99,7 @@ def pages(connection: Any, path: str, key: str, *, timeout: float, **query: Any)
 
 
 def id_of_server(connection: Any, wanted: str, timeout: float) -> str:
-    """The id of a server by its name or id. An unknown name is taken for an id. Raises NotAsked if several have the name."""
+    """The id of a server by its name or id. Raises NotAsked if none or several have the name."""
     with _failures_reported():
         return asking.id_of_server(connection.compute, wanted, timeout=timeout)
 

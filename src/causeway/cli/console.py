@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from causeway.cli import ask
+from causeway.cli import ask, machine_failures
 
 if TYPE_CHECKING:
     from causeway.console.app import Console
@@ -40,10 +40,8 @@ def console(state_dir: Path, os_cloud: str | None, port: int) -> None:
     from causeway.http.server import make_server
 
     made, way_in = make_console(state_dir, os_cloud)
-    try:
+    with machine_failures.reported():
         server = make_server("127.0.0.1", port, made.app, threads=THREADS, name="causeway-console")
-    except OSError as failure:
-        raise click.ClickException(f"{failure}. Is another console running on this port?") from failure
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

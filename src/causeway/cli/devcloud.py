@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from causeway import durable, errors
+from causeway.cli import machine_failures
 from causeway.clients.placement.local import local_placement
 from causeway.conf import AUTH_GROUPS
 from causeway.devcloud import Account, Devcloud, DevcloudConfig
@@ -45,15 +46,15 @@ def devcloud(state_dir: Path, port: int, hosts: tuple[str, ...], compute_url: st
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     state = StateDir(state_dir.resolve())
-    state.prepare()
-    with ExitStack() as cleanup:
+    with machine_failures.reported(state.path), ExitStack() as cleanup:
+        state.prepare()
         try:
             cleanup.callback(StateDirLock(state.path).release)
-            web = WebServer(port)
-        except OSError as failure:
-            raise click.ClickException(f"{failure}. Is the port in use?") from failure
         except errors.Misconfigured as failure:
             raise click.ClickException(failure.message) from failure
+        web = WebServer(port)
+        # If it is never started: its threads would keep the process alive.
+        cleanup.callback(web.stop)
         cloud = Devcloud(DevcloudConfig(state.devcloud, web.url, compute_url=compute_url))
         cleanup.callback(cloud.close)
         accounts = cloud.bootstrap()

@@ -22,6 +22,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from causeway import errors, roles
+from causeway.cli import machine_failures
 from causeway.clients.placement import remote_placement
 from causeway.conf import PROJECT, new_config, paths
 from causeway.faults import hooks
@@ -129,8 +130,6 @@ def failures_reported() -> Iterator[None]:
         yield
     except errors.CausewayError as failure:
         raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
-    except sa.exc.ArgumentError as failure:
-        raise click.ClickException("The URL of a database is not understood.") from failure
     except sa.exc.SQLAlchemyError as failure:
         raise click.ClickException(f"A database failed: {failure}") from failure
     except keystone_errors.ClientException as failure:
@@ -159,7 +158,8 @@ def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOp
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     # _Ended is caught before ``cleanup`` closes libraries, which look at the exception in flight.
-    with failures_reported(), ExitStack() as cleanup, suppress(_Ended):
+    folder = Path(conf.state_path)
+    with machine_failures.reported(folder), failures_reported(), ExitStack() as cleanup, suppress(_Ended):
         start(conf, cleanup)
         say_ready(f"{role} {conf.host}", notes)
         threading.Event().wait()

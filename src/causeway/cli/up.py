@@ -12,6 +12,7 @@ import click
 from oslo_config import cfg
 
 from causeway import errors
+from causeway.cli import machine_failures
 from causeway.cli.state_dirs import DEFAULT_STATE_DIR
 
 CONSOLE = "/console"
@@ -86,10 +87,10 @@ def up(
         log_file=state_dir.resolve() / "causeway.log",
         on_progress=lambda what: say(f"starting: {what}"),
     )
+    ports = {console_port: "--console-port", port: "--port"}
     try:
-        cloud.start()
-    except OSError as failure:
-        raise click.ClickException(f"{failure}. Is another cloud running on this port?") from failure
+        with machine_failures.reported(state_dir, ports):
+            cloud.start()
     except (cfg.Error, cfg.ConfigFileValueError) as failure:
         raise click.ClickException(f"The configuration can't be used: {failure}") from failure
     except errors.CausewayError as failure:

@@ -92,14 +92,20 @@ def is_uuid(text: str) -> bool:
 
 
 def id_of_server(compute: Any, wanted: str, *, timeout: float = TIMEOUT) -> str:
-    """The id of a server by its name or id, in any project if the caller may look there."""
+    """The id of a server by its name or id, in any project if the caller may look there.
+
+    An unknown id is taken for that of a deleted server. Raises NotAsked if there is none of that name.
+    """
     name = f"^{re.escape(wanted)}$"
     try:
-        return id_of(compute, "/servers", "servers", wanted, {"all_tenants": "1", "name": name}, timeout=timeout)
+        found = id_of(compute, "/servers", "servers", wanted, {"all_tenants": "1", "name": name}, timeout=timeout)
     except Refused as refusal:
         if refusal.status != 403:
             raise
-    return id_of(compute, "/servers", "servers", wanted, {"name": name}, timeout=timeout)
+        found = id_of(compute, "/servers", "servers", wanted, {"name": name}, timeout=timeout)
+    if found == wanted and not _UUID.fullmatch(wanted):
+        raise NotAsked(f"There is no server {wanted}.")
+    return found
 
 
 def id_of_flavor(compute: Any, wanted: str, *, timeout: float = TIMEOUT) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 import sys
@@ -21,6 +22,7 @@ from causeway import errors
 from causeway.console_proxy.admission import Admission, Admitted
 from causeway.console_proxy.relay import OpenConsole
 from causeway.console_proxy.visit import Visit
+from causeway.http.server import PortInUse
 from causeway.model.console import ConsoleToken, Ending, Standing
 from causeway.parts.consoles import standings
 from causeway.rpc.conductor import ConductorClient
@@ -94,7 +96,12 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
 
     def server_bind(self) -> None:
         # As HTTPServer, without looking up the name of this machine.
-        super(HTTPServer, self).server_bind()
+        try:
+            super(HTTPServer, self).server_bind()
+        except OSError as failure:
+            if failure.errno == errno.EADDRINUSE:
+                raise PortInUse(str(self.server_address[0]), int(self.server_address[1])) from failure
+            raise
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:

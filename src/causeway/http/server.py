@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import logging
+import os
 import selectors
 import socket
 import ssl
@@ -42,8 +43,16 @@ _Manager: Any = connections.ConnectionManager
 _CherootSelector: Any = connections._ThreadsafeSelector
 
 
+class PortInUse(OSError):
+    """Somebody listens there already."""
+
+    def __init__(self, address: str, port: int) -> None:
+        super().__init__(errno.EADDRINUSE, f"Port {port} of {address} is in use")
+        self.port = port
+
+
 def make_server(address: str, port: int, app: WsgiApp, *, threads: int, name: str, tls: Tls | None = None) -> Any:
-    """Listens when this returns; ``serve()`` serves. ``tls``: without it only plain HTTP is spoken. Raises OSError."""
+    """Listens when this returns; ``serve()`` serves. ``tls``: without it only plain HTTP is spoken. Raises PortInUse, OSError."""
     server = _Server((address, port), strict(app), numthreads=threads, server_name=name)
     server.tls = tls
     server.ConnectionClass = _Connection
@@ -53,7 +62,13 @@ def make_server(address: str, port: int, app: WsgiApp, *, threads: int, name: st
     server.request_queue_size = 128
     server.keep_alive_conn_limit = MAX_WAITING
     server.max_request_header_size = MAX_HEAD
-    server.prepare()
+    try:
+        server.prepare()
+    except OSError as failure:
+        # cheroot keeps only the text of the system's error.
+        if os.strerror(errno.EADDRINUSE) in str(failure):
+            raise PortInUse(address, port) from failure
+        raise
     return server
 
 

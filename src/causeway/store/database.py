@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from causeway import errors
-from causeway.store import state_changes
+from causeway.store import database_urls, state_changes
 from causeway.store.connections import BudgetPool, ConnectionBudget
 from causeway.store.patterns import sqlite_regexp
 from causeway.store.state_changes import StateChange
@@ -119,7 +119,7 @@ class Database:
         #: called after each commit that changed servers' states, once for each server; what it raises is logged
         self.observer: Observer | None = None
         self.synchronous = synchronous
-        self.url = sa.make_url(url)
+        self.url = database_urls.parse(url, name)
         options: dict[str, Any] = {
             "json_serializer": lambda value: msgspec.json.encode(value).decode(),
             "json_deserializer": msgspec.json.decode,

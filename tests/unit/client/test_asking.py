@@ -110,7 +110,8 @@ def test_a_server_is_found_by_its_name() -> None:
     compute = Compute(servers(("1", "web.1")))
     assert asking.id_of_server(compute, "web.1") == "1"
     assert compute.asked[0][2] == {"all_tenants": "1", "name": r"^web\.1$"}
-    assert asking.id_of_server(Compute(servers()), "web") == "web"
+    with pytest.raises(asking.NotAsked, match=r"There is no server web\."):
+        asking.id_of_server(Compute(servers()), "web")
     with pytest.raises(asking.NotAsked, match=r"There are 2 servers named web: give an id \(1, 2\)"):
         asking.id_of_server(Compute(servers(("1", "web"), ("2", "web"))), "web")
 

@@ -238,6 +238,18 @@ def test_another_cloud_is_chosen_by_its_name(cloud: Cloud, monkeypatch: pytest.M
     assert [(each["recipe"], each["instance_uuid"]) for each in shown] == [("build", server.id)]
 
 
+@pytest.mark.parametrize("words", [("move", "show"), ("operation", "show"), ("operation", "cancel"), ("explain",)])
+def test_a_server_that_is_not_there_is_named(cloud: Cloud, words: tuple[str, ...]) -> None:
+    more = ["--flavor=any.medium"] if words == ("explain",) else []
+    said = run(cloud, *words, "nosuch", *more)
+    assert (said.exit_code, said.output) == (2, "Error: There is no server nosuch.\n")
+
+
+def test_a_server_that_never_moved_is_there(cloud: Cloud) -> None:
+    cloud.boot(name="settled")
+    assert "The journal knows no move of server settled." in run(cloud, "move", "show", "settled").output
+
+
 def test_the_command_lists_what_hosts_are_still_to_clean(cloud: Cloud) -> None:
     assert json.loads(run(cloud, "move", "leftovers", "--json").output) == []
     uuid = str(uuids.uuid4())
