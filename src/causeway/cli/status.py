@@ -33,6 +33,7 @@ from causeway.conf import ignored
 from causeway.model import versions
 from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
 from causeway.model.host import (
+    FOLDERS_LACK,
     LIVE_MIGRATION_LACKS,
     REQUIRES_SIGNATURES,
     CellMapping,
@@ -194,6 +195,7 @@ def _of_cell(conf: cfg.ConfigOpts, cell: CellMapping, known: list[HostMapping], 
         checks[f"{cell.name}: conductors"] = lambda: _cell_conductors(conf, hosts.list_services(database))
         checks[f"{cell.name}: computes"] = lambda: _computes(conf, hosts.list_services(database))
         checks[f"{cell.name}: live migration"] = lambda: _live_migration(hosts.list_nodes(database))
+        checks[f"{cell.name}: folders of disks"] = lambda: _folders(hosts.list_nodes(database))
         checks[f"{cell.name}: certificates"] = lambda: _certificates(hosts.list_nodes(database))
         checks[f"{cell.name}: signed orders"] = lambda: _signed_orders(cell, hosts.list_nodes(database))
         checks[f"{cell.name}: host mappings"] = lambda: _mapped(cell, hosts.list_nodes(database), known)
@@ -292,6 +294,15 @@ def _live_migration(nodes: list[ComputeNode]) -> Found:
     if len(able) < len(nodes):
         parts.append(f"{len(nodes) - len(able)} can't")
     return Level.SUCCESS, "; ".join(parts)
+
+
+def _folders(nodes: list[ComputeNode]) -> Found:
+    """What hosts reported last of their own folders."""
+    lacking = {node.host: lack for node in nodes if (lack := node.capabilities.get(FOLDERS_LACK)) is not None}
+    if lacking:
+        lines = [f"{host}: {lack}. No server is built there or moved there." for host, lack in sorted(lacking.items())]
+        return Level.FAILURE, "\n".join(lines)
+    return Level.SUCCESS, f"{len(nodes)} hosts can write theirs"
 
 
 def _certificates(nodes: list[ComputeNode]) -> Found:

@@ -124,6 +124,7 @@ class ComputeService:
             rounds=rounds,
             copies=Copies(state_dir / "copies", driver),
             stopping=stopping,
+            own_folders=[state_dir, *driver.own_folders()],
             clock=clock,
             disk_server=DiskServer(
                 offers, rounds, conf.my_ip, conf.disk_transfer_port, state_dir / "disk-server-port", tls

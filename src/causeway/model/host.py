@@ -14,6 +14,10 @@ from causeway.model.pci import PciDevicePool
 LIVE_MIGRATION_LACKS = "live_migration_lacks"
 # Another one: whether its host refuses orders that nobody signed. Hosts of an older release have none.
 REQUIRES_SIGNATURES = "requires_signatures"
+# Why its host can't write into its own folders, in a sentence; None if it can.
+FOLDERS_LACK = "folders_lack"
+# How many builds failed on its host since one succeeded, lately.
+FAILED_BUILDS = "failed_builds"
 
 CELL0_UUID = "00000000-0000-0000-0000-000000000000"
 

@@ -35,6 +35,10 @@ LOG = logging.getLogger(__name__)
 BRIEF = Patience(seconds=60.0, longest_pause=3.0)
 
 
+# A host that says this has nothing of the server. After any other error it may have the guest, or a part.
+_UNDONE = (errors.ClaimRefused, errors.GuestFailed, errors.HostDown)
+
+
 class ChooseHost(Step[BuildRun]):
     """Has the scheduler choose a host and alternates; claims the first one that the server's group allows."""
 
@@ -235,10 +239,12 @@ class SpawnGuest(Step[BuildRun]):
             try:
                 memory.guest = self._ask_host(run, again=again)
                 return
-            except (errors.ClaimRefused, errors.GuestFailed, errors.RpcTimeout, errors.HostDown) as refusal:
+            except errors.CausewayError as refusal:
+                if not errors.may_be_of_host(refusal):
+                    raise
                 LOG.warning("Host %s could not build server %s: %s", run.target.host, run.uuid, refusal.message)
                 failure = refusal
-                if again or isinstance(refusal, errors.RpcTimeout):
+                if again or not isinstance(refusal, _UNDONE):
                     undo_guest(run.services, run, run.target)
         raise failure
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from causeway.model.host import Aggregate, CellMapping
+from causeway.model.host import FAILED_BUILDS, Aggregate, CellMapping
 from causeway.scheduler.host_state import HostRecord
 from causeway.store import group_places, own_nodes
 from causeway.store.api import aggregates, groups
@@ -33,7 +33,14 @@ class CellsSource:
                 services = hosts.compute_services_of(database, {node.host for node in nodes})
             by_host = {service.host: service for service in services}
             return [
-                HostRecord(cell.uuid, cell.name, node, by_host[node.host], cell_disabled=cell.disabled)
+                HostRecord(
+                    cell.uuid,
+                    cell.name,
+                    node,
+                    by_host[node.host],
+                    cell_disabled=cell.disabled,
+                    failed_builds=node.capabilities.get(FAILED_BUILDS, 0),
+                )
                 for node in nodes
                 if node.host in by_host
             ]

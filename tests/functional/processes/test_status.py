@@ -127,6 +127,14 @@ def test_what_hosts_lack_for_live_migrations_is_a_warning(checked: Status, cell1
     assert checked()["cell1: live migration"] == ("warning", "host2: it does not listen; it waits too long")
 
 
+def test_a_host_that_can_not_write_its_disks_is_a_failure(checked: Status, cell1: Database) -> None:
+    assert checked()["cell1: folders of disks"] == ("success", "1 hosts can write theirs")
+    lack = {"folders_lack": "/disks can't be written: Read-only file system"}
+    hosts.save_node(cell1, replace(NODE, capabilities=lack))
+    level, says = checked()["cell1: folders of disks"]
+    assert level == "failure" and "/disks can't be written: Read-only file system" in says
+
+
 def test_certificates_that_end_soon_are_a_warning_and_expired_ones_a_failure(checked: Status, cell1: Database) -> None:
     now = datetime.now(UTC)
 

@@ -11,6 +11,7 @@ import pytest
 
 from causeway import errors
 from causeway.compute.host.claims import Claims
+from causeway.compute.host.failed_builds import FailedBuilds
 from causeway.compute.upkeep.certificate_ends import CertificateWatch
 from causeway.compute.upkeep.report import Reporter
 from causeway.conf import new_config
@@ -56,6 +57,8 @@ class Host:
     claims: Claims
     conf: Any = field(default_factory=new_config)
     name: str = "host1"
+    own_folders: tuple[Path, ...] = ()
+    failed_builds: FailedBuilds = field(default_factory=FailedBuilds)
 
 
 def reporter(directory: Path, failure: Exception) -> tuple[Reporter, Conductor]:

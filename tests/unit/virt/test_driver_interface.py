@@ -31,6 +31,7 @@ FREE = {
     "live_migration_certificates",
     "live_migration_lacks",
     "machine_type",
+    "own_folders",
     "saved_memory",
 }
 

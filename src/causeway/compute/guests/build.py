@@ -29,7 +29,9 @@ class BuildEndpoint:
             host.lock(instance.uuid),
             host.vif_events.watch(instance.uuid) as watch,
             claimed(host, instance) as instance,
+            host.failed_builds.counted(),
         ):
+            host.require_folders()
             for vif in instance.network_info:
                 guest.bind_port(host, context, instance, vif)
             vifs = guest.refreshed_ports(host, context, instance)

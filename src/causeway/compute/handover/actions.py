@@ -55,10 +55,12 @@ def save_memory(host: Host, instance: Instance, block_devices: list[BlockDevice]
 
 
 def require_nothing_of(host: Host, uuid: str, *, has_guest: bool = False) -> None:
-    """Raises ClaimRefused if a chosen host has something of the server already: a guest, disks or stashed disks.
+    """Raises ClaimRefused if a chosen host has something of the server already: a guest, disks or stashed disks. Also if it can't
+    write into its own folders.
 
     ``has_guest``: it has one that the driver does not count among its guests yet.
     """
+    host.require_folders()
     facts = host.driver.inspect(uuid)
     if has_guest or facts.power_state is not None or facts.has_disks or facts.has_stashed_disks:
         raise errors.ClaimRefused(

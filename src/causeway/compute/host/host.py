@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from oslo_concurrency import lockutils
 from oslo_config import cfg
 
+from causeway import errors
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.vendordata import Vendordata
@@ -21,7 +24,9 @@ from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.disks.rounds import Rounds
 from causeway.compute.host.claims import Claims
 from causeway.compute.host.departures import Departures
+from causeway.compute.host.failed_builds import FailedBuilds
 from causeway.compute.host.fence import Fence
+from causeway.compute.host.own_folders import why_unwritable
 from causeway.compute.host.vif_events import VifEvents
 from causeway.model.instance import Instance
 from causeway.rpc.cell_conductor import CellConductorClient
@@ -51,6 +56,9 @@ class Host:
     vif_events: VifEvents = field(default_factory=VifEvents)
     #: set when the service ends; ends all waits
     stopping: threading.Event = field(default_factory=threading.Event)
+    #: the folders that it must be able to write
+    own_folders: Sequence[Path] = ()
+    failed_builds: FailedBuilds = field(default_factory=FailedBuilds)
     #: the clock of transfers
     clock: Clock = field(default_factory=Clock)
 
@@ -58,6 +66,12 @@ class Host:
         """The lock of one server: one thread at a time works on it on this host."""
         held: AbstractContextManager[object] = lockutils.lock(f"{self.name}-{instance_uuid}")
         return held
+
+    def require_folders(self) -> None:
+        """Raises ClaimRefused if the host can't write into its own folders: it must not be chosen for a guest."""
+        lack = why_unwritable(self.own_folders)
+        if lack is not None:
+            raise errors.ClaimRefused("The chosen host can't write its disks.", details=f"host {self.name}: {lack}")
 
     def shutdown_timeout(self, instance: Instance) -> float:
         """Seconds that a guest has to shut down. The image may ask for more or less than the host's option."""

@@ -15,12 +15,19 @@ import os_traits
 from causeway import durable, errors
 from causeway.clients.placement import Inventory, PlacementClient
 from causeway.compute.host import Host
+from causeway.compute.host.own_folders import why_unwritable
 from causeway.compute.upkeep.certificate_ends import CertificateWatch, files_in_use
 from causeway.context import admin_context
 from causeway.hardware import pci_fit
 from causeway.model import versions
 from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
-from causeway.model.host import LIVE_MIGRATION_LACKS, REQUIRES_SIGNATURES, ComputeNode
+from causeway.model.host import (
+    FAILED_BUILDS,
+    FOLDERS_LACK,
+    LIVE_MIGRATION_LACKS,
+    REQUIRES_SIGNATURES,
+    ComputeNode,
+)
 from causeway.model.outcomes import HostReport
 
 LOG = logging.getLogger(__name__)
@@ -91,6 +98,7 @@ class Reporter:
         self._certificates = CertificateWatch(host.name, host.conf.certificate_warning_days)
         #: the certificates that end soon; None if not known yet
         self._ending: list[CertificateEnd] | None = None
+        self._folders_lack: str | None = None
         self._looking = threading.Thread(target=self._look, name=f"readiness-{host.name}", daemon=True)
 
     def start(self) -> None:
@@ -238,6 +246,13 @@ class Reporter:
         conf = self._host.conf
         self.report_alive(timeout=min(max(conf.report_interval, _LEAST_PATIENCE), conf.rpc_response_timeout))
 
+    def _look_at_folders(self) -> str | None:
+        """Why the host can't write into its own folders. The log has it if it is new."""
+        before, self._folders_lack = self._folders_lack, why_unwritable(self._host.own_folders)
+        if self._folders_lack not in (None, before):
+            LOG.error("Host %s is not chosen for guests: %s", self._host.name, self._folders_lack)
+        return self._folders_lack
+
     def _report(self) -> HostReport:
         conf, facts, guests = self._host.conf, self._host.driver.host_facts(), self._host.driver.list_guests()
         node = ComputeNode(
@@ -267,6 +282,8 @@ class Reporter:
                 "stands_still_when_live": self._host.driver.stands_still_when_live,
                 LIVE_MIGRATION_LACKS: self._lacks,
                 CERTIFICATES_ENDING: None if self._ending is None else [each.report() for each in self._ending],
+                FAILED_BUILDS: self._host.failed_builds.count,
+                FOLDERS_LACK: self._look_at_folders(),
                 REQUIRES_SIGNATURES: conf.rpc_signatures.required,
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
                 "supports_saved_memory": self._host.driver.supports_saved_memory,

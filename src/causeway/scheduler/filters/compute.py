@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from causeway.model import versions
+from causeway.model.host import FOLDERS_LACK
 from causeway.scheduler.explain import Refusal
 from causeway.scheduler.filters.base import HostFilter, Request
 from causeway.scheduler.host_state import HostState
 
 
 class ComputeFilter(HostFilter):
-    """The compute service must be enabled and up, and new enough for a move from another cell."""
+    """The compute service must be enabled and up, able to write its disks, and new enough for a move from another cell."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:
         service = host.record.service
@@ -18,6 +19,9 @@ class ComputeFilter(HostFilter):
         if not host.is_up:
             seen = "forced down" if service.forced_down else f"{service.last_seen_up or 'never'}"
             return Refusal("is down", "are down", {"last seen up": seen})
+        lack = host.record.node.capabilities.get(FOLDERS_LACK)
+        if lack is not None:
+            return Refusal("can't write its disks", "can't write their disks", {"reason": str(lack)})
         cell = request.spec.preferred_cell
         if cell is not None and cell != host.record.cell_uuid and service.version < versions.CROSS_CELL.service:
             return Refusal(

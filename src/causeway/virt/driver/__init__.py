@@ -8,7 +8,8 @@ see as the error of their request or of its action, or it says that there is no 
 file                required                                                           optional
 ==================  =================================================================  ==========================================
 `host`              start, close, host_facts, list_guests, inspect, list_disks,        host_hardware, confine, disk_bytes,
-                    copy_faults                                                        disk_room, list_temporary_files,
+                    copy_faults                                                        disk_room, own_folders,
+                                                                                       list_temporary_files,
                                                                                        discard_temporary_files
 `guests`            spawn, power_on, power_off, reboot, destroy                        machine_type, pause, unpause, suspend,
                                                                                        resume

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 
 from causeway.model.states import PowerState
 from causeway.virt.driver.facts import ExpectedDisk, GuestFacts, HostFacts, HostHardware
@@ -50,6 +51,10 @@ class HostMethods(ABC):
         """
 
     # optional
+
+    def own_folders(self) -> list[Path]:
+        """The folders in which guests and their disks are made. A host that can't write them is not chosen."""
+        return []
 
     def list_temporary_files(self) -> dict[str, list[str]]:
         """Kind -> uuids of the servers of which there are files outside their folders, for work that is under way or broke off.

@@ -196,6 +196,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
             has_stashed_disks=self._disks.stashed_folder(uuid).exists(),
         )
 
+    def own_folders(self) -> list[Path]:
+        return [self._instances_dir]
+
     def list_disks(self) -> dict[str, bool]:
         return self._disks.by_uuid()
 

@@ -133,6 +133,9 @@ class SimulatedDriver(
             has_stashed_disks=self.files.stash(uuid).is_dir(),
         )
 
+    def own_folders(self) -> list[Path]:
+        return [self.files.disks_dir]
+
     def list_disks(self) -> dict[str, bool]:
         return self.files.list_disks()
 
