@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TextIO
 
-import prettytable
 from cliff import utils
 from cliff.columns import FormattableColumn
 from cliff.formatters.table import TableFormatter
@@ -40,13 +40,16 @@ class WholeTable(TableFormatter):
         if layout.widths is None:
             stdout.write(_blocks(layout.columns))
         else:
-            table = prettytable.PrettyTable(list(column_names), print_empty=parsed_args.print_empty)
-            table.align = "l"
-            for column, width in zip(layout.columns, layout.widths, strict=True):
-                table.max_width[column.title] = width
-            table.add_rows([list(row) for row in zip(*(column.cells for column in layout.columns), strict=True)])
-            stdout.write(f"{table.get_string()}\n")
+            folded = [
+                [_fold(cell, width) for cell in column.cells]
+                for column, width in zip(layout.columns, layout.widths, strict=True)
+            ]
+            super().emit_list(column_names, list(zip(*folded, strict=True)), stdout, parsed_args)
         stdout.writelines(f"{line}\n" for line in layout.under)
+
+    @staticmethod
+    def _assign_max_widths(*_table_and_widths: Any, **_more: Any) -> None:
+        """Narrows no column: the layout has done that."""
 
 
 class WholeLister(command.Lister):
@@ -66,6 +69,10 @@ class WholeLister(command.Lister):
 def _text(cell: Any) -> str:
     shown = cell.human_readable() if isinstance(cell, FormattableColumn) else cell
     return "" if shown is None else str(shown)
+
+
+def _fold(text: str, width: int) -> str:
+    return "\n".join("\n".join(textwrap.wrap(line, width)) for line in text.splitlines())
 
 
 def _width(parsed_args: argparse.Namespace) -> int:
