@@ -613,6 +613,7 @@ _OF_NO_HOST = (
     Interrupted,
     NotFound,
     QueryFailed,
+    RequestRefused,
     Unauthorized,
 )
 

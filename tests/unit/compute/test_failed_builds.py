@@ -39,7 +39,10 @@ def test_builds_that_fail_are_counted_until_one_succeeds_or_none_was_tried_for_l
     assert builds.count == 1
 
 
-@pytest.mark.parametrize("failure", [errors.ClaimRefused("full"), errors.ImageRefused("no"), errors.TakenOver("late")])
+@pytest.mark.parametrize(
+    "failure",
+    [errors.ClaimRefused("full"), errors.ImageRefused("no"), errors.RequestRefused("no"), errors.TakenOver("late")],
+)
 def test_a_host_is_not_to_blame_for_what_is_not_its_own(failure: Exception) -> None:
     builds = FailedBuilds()
     fail(builds, failure)
