@@ -31,8 +31,10 @@ from causeway.store.database import utcnow
 LOG = logging.getLogger(__name__)
 
 
-# Hosts whose message queue restarted report again sooner. After this time a user would rather request another server.
-BRIEF = Patience(seconds=60.0, longest_pause=3.0)
+# After this time a user would rather request another server.
+BRIEF = Patience(seconds=10.0, longest_pause=3.0)
+# Hosts whose message queue restarted report again within this time.
+UNTIL_HOSTS_REPORT = Patience(seconds=60.0, longest_pause=3.0)
 
 
 # A host that says this has nothing of the server. After any other error it may have the guest, or a part.
@@ -47,7 +49,7 @@ class ChooseHost(Step[BuildRun]):
     makes = frozenset({Thing.ALLOCATION})
 
     def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
-        return BRIEF
+        return UNTIL_HOSTS_REPORT
 
     def do(self, run: BuildRun) -> None:
         services, memory, request = run.services, run.memory, run.request()

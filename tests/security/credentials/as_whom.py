@@ -104,6 +104,12 @@ TABLE = (
     ),
     Row(
         "devices.reserve_volume",
+        "called_as",
+        "operations/given_volumes.py",
+        "As the build reserved it: one that the user named and was shown, or that the server has already.",
+    ),
+    Row(
+        "devices.reserve_volume",
         "named OF_SERVER",
         "parts/making.py",
         "One that the user named was shown to them; the others were made for the server.",
@@ -145,8 +151,8 @@ TABLE = (
     Row(
         "volumes.attachments_of_server",
         "SERVICE",
-        "moves/steps/check.py moves/steps/reservations.py parts/devices.py parts/late.py parts/live_volumes.py"
-        " parts/releasing.py",
+        "moves/steps/check.py moves/steps/reservations.py operations/given_volumes.py parts/devices.py parts/late.py"
+        " parts/live_volumes.py parts/releasing.py",
         "Attachments of a server that an accepted operation owns; the user does not see them.",
     ),
     Row("volumes.get_attachment", "OF_SERVER", "audit/fixes.py", _OPERATOR),
@@ -160,7 +166,7 @@ TABLE = (
     Row(
         "volumes.complete_attachment",
         "OF_SERVER",
-        "operations/attachment_refresh.py operations/volumes.py parts/attachments.py",
+        "operations/attachment_refresh.py operations/given_volumes.py operations/volumes.py parts/attachments.py",
         _RECORDED,
     ),
     Row("volumes.delete_attachment", "OF_SERVER", "audit/fixes.py", _OPERATOR),
@@ -169,7 +175,8 @@ TABLE = (
         "OF_SERVER",
         "moves/steps/confirm.py moves/steps/finish.py moves/steps/hand_over.py moves/steps/live_across_cells.py"
         " moves/steps/prepare.py moves/steps/reservations.py moves/steps/revert.py operations/live_arrival.py"
-        " operations/live_target.py operations/volume_swap.py operations/volumes.py parts/attachments.py"
+        " operations/live_target.py operations/given_volumes.py operations/volume_swap.py operations/volumes.py"
+        " parts/attachments.py"
         " parts/devices.py parts/late.py parts/live_volumes.py parts/releasing.py",
         _RECORDED,
     ),

@@ -189,6 +189,8 @@ def test_a_server_runs_once_though_the_host_that_made_its_guest_gave_no_answer(c
     is_deleted(cloud, server)
 
 
+# The first one was built, as nobody heard, and is destroyed later.
+@pytest.mark.expects_errors("is started on .* while another host runs it")
 @pytest.mark.parametrize("hears_of_it", [True, False], ids=["undone at once", "undone later"])
 def test_no_guest_is_left_on_hosts_that_gave_no_answer(cloud: Cloud, hears_of_it: bool) -> None:
     def on_send(message: Outgoing) -> Verdict:

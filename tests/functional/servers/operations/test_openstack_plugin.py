@@ -109,7 +109,7 @@ def test_what_is_refused_is_said(cloud: Cloud) -> None:
     nobody = "11111111-2222-3333-4444-555555555555"
     _written, said = openstack(cloud, "operation", "show", nobody, status=1)
     assert said.strip() == f"There is neither an operation nor a server {nobody}."
-    assert "could not be found" in openstack(cloud, "server", "operation", "list", "nobody", status=1)[1]
+    assert "There is no server nobody" in openstack(cloud, "server", "operation", "list", "nobody", status=1)[1]
     for name in ("twin", "twin"):
         cloud.boot(name=name)
     assert "There are 2 servers named twin" in openstack(cloud, "server", "move", "explain", "twin", status=1)[1]

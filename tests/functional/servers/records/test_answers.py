@@ -60,7 +60,7 @@ class Contents:
             "tenant_id": self.cloud.admin.current_project_id,
             "quota_class": "default",
             "before": "2026-01-01 00:00:00",
-            "alias": "servers",
+            "alias": "os-volumes",
             "version_id": "v2.1",
             "cell": "cell1",
             "host": "cell1-host1",

@@ -13,6 +13,7 @@ from causeway.faults import injector
 from causeway.model.states import TaskState
 from causeway.moves.steps.confirm import FinishConfirm
 from causeway.moves.steps.revert import FinishRevert, ReturnRecords
+from causeway.operations.delete import TearDown
 from causeway.store.api import mappings
 from causeway.store.cell import copies
 from tests.functional.servers.moves_cloud import Cloud, until
@@ -103,12 +104,19 @@ def test_a_revert_outlives_the_end_of_one_that_failed(cloud: Cloud, monkeypatch:
     assert len(cloud.moves(server)) == 3
 
 
-def test_a_server_that_could_not_be_deleted_is_not_deleted_by_a_later_move(cloud: Cloud) -> None:
+def test_a_server_that_could_not_be_deleted_is_not_deleted_by_a_later_move(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = cloud.boot()
-    cloud.break_driver(["cell1-host1", "cell1-host2"], "destroy")
-    cloud.member.compute.delete_server(server.id)
-    until(lambda: cloud.show(server), lambda found: found.status == "ERROR", "the server to say so")
-    cloud.heal()
+
+    def refuse(*_arguments: Any) -> None:
+        raise errors.OperationFailed("It is refused.")
+
+    with monkeypatch.context() as patched:
+        # Only a refusal ends a delete.
+        patched.setattr(TearDown, "do", refuse)
+        cloud.member.compute.delete_server(server.id)
+        until(lambda: cloud.show(server), lambda found: found.status == "ERROR", "the server to say so")
     cloud.admin.compute.reset_server_state(server.id, "active")
     cloud.resized(server)
     assert cloud.confirmed(server).status == "ACTIVE"
