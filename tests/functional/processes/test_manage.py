@@ -94,7 +94,7 @@ def test_lists_show_no_passwords(manage: Manage, cell1: str) -> None:
     [
         (("--name", "cell1"), "already"),
         (("--transport-url", "nothing://x"), "transport URL"),
-        (("--database-connection", "not a url"), "URL of a database"),
+        (("--database-connection", "not a url"), "is not understood"),
     ],
 )
 def test_cells_that_cannot_work_are_not_made(
