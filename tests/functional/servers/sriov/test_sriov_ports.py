@@ -167,6 +167,7 @@ def test_nothing_stays_of_an_attach_that_is_refused(cloud: Cloud, ports: Any) ->
     check_nothing_stays(cloud, server, port, host)
 
 
+@pytest.mark.expects_errors("os-interface failed")
 @pytest.mark.parametrize(
     "broken", ["the binding is refused", "the guest does not take it", "the claim's answer is lost"]
 )
