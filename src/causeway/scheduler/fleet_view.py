@@ -10,22 +10,20 @@ from typing import Any
 
 from causeway.clients.placement import CandidatesRequest, ProviderSummary
 from causeway.clients.placement.types import Resources
-from causeway.model import versions
 from causeway.model.flavor import Flavor
 from causeway.scheduler.diagnose import PLACEMENT, not_in_aggregates, wrong_traits
 from causeway.scheduler.explain import Refusal, RefusedHosts
 from causeway.scheduler.filters import HostFilter, Request, first_refusal
-from causeway.scheduler.filters.compute import ComputeFilter
+from causeway.scheduler.filters.compute import ComputeFilter, healthy_until
 from causeway.scheduler.filters.lifetimes import COMPANY, PASSING, lasting
 from causeway.scheduler.filters.limits import NumInstancesFilter
-from causeway.scheduler.host_state import HostCache, HostState, KnownHosts
+from causeway.scheduler.host_state import HostCache, KnownHosts
 from causeway.scheduler.request import RequestSpec, likeness
 from causeway.scheduler.resources import tenants_of
 from causeway.scheduler.select import Ranker
 
 # Kinds of requests whose verdicts are kept.
 KINDS = 256
-_NEVER = datetime.min
 # A request for weighers that look at the host alone.
 _ANYBODY = Request(RequestSpec("", "", "", Flavor("", "", 0, 0, 0)))
 
@@ -86,7 +84,7 @@ class View:
         self.by_project = any(tenants_of(aggregate) for aggregate in known.aggregates)
         self._absent = len(known.records) - len(nodes)
         self._closed_cells = any(host.record.cell_disabled for host in self.states)
-        self._up_until = [self._healthy_until(host) for host in self.states]
+        self._up_until = [healthy_until(host, self._down_time) for host in self.states]
         self._down = {number for number, until in enumerate(self._up_until) if until < now}
         self._traits = [frozenset[str]().union(*(one.traits for one in offers[uuid])) for uuid in nodes]
         self._free: dict[str, list[int]] = {}
@@ -141,16 +139,9 @@ class View:
             # The state of a host that was not read again stays unknown.
             if number is not None and record is not None and record is not self.states[number].record:
                 self.states[number].record = record
-                self._up_until[number] = self._healthy_until(self.states[number])
+                self._up_until[number] = healthy_until(self.states[number], self._down_time)
                 if self._up_until[number] < now:
                     self._down.add(number)
-
-    def _healthy_until(self, host: HostState) -> datetime:
-        """Until when ComputeFilter accepts a host for all requests."""
-        service = host.record.service
-        if service.disabled or service.forced_down or service.last_seen_up is None:
-            return _NEVER
-        return service.last_seen_up + self._down_time if service.version >= versions.CROSS_CELL.service else _NEVER
 
     def _set_capacity(self, node_uuid: str, providers: list[ProviderSummary]) -> None:
         """Sets a host's capacity: that of the node itself, as in Placement's answer to a single request."""

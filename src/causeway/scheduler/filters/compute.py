@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from causeway.model import versions
 from causeway.model.host import FOLDERS_LACK
 from causeway.scheduler.explain import Refusal
 from causeway.scheduler.filters.base import HostFilter, Request
 from causeway.scheduler.host_state import HostState
+
+_NEVER = datetime.min
 
 
 class ComputeFilter(HostFilter):
@@ -30,3 +34,13 @@ class ComputeFilter(HostFilter):
                 {"service version": str(service.version), "needed": str(versions.CROSS_CELL.service)},
             )
         return None
+
+
+def healthy_until(host: HostState, down_time: timedelta) -> datetime:
+    """Until when `ComputeFilter` accepts a host for all requests, unless it reports again."""
+    service = host.record.service
+    if service.disabled or service.forced_down or service.last_seen_up is None:
+        return _NEVER
+    if host.record.node.capabilities.get(FOLDERS_LACK) is not None or service.version < versions.CROSS_CELL.service:
+        return _NEVER
+    return service.last_seen_up + down_time
