@@ -22,7 +22,7 @@ from causeway.model.sagas import SagaState
 from causeway.model.states import TaskState, VmState
 from causeway.operations import given_volumes
 from causeway.operations.build_run import BuildMemory, BuildRun
-from causeway.parts import cleanups, devices, history, late, liveness, releasing
+from causeway.parts import cleanups, devices, history, late, releasing
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import Selection
 from causeway.store.api import build_requests, mappings
@@ -55,17 +55,14 @@ def undo_guest(services: ConductorServices, run: BuildRun, target: Selection) ->
     """Destroys the guest on a host that may have it, or be making it. If the host can't be reached, it is ordered to later."""
     instance, present, token = run.instance(), run.devices(), run.token("SpawnGuest")
     host, cell_uuid = target.host, target.cell_uuid
-    if liveness.of_host(services, services.cells.database(cell_uuid), host).is_up:
-        try:
-            services.computes(cell_uuid).undo_build(
-                run.context, host, token=token, instance=instance, block_devices=present
-            )
-        except errors.TakenOver:
-            raise
-        except errors.CausewayError as failure:
-            LOG.info("Host %s was not ordered to destroy server %s: %s", host, run.uuid, failure.message)
-        else:
-            return
+
+    def undo() -> None:
+        services.computes(cell_uuid).undo_build(
+            run.context, host, token=token, instance=instance, block_devices=present
+        )
+
+    if cleanups.try_now(services, services.cells.database(cell_uuid), host, undo, raised=errors.TakenOver):
+        return
     LOG.warning("Host %s may have a guest of server %s: it is ordered to destroy it later", host, run.uuid)
     cleanups.note(services, host, cell_uuid, Missed.DESTROY, instance, present, token)
 

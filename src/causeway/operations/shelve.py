@@ -107,16 +107,12 @@ class StoreDisk(Step[Run]):
     def _end_rounds(self, run: Run, host: str, instance: Instance) -> None:
         """Has the host delete what an upload that it did not end left there. A host that can't is ordered to later."""
         token = run.token(self.name)
-        if liveness.of_host(run.services, run.database, host).is_up:
-            try:
-                run.computes.end_rounds(run.context, host, token=token, instance=instance)
-            except errors.StateChanged:
-                raise
-            except errors.CausewayError as failure:
-                LOG.info("Host %s still has rounds of server %s: %s", host, run.uuid, failure.message)
-            else:
-                return
-        cleanups.note(run.services, host, run.cell.uuid, Missed.DISCARD_COPIES, instance, [], token)
+
+        def end() -> None:
+            run.computes.end_rounds(run.context, host, token=token, instance=instance)
+
+        if not cleanups.try_now(run.services, run.database, host, end, raised=errors.StateChanged):
+            cleanups.note(run.services, host, run.cell.uuid, Missed.DISCARD_COPIES, instance, [], token)
 
     def _stored(self, run: Run) -> ImageMeta | None:
         """The image if it is complete, else None. The guest was powered off before the image was completed."""

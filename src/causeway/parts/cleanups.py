@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Callable
 
 from causeway import errors
 from causeway.context import RequestContext, admin_context
@@ -18,11 +19,12 @@ from causeway.model.operations import Operation
 from causeway.model.outcomes import MoveToken
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import TaskState
-from causeway.parts import whereabouts
+from causeway.parts import liveness, whereabouts
 from causeway.parts.services import ConductorServices
 from causeway.parts.whereabouts import Whereabouts
 from causeway.store.api import cleanups, journal
 from causeway.store.api.cleanups import Cleanup
+from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
@@ -40,6 +42,30 @@ def note(
     missed = dataclasses.replace(missed_order(host, what, instance, token), block_devices=block_devices)
     with services.api.write() as connection:
         cleanups.note_in(connection, host, cell_uuid, missed)
+
+
+def try_now(
+    services: ConductorServices,
+    database: Database,
+    host: str,
+    order: Callable[[], None],
+    *,
+    raised: type[errors.CausewayError],
+) -> bool:
+    """Gives a host an order if it is up. Returns False if it has not carried it out: then the caller notes the order.
+
+    ``database``: of the host's cell. ``raised``: errors that are for the caller.
+    """
+    if not liveness.of_host(services, database, host).is_up:
+        return False
+    try:
+        order()
+    except raised:
+        raise
+    except errors.CausewayError as failure:
+        LOG.info("Host %s does not clean up now: %s %s", host, failure.message, failure.details)
+        return False
+    return True
 
 
 def missed_order(host: str, what: Missed, instance: Instance, token: MoveToken | None) -> MissedOrder:
