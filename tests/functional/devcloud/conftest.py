@@ -169,6 +169,21 @@ def shared(start_devcloud: Start, tmp_path_factory: pytest.TempPathFactory) -> R
     return start_devcloud(tmp_path_factory.mktemp("devcloud"))
 
 
+@pytest.fixture(scope="module")
+def demo(shared: Running) -> Any:
+    return shared.sdk("demo")
+
+
+@pytest.fixture(scope="module")
+def other(shared: Running) -> Any:
+    return shared.sdk("other")
+
+
+@pytest.fixture(scope="module")
+def admin(shared: Running) -> Any:
+    return shared.sdk("admin")
+
+
 @pytest.fixture
 def devcloud(shared: Running) -> Iterator[Running]:
     """The module's devcloud, with switches and faults as they are at first after every test."""

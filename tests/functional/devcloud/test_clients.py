@@ -10,16 +10,6 @@ import openstack
 import pytest
 
 
-@pytest.fixture(scope="module")
-def demo(shared: Any) -> Any:
-    return shared.sdk("demo")
-
-
-@pytest.fixture(scope="module")
-def admin(shared: Any) -> Any:
-    return shared.sdk("admin")
-
-
 def test_administrators_see_accounts_and_catalog(admin: Any) -> None:
     assert {"admin", "demo", "other", "service"} <= {project.name for project in admin.identity.projects()}
     assert {"admin", "demo", "causeway", "neutron", "placement"} <= {user.name for user in admin.identity.users()}

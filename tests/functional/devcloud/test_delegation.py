@@ -10,16 +10,6 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
 
-@pytest.fixture(scope="module")
-def demo(shared: Any) -> Any:
-    return shared.sdk("demo")
-
-
-@pytest.fixture(scope="module")
-def other(shared: Any) -> Any:
-    return shared.sdk("other")
-
-
 @pytest.fixture
 def credential(demo: Any) -> Iterator[Any]:
     identity = demo.identity

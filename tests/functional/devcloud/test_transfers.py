@@ -7,16 +7,6 @@ import openstack
 import pytest
 
 
-@pytest.fixture(scope="module")
-def demo(shared: Any) -> Any:
-    return shared.sdk("demo")
-
-
-@pytest.fixture(scope="module")
-def other(shared: Any) -> Any:
-    return shared.sdk("other")
-
-
 @pytest.fixture
 def volume(demo: Any) -> Iterator[Any]:
     storage = demo.block_storage

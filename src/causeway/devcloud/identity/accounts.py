@@ -6,8 +6,8 @@ from sqlalchemy.orm import Session
 from causeway.devcloud.access import delegations, grants
 from causeway.devcloud.access.passwords import check_password, hash_password
 from causeway.devcloud.bodies import Json
-from causeway.devcloud.errors import bad_request, conflict, forbidden, not_found
-from causeway.devcloud.identity import views
+from causeway.devcloud.errors import bad_request, forbidden
+from causeway.devcloud.identity import lookups, views
 from causeway.devcloud.tables.identity import Assignment, Domain, Membership, Project, Token, User
 from causeway.devcloud.tables.limits import ProjectLimit
 from causeway.devcloud.web import Call
@@ -33,8 +33,7 @@ def create_project(call: Call) -> Json:
     given = call.body("project")
     name = given_name(given)
     domain_id = given_domain_id(call.session, given)
-    if call.session.scalars(select(Project).where(Project.name == name, Project.domain_id == domain_id)).first():
-        raise conflict(f"Conflict occurred attempting to store project - a project named {name} exists already.")
+    lookups.refuse_taken(call.session, Project, name, "project", domain_id)
     row = Project(name=name, domain_id=domain_id, parent_id=domain_id, description=str(given.get("description") or ""))
     row.enabled = bool(given.get("enabled", True))
     call.session.add(row)
@@ -79,8 +78,7 @@ def create_user(call: Call) -> Json:
     given = call.body("user")
     name = given_name(given)
     domain_id = given_domain_id(call.session, given)
-    if call.session.scalars(select(User).where(User.name == name, User.domain_id == domain_id)).first():
-        raise conflict(f"Conflict occurred attempting to store user - a user named {name} exists already.")
+    lookups.refuse_taken(call.session, User, name, "user", domain_id)
     password = given.get("password")
     row = User(
         name=name,
@@ -154,17 +152,11 @@ def remove_user(session: Session, row: User) -> None:
 
 
 def get_project(session: Session, project_id: str) -> Project:
-    row = session.get(Project, project_id)
-    if row is None:
-        raise not_found(f"Could not find project: {project_id}.")
-    return row
+    return lookups.find(session, Project, project_id, "project")
 
 
 def get_user(session: Session, user_id: str) -> User:
-    row = session.get(User, user_id)
-    if row is None:
-        raise not_found(f"Could not find user: {user_id}.")
-    return row
+    return lookups.find(session, User, user_id, "user")
 
 
 def require_own_or_admin(call: Call, user_id: str) -> None:
@@ -181,6 +173,5 @@ def given_name(given: Json) -> str:
 
 def given_domain_id(session: Session, given: Json) -> str:
     domain_id = given.get("domain_id") or DEFAULT_DOMAIN
-    if session.get(Domain, domain_id) is None:
-        raise not_found(f"Could not find domain: {domain_id}.")
+    lookups.find(session, Domain, domain_id, "domain")
     return str(domain_id)

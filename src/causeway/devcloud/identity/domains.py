@@ -3,8 +3,8 @@
 from sqlalchemy import select
 
 from causeway.devcloud.bodies import Json
-from causeway.devcloud.errors import conflict, forbidden, not_found
-from causeway.devcloud.identity import accounts, groups, views
+from causeway.devcloud.errors import forbidden
+from causeway.devcloud.identity import accounts, groups, lookups, views
 from causeway.devcloud.tables.identity import Domain, Group, Project, User
 from causeway.devcloud.web import Call
 
@@ -13,7 +13,7 @@ def create(call: Call) -> Json:
     call.require_admin()
     given = call.body("domain")
     name = accounts.given_name(given)
-    _refuse_taken(call, name)
+    lookups.refuse_taken(call.session, Domain, name, "domain")
     row = Domain(name=name, description=str(given.get("description") or ""), enabled=bool(given.get("enabled", True)))
     call.session.add(row)
     call.session.flush()
@@ -22,11 +22,11 @@ def create(call: Call) -> Json:
 
 def update(call: Call, row_id: str) -> Json:
     call.require_admin()
-    row = _find(call, row_id)
+    row = lookups.find(call.session, Domain, row_id, "domain")
     given = call.body("domain")
     if "name" in given and given["name"] != row.name:
         name = accounts.given_name(given)
-        _refuse_taken(call, name)
+        lookups.refuse_taken(call.session, Domain, name, "domain")
         row.name = name
     if "description" in given:
         row.description = str(given["description"] or "")
@@ -39,7 +39,7 @@ def update(call: Call, row_id: str) -> Json:
 def delete(call: Call, row_id: str) -> None:
     """Deletes a disabled domain with its projects, users and groups."""
     call.require_admin()
-    row = _find(call, row_id)
+    row = lookups.find(call.session, Domain, row_id, "domain")
     if row.enabled:
         raise forbidden("Cannot delete a domain that is enabled, please disable it first.")
     for user in call.session.scalars(select(User).where(User.domain_id == row.id)).all():
@@ -51,15 +51,3 @@ def delete(call: Call, row_id: str) -> None:
     call.session.flush()
     call.session.delete(row)
     call.after_commit.append(call.cloud.tokens.clear_cache)
-
-
-def _find(call: Call, row_id: str) -> Domain:
-    row = call.session.get(Domain, row_id)
-    if row is None:
-        raise not_found(f"Could not find domain: {row_id}.")
-    return row
-
-
-def _refuse_taken(call: Call, name: str) -> None:
-    if call.session.scalars(select(Domain).where(Domain.name == name)).first() is not None:
-        raise conflict(f"Conflict occurred attempting to store domain - a domain named {name} exists already.")

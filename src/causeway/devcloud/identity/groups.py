@@ -5,8 +5,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from causeway.devcloud.bodies import Json
-from causeway.devcloud.errors import conflict, not_found
-from causeway.devcloud.identity import accounts, views
+from causeway.devcloud.errors import not_found
+from causeway.devcloud.identity import accounts, lookups, views
 from causeway.devcloud.tables.identity import Group, Membership, User
 from causeway.devcloud.web import Call
 
@@ -26,7 +26,7 @@ def create(call: Call) -> Json:
     call.require_admin()
     given = call.body("group")
     name, domain_id = accounts.given_name(given), accounts.given_domain_id(call.session, given)
-    _refuse_taken(call, name, domain_id)
+    lookups.refuse_taken(call.session, Group, name, "group", domain_id)
     row = Group(name=name, domain_id=domain_id, description=str(given.get("description") or ""))
     call.session.add(row)
     call.session.flush()
@@ -39,7 +39,7 @@ def update(call: Call, group_id: str) -> Json:
     given = call.body("group")
     if "name" in given and given["name"] != row.name:
         name = accounts.given_name(given)
-        _refuse_taken(call, name, row.domain_id)
+        lookups.refuse_taken(call.session, Group, name, "group", row.domain_id)
         row.name = name
     if "description" in given:
         row.description = str(given["description"] or "")
@@ -60,16 +60,16 @@ def list_of_user(call: Call, user_id: str) -> Json:
     accounts.require_own_or_admin(call, user_id)
     user = accounts.get_user(call.session, user_id)
     query = select(Group).join(Membership, Membership.group_id == Group.id).where(Membership.user_id == user.id)
-    rows = [views.group(call, row) for row in call.session.scalars(query.order_by(Group.name))]
-    return views.collection(call, "groups", rows)
+    rows = call.session.scalars(query.order_by(Group.name))
+    return views.collection(call, "groups", [views.group(call, row) for row in rows])
 
 
 def list_members(call: Call, group_id: str) -> Json:
     call.require_admin()
     group = _find(call, group_id)
     query = select(User).join(Membership, Membership.user_id == User.id).where(Membership.group_id == group.id)
-    rows = [views.user(call, row) for row in call.session.scalars(query.order_by(User.name))]
-    return views.collection(call, "users", rows)
+    rows = call.session.scalars(query.order_by(User.name))
+    return views.collection(call, "users", [views.user(call, row) for row in rows])
 
 
 def check_member(call: Call, group_id: str, user_id: str) -> None:
@@ -90,10 +90,7 @@ def remove_member(call: Call, group_id: str, user_id: str) -> None:
 
 
 def _find(call: Call, group_id: str) -> Group:
-    row = call.session.get(Group, group_id)
-    if row is None:
-        raise not_found(f"Could not find group: {group_id}.")
-    return row
+    return lookups.find(call.session, Group, group_id, "group")
 
 
 def _membership(call: Call, group_id: str, user_id: str) -> Membership:
@@ -101,8 +98,3 @@ def _membership(call: Call, group_id: str, user_id: str) -> Membership:
     if row is None:
         raise not_found(f"User {user_id} not found in group {group_id}.")
     return row
-
-
-def _refuse_taken(call: Call, name: str, domain_id: str) -> None:
-    if call.session.scalars(select(Group.id).where(Group.name == name, Group.domain_id == domain_id)).first():
-        raise conflict(f"Conflict occurred attempting to store group - a group named {name} exists already.")

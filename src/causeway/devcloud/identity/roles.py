@@ -5,8 +5,8 @@ from sqlalchemy.orm import Session
 
 from causeway.devcloud.access import grants
 from causeway.devcloud.bodies import Json
-from causeway.devcloud.errors import conflict, forbidden, not_found
-from causeway.devcloud.identity import accounts, views
+from causeway.devcloud.errors import forbidden, not_found
+from causeway.devcloud.identity import accounts, lookups, views
 from causeway.devcloud.tables.identity import Assignment, Domain, ImpliedRole, Project, Role, User
 from causeway.devcloud.web import Call, links_root
 
@@ -24,8 +24,7 @@ def show_role(call: Call, role_id: str) -> Json:
 def create_role(call: Call) -> Json:
     call.require_admin()
     given = call.body("role")
-    if call.session.scalars(select(Role).where(Role.name == str(given.get("name")))).first():
-        raise conflict(f"Conflict occurred attempting to store role - a role named {given['name']} exists already.")
+    lookups.refuse_taken(call.session, Role, str(given.get("name")), "role")
     row = Role(name=str(given.get("name")), description=given.get("description"))
     call.session.add(row)
     call.session.flush()
@@ -120,7 +119,4 @@ def _reference(call: Call, row: Role | User | Project, names: bool) -> Json:
 
 
 def get_role(session: Session, role_id: str) -> Role:
-    row = session.get(Role, role_id)
-    if row is None:
-        raise not_found(f"Could not find role: {role_id}.")
-    return row
+    return lookups.find(session, Role, role_id, "role")

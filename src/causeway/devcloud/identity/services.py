@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from causeway.devcloud.bodies import Json
-from causeway.devcloud.errors import bad_request, not_found
-from causeway.devcloud.identity import views
+from causeway.devcloud.errors import bad_request
+from causeway.devcloud.identity import lookups, views
 from causeway.devcloud.tables.base import Base
 from causeway.devcloud.tables.identity import Domain, Endpoint, Region, Service
 from causeway.devcloud.tables.limits import ProjectLimit, RegisteredLimit
@@ -40,9 +40,7 @@ def shower(family: str) -> Callable[..., Json]:
     def show_row(call: Call, row_id: str) -> Json:
         if family != "regions":
             call.require_privileged()
-        row = call.session.get(model, row_id)
-        if row is None:
-            raise not_found(f"Could not find {key}: {row_id}.")
+        row = lookups.find(call.session, model, row_id, key)
         return {key: view(call, row)}
 
     return show_row
@@ -53,9 +51,7 @@ def deleter(family: str) -> Callable[..., None]:
 
     def delete_row(call: Call, row_id: str) -> None:
         call.require_admin()
-        row = call.session.get(model, row_id)
-        if row is None:
-            raise not_found(f"Could not find {key}: {row_id}.")
+        row = lookups.find(call.session, model, row_id, key)
         if isinstance(row, Service):
             for endpoint in call.session.scalars(select(Endpoint).where(Endpoint.service_id == row.id)):
                 call.session.delete(endpoint)
@@ -83,9 +79,7 @@ def create_service(call: Call) -> Json:
 
 def update_service(call: Call, row_id: str) -> Json:
     call.require_admin()
-    row = call.session.get(Service, row_id)
-    if row is None:
-        raise not_found(f"Could not find service: {row_id}.")
+    row = lookups.find(call.session, Service, row_id, "service")
     given = call.body("service")
     if not isinstance(given.get("type", row.type), str):
         raise bad_request("A service's type must be a text.")
@@ -109,9 +103,7 @@ def create_endpoint(call: Call) -> Json:
 
 def update_endpoint(call: Call, row_id: str) -> Json:
     call.require_admin()
-    row = call.session.get(Endpoint, row_id)
-    if row is None:
-        raise not_found(f"Could not find endpoint: {row_id}.")
+    row = lookups.find(call.session, Endpoint, row_id, "endpoint")
     given = call.body("endpoint")
     if "region" in given and "region_id" not in given:
         given = {**given, "region_id": given["region"]}

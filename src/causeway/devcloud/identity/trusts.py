@@ -20,7 +20,7 @@ def list_trusts(call: Call) -> Json:
     mine = call.caller.user_id in (wanted.get("trustor_user_id"), wanted.get("trustee_user_id"))
     if not mine and not call.caller.is_admin:
         raise forbidden()
-    rows = [row for row in call.session.scalars(select(Trust)) if not _ended(row)]
+    rows = [row for row in call.session.scalars(select(Trust)) if not _ended(row) and _may_see(call, row)]
     return views.collection(call, "trusts", [views.trust(call, row) for row in rows])
 
 
@@ -102,9 +102,13 @@ def _find(call: Call, trust_id: str) -> Trust:
 
 def _seen(call: Call, trust_id: str) -> Trust:
     row = _find(call, trust_id)
-    if call.caller.user_id not in (row.trustor_id, row.trustee_id) and not call.caller.is_admin:
+    if not _may_see(call, row):
         raise forbidden()
     return row
+
+
+def _may_see(call: Call, row: Trust) -> bool:
+    return call.caller.user_id in (row.trustor_id, row.trustee_id) or call.caller.is_admin
 
 
 def _ended(row: Trust) -> bool:
