@@ -602,27 +602,6 @@ def _tree(cls: type[CausewayError]) -> dict[str, type[CausewayError]]:
     return found
 
 
-# What stays as it is on any other host: the request, the server and its things, or the operation itself are to blame.
-_OF_NO_HOST = (
-    BadRequest,
-    Cancelled,
-    Conflict,
-    DatabaseFailed,
-    Forbidden,
-    ImageRefused,
-    Interrupted,
-    NotFound,
-    QueryFailed,
-    RequestRefused,
-    Unauthorized,
-)
-
-
-def may_be_of_host(failure: Exception) -> bool:
-    """Whether what failed on a host may succeed on another one. Errors that nobody foresaw may."""
-    return not isinstance(failure, _OF_NO_HOST)
-
-
 def from_wire(wire: Any) -> CausewayError:
     """Returns the error that ``to_wire`` described. An unknown code, from a newer service, becomes the root class.
 

@@ -13,6 +13,7 @@ from causeway.clients import port_requests
 from causeway.hardware.requests import asked_of
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
+from causeway.model.host_failures import may_be_of_host
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.model.things import Thing
@@ -242,7 +243,7 @@ class SpawnGuest(Step[BuildRun]):
                 memory.guest = self._ask_host(run, again=again)
                 return
             except errors.CausewayError as refusal:
-                if not errors.may_be_of_host(refusal):
+                if not may_be_of_host(refusal):
                     raise
                 LOG.warning("Host %s could not build server %s: %s", run.target.host, run.uuid, refusal.message)
                 failure = refusal

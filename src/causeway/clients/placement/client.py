@@ -20,8 +20,7 @@ All changes are idempotent: if they are repeated after a crash or a lost answer,
 
 from __future__ import annotations
 
-import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -45,6 +44,7 @@ from causeway.clients.placement.types import (
     ProviderSummary,
     RequestGroup,
 )
+from causeway.clients.placement.writes import Records, Write
 
 ATTEMPTS = 4
 CONTENDED = "Too many others were claiming on the same host at the same time."
@@ -64,7 +64,7 @@ class PlacementClient(ProviderCalls):
     def __init__(self, adapter: Adapter, *, timeout: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         """``timeout``: seconds, for each single call."""
         super().__init__(PlacementHttp(adapter, timeout))
-        self._records = _Records(MEMORY_SIZE)
+        self._records = Records(MEMORY_SIZE)
 
     @property
     def calls(self) -> Counter[str]:
@@ -137,7 +137,7 @@ class PlacementClient(ProviderCalls):
 
     def _claim_first(self, consumer: str, allocations: Allocations, project_id: str, user_id: str) -> AllocationRecord:
         def write(current: AllocationRecord) -> AllocationRecord:
-            change = _Write(current, allocations, project_id, user_id)
+            change = Write(current, allocations, project_id, user_id)
             self._write(change)
             return change.after
 
@@ -172,7 +172,7 @@ class PlacementClient(ProviderCalls):
         record = known or self._records.get(consumer) or AllocationRecord(consumer)
 
         def write(current: AllocationRecord) -> AllocationRecord:
-            change = _Write(current, allocations, project_id, user_id)
+            change = Write(current, allocations, project_id, user_id)
             self._write(change)
             return change.after
 
@@ -199,7 +199,7 @@ class PlacementClient(ProviderCalls):
             wanted = change(current.allocations)
             if wanted == current.allocations:
                 return current
-            write = _Write(current, wanted, project_id, user_id)
+            write = Write(current, wanted, project_id, user_id)
             self._write(write)
             return write.after
 
@@ -218,7 +218,7 @@ class PlacementClient(ProviderCalls):
             return
         try:
             with translated(f"to free what {consumer} holds"):
-                self._write(_Write(held, {}, held.project_id, held.user_id))
+                self._write(Write(held, {}, held.project_id, held.user_id))
         except errors.ServiceRefused as refused:
             if not (isinstance(refused.__cause__, Refusal) and refused.__cause__.is_consumer_conflict):
                 raise
@@ -261,11 +261,11 @@ class PlacementClient(ProviderCalls):
                 if held.allocations == target:
                     return replace(held, is_written=False)
                 raise errors.ClaimRefused(f"The resources of server {server} have been claimed for its move already.")
-            change = _Write(held, target, project_id, user_id)
+            change = Write(held, target, project_id, user_id)
             if held.is_empty:
                 self._write(change)
             else:
-                self._write(_Write(given, held.allocations, project_id, user_id), change)
+                self._write(Write(given, held.allocations, project_id, user_id), change)
             return change.after
 
         # Always read the server's record before the migration's: if another process returns allocations in between, the server's
@@ -305,11 +305,11 @@ class PlacementClient(ProviderCalls):
             if given.is_empty:
                 if source_provider is None or held.is_empty or held.holds_on(source_provider):
                     return held
-                freed = _Write(held, {}, held.project_id, held.user_id)
+                freed = Write(held, {}, held.project_id, held.user_id)
                 self._write(freed)
                 return freed.after
-            change = _Write(held, given.allocations, given.project_id, given.user_id)
-            self._write(_Write(given, {}, given.project_id, given.user_id), change)
+            change = Write(held, given.allocations, given.project_id, given.user_id)
+            self._write(Write(given, {}, given.project_id, given.user_id), change)
             return change.after
 
         def from_memory() -> AllocationRecord:
@@ -336,7 +336,7 @@ class PlacementClient(ProviderCalls):
 
     def is_hidden(self, consumer: str, project_id: str, user_id: str) -> bool:
         """Whether Placement has a consumer without allocations, which it does not show. Asks by a write that it must refuse."""
-        probe = _Write(AllocationRecord(consumer, generation=_IMPOSSIBLE), {}, project_id, user_id)
+        probe = Write(AllocationRecord(consumer, generation=_IMPOSSIBLE), {}, project_id, user_id)
         with translated(f"to say whether it has a consumer {consumer}"):
             try:
                 self._http.call("PUT", "/allocations/{consumer}", consumer=consumer, body=probe.body())
@@ -357,11 +357,11 @@ class PlacementClient(ProviderCalls):
         claimed = self.claim(consumer, found.requests[0].allocations, project_id, user_id, replace=False)
         with translated(f"to delete consumer {consumer}"):
             # With its generation: whoever claims for the consumer meanwhile keeps what it gets.
-            self._write(_Write(claimed, {}, project_id, user_id))
+            self._write(Write(claimed, {}, project_id, user_id))
 
     # Inside
 
-    def _write(self, *changes: _Write) -> None:
+    def _write(self, *changes: Write) -> None:
         """Writes everything or nothing: one consumer with PUT, several with one POST. Remembers what was written."""
         bodies = {change.before.consumer_uuid: change.body() for change in changes}
         first = changes[0].before.consumer_uuid
@@ -444,53 +444,6 @@ class PlacementClient(ProviderCalls):
             " at what Placement has of it.",
             details=str(refusal),
         )
-
-
-class _Write:
-    """A change of one consumer's allocations. ``before``: its record, as far as known."""
-
-    def __init__(self, before: AllocationRecord, allocations: Allocations, project_id: str, user_id: str) -> None:
-        self.before = before
-        self.after = AllocationRecord(
-            consumer_uuid=before.consumer_uuid,
-            allocations=allocations,
-            generation=(before.generation or 0) + 1,
-            project_id=project_id,
-            user_id=user_id,
-            is_written=True,
-        )
-
-    def body(self) -> dict[str, Any]:
-        return {
-            "allocations": {uuid: {"resources": held} for uuid, held in self.after.allocations.items()},
-            "project_id": self.after.project_id,
-            "user_id": self.after.user_id,
-            "consumer_generation": self.before.generation,
-        }
-
-
-class _Records:
-    """The records that were last written or read. The oldest are discarded first."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._lock = threading.Lock()
-        self._records: OrderedDict[str, AllocationRecord] = OrderedDict()
-
-    def get(self, consumer: str) -> AllocationRecord | None:
-        with self._lock:
-            return self._records.get(consumer)
-
-    def put(self, record: AllocationRecord) -> None:
-        with self._lock:
-            self._records[record.consumer_uuid] = record
-            self._records.move_to_end(record.consumer_uuid)
-            while len(self._records) > self._size:
-                self._records.popitem(last=False)
-
-    def discard(self, consumer: str) -> None:
-        with self._lock:
-            self._records.pop(consumer, None)
 
 
 def remote_placement(conf: ConfigOpts) -> PlacementClient:

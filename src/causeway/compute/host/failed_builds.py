@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from causeway import errors
+from causeway.model.host_failures import may_be_of_host
 
 # Seconds. A host that nobody builds on, because builds failed there, gets another chance.
 KEPT_FOR = 1800.0
@@ -35,7 +36,7 @@ class FailedBuilds:
             # The host has no room, or another server was faster.
             raise
         except Exception as failure:
-            if errors.may_be_of_host(failure):
+            if may_be_of_host(failure):
                 before = self.count
                 with self._lock:
                     self._count, self._last = before + 1, self._now()
