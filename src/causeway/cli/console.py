@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from causeway.cli import ask, machine_failures
+from causeway.cli.ready import say_ready
 
 if TYPE_CHECKING:
     from causeway.console.app import Console
@@ -47,7 +48,7 @@ def console(state_dir: Path, os_cloud: str | None, port: int) -> None:
         signal.signal(number, lambda *_: stop.set())
     thread = threading.Thread(target=server.serve, name="console", daemon=True)
     thread.start()
-    click.echo(f"ready: http://127.0.0.1:{server.bind_addr[1]}{way_in}")
+    say_ready(f"http://127.0.0.1:{server.bind_addr[1]}{way_in}")
     stop.wait()
     made.stopping.set()
     server.stop()

@@ -13,6 +13,7 @@ import click
 
 from causeway import durable, errors
 from causeway.cli import machine_failures
+from causeway.cli.ready import say_ready
 from causeway.clients.placement.local import local_placement
 from causeway.conf import AUTH_GROUPS
 from causeway.devcloud import Account, Devcloud, DevcloudConfig
@@ -74,7 +75,7 @@ def devcloud(state_dir: Path, port: int, hosts: tuple[str, ...], compute_url: st
         _write_services(state, "services.conf", _credentials(accounts["causeway"], accounts.auth_url))
         # Whoever owns a host has its account: it is no administrator.
         _write_services(state, "services-compute.conf", _credentials(accounts["causeway-compute"], accounts.auth_url))
-        click.echo(f"ready: {web.url}")
+        say_ready(web.url)
         stop.wait()
 
 

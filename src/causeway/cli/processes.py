@@ -23,6 +23,7 @@ from oslo_log import log
 
 from causeway import errors, roles
 from causeway.cli import machine_failures
+from causeway.cli.ready import say_ready
 from causeway.clients.placement import remote_placement
 from causeway.conf import PROJECT, new_config, paths
 from causeway.faults import hooks
@@ -53,13 +54,6 @@ def configuration(config_files: Sequence[Path]) -> cfg.ConfigOpts:
         return conf
     except (cfg.Error, cfg.ConfigFileParseError, cfg.ConfigFileValueError) as failure:
         raise click.ClickException(f"The configuration can't be read: {failure}") from failure
-
-
-def say_ready(what: str, notes: Sequence[str] = ()) -> None:
-    """Prints that a service is ready, and ``notes`` beside it, on standard error: many operators read nothing else."""
-    click.echo(f"ready: {what}")
-    for note in notes:
-        click.echo(f"warning: {note}", err=True)
 
 
 def check_queue(conf: cfg.ConfigOpts) -> None:

@@ -13,6 +13,7 @@ from oslo_config import cfg
 
 from causeway import errors
 from causeway.cli import machine_failures
+from causeway.cli.ready import say_ready
 from causeway.cli.state_dirs import DEFAULT_STATE_DIR
 
 CONSOLE = "/console"
@@ -98,10 +99,8 @@ def up(
     console, way_in = make_console(state_dir, None, CONSOLE)
     cloud.web.mount(CONSOLE, console.app)
     say("started")
-    click.echo(f"ready: {cloud.url}")
+    say_ready(cloud.url, cloud.notes)
     click.echo(f"console: {cloud.url}{way_in}")
-    for note in cloud.notes:
-        click.echo(f"warning: {note}", err=True)
     stop.wait()
     console.stopping.set()
     cloud.stop()

@@ -16,6 +16,7 @@ from causeway import roles
 from causeway.api.long_polls import LONG_POLLS, LongPolls
 from causeway.cli import processes
 from causeway.cli.api_worker import Worker
+from causeway.cli.ready import say_ready
 from causeway.clients.session import ServiceSessions
 from causeway.http.server import KEEP
 from causeway.http.strict import WsgiApp, strict
@@ -79,7 +80,7 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
         pass
 
     def _ready(self, server: Any) -> None:
-        processes.say_ready(f"{self.role} {', '.join(str(listener) for listener in server.LISTENERS)}", self._notes)
+        say_ready(f"{self.role} {', '.join(str(listener) for listener in server.LISTENERS)}", self._notes)
 
     def _on_exit(self, _server: Any) -> None:
         if self._counts is not None:

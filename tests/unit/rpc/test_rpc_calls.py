@@ -259,6 +259,16 @@ def test_a_call_that_nobody_answers_times_out_and_is_never_delivered(
     assert endpoint.seen.get(timeout=TIMEOUT) == ("host1", "next")
 
 
+def test_a_long_call_ends_when_nobody_has_sent_a_heartbeat_for_so_long(
+    client: RpcClient, context: RequestContext
+) -> None:
+    """Its message may be lost: whoever may repeat the call need not wait for as long as others."""
+    with pytest.raises(errors.RpcTimeout):
+        client.call(
+            context, "note", result=type(None), server="nobody", monitor=True, silence=0.1, timeout=3600, text="lost"
+        )
+
+
 def test_a_version_cap_refuses_what_is_newer(transport: Transport) -> None:
     capped = RpcClient(transport, "compute", version="1.3", version_cap="1.2")
     assert capped.can_send("1.2")

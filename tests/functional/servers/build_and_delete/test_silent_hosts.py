@@ -75,7 +75,7 @@ def test_a_create_waits_until_hosts_that_fell_silent_together_report_again(cloud
     cloud.wait(server, "ACTIVE")
 
 
-def test_a_request_that_was_lost_is_sent_again_long_before_other_calls_would_be(
+def test_the_scheduler_is_asked_again_after_ten_seconds_of_silence(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silences = []

@@ -67,10 +67,9 @@ def add(domain: ET.Element, uuid: str, serial: str | None) -> None:
 
 def put_foreign(foreign: ET.Element, made: ET.Element) -> None:
     """Has the firmware say in ``made`` what it has said to the running guest. Raises `GuestRefused` for what is not accepted."""
-    boot = made.find("os")
-    for parent, tag in ((made, "sysinfo"), (boot, "smbios")):
-        for old in [] if parent is None else parent.findall(tag):
-            parent.remove(old)  # type: ignore[union-attr]
+    for parent, tag in ((made, "sysinfo"), (_boot(made), "smbios")):
+        for own in parent.findall(tag):
+            parent.remove(own)
     found, is_shown = foreign.findall("sysinfo"), foreign.find("os/smbios") is not None
     if not found:
         return
@@ -88,11 +87,15 @@ def put_foreign(foreign: ET.Element, made: ET.Element) -> None:
     _put(made, said)
 
 
-def _put(domain: ET.Element, said: dict[str, str]) -> None:
+def _boot(domain: ET.Element) -> ET.Element:
     boot = domain.find("os")
     if boot is None:
         raise values.refused("a machine", None)
-    ET.SubElement(boot, "smbios", mode="sysinfo")
+    return boot
+
+
+def _put(domain: ET.Element, said: dict[str, str]) -> None:
+    ET.SubElement(_boot(domain), "smbios", mode="sysinfo")
     system = ET.SubElement(ET.SubElement(domain, "sysinfo", type="smbios"), "system")
     for name, text in said.items():
         ET.SubElement(system, "entry", name=name).text = text
