@@ -138,7 +138,7 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float, dirty: int) -> Downtime
             compute.wait_for_server(server, "VERIFY_RESIZE", wait=PATIENCE)
         whole = time.monotonic() - began
         observer.wait_for(address["addr"], time.monotonic(), PATIENCE)
-        silent = observer.silence(address["addr"], began)
+        silent = observer.silence(address["addr"], began).seconds
     (move,) = journal.of_server(cloud.api_database, server.id)[-1:]
     steps = {each.step: each for each in journal.steps(cloud.api_database, move.id)}
     if case in (LIVE, LIVE_ACROSS):

@@ -17,7 +17,7 @@ packages="
     ovmf swtpm swtpm-tools systemd-boot-efi binutils mtools
     busybox-static zstd extlinux genisoimage
     novnc
-    dnsmasq-base iproute2 iputils-ping mount util-linux e2fsprogs
+    dnsmasq-base iproute2 iputils-ping tcpdump mount util-linux e2fsprogs
     strace
 "
 [ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server openvswitch-switch

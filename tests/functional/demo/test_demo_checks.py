@@ -142,11 +142,11 @@ def test_the_last_whole_tick_counts() -> None:
 
 def test_a_silence_counts_from_the_beginning_of_the_move_in_which_it_ended() -> None:
     heard = [0.0, 0.1, 3.1, 3.2, 4.2, 4.3]
-    assert longest_silence(heard, 0.0) == 3.0
+    assert longest_silence(heard, 0.0) == (0.1, 3.1)
     # One that began earlier counts from then on only.
-    assert longest_silence(heard, 2.0) == pytest.approx(1.1)
-    assert longest_silence(heard, 3.15) == pytest.approx(1.0)
-    assert longest_silence([1.0], 0.0) == 0.0
+    assert longest_silence(heard, 2.0) == (2.0, 3.1)
+    assert longest_silence(heard, 3.15) == (3.2, 4.2)
+    assert longest_silence([1.0], 0.0) == (0.0, 0.0)
 
 
 def test_the_table_has_each_move_that_a_guest_could_notice() -> None:

@@ -12,7 +12,7 @@ from causeway.cli.demo.evidence import Traces
 from causeway.cli.demo.guest import GuestReport
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.watch import TIMEOUT, Watch, connect, guest_report
-from causeway.virt.lab.observer import Observer
+from causeway.virt.lab.observer import Observer, Silence
 
 NETWORK = "story-net"
 SIZES = {"gen1.small": (1, 128), "gen2.small": (2, 192), "any.small": (1, 128)}
@@ -139,14 +139,14 @@ class Chapter:
         self._screen.check(f"it runs in {cell}{again}", cell_of(server.host) == cell, server.host)
         return shown
 
-    def _heard(self, server: Traveller, began: float) -> float | None:
+    def _heard(self, server: Traveller, began: float) -> Silence | None:
         """Waits until the server is heard again. Returns how long it was silent since ``began``; None if nobody listens."""
         if self._observer is None:
             return None
         with self._screen.working(f"{server.name} is listened to"):
             self._observer.wait_for(server.address, time.monotonic(), TIMEOUT)
         silence = self._observer.silence(server.address, began)
-        server.journeys.append(Journey(silence))
+        server.journeys.append(Journey(silence.seconds))
         return silence
 
     def _traces(self, server: Traveller) -> Traces:

@@ -165,7 +165,7 @@ class EmptyingChapter(RescuingChapter):
         for server in servers:
             self._host_of(server)
             if server is not resized and (silence := self._heard(server, began)) is not None:
-                silences[server.name] = silence
+                silences[server.name] = silence.seconds
         check(
             "all of them are in cell2",
             {cell_of(server.host) for server in servers} == {"cell2"},

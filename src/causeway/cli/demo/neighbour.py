@@ -40,7 +40,7 @@ class NeighbourChapter(Chapter):
         silence = self._heard(server, began)
         if silence is not None:
             # No check: guests are emulated, on machines and disks that do much else.
-            self._screen.note(f"outside it was silent for {silence:.2f} s at most")
+            self._screen.note(f"outside it was {silence}")
             now = self._cloud.bytes_received(target)
             server.journeys[-1].received = now - received if now is not None and received is not None else None
         if tick is not None:

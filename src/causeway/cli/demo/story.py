@@ -281,4 +281,4 @@ class Story(EmptyingChapter):
     def _report_silence(self, server: Traveller) -> None:
         silence = self._heard(server, server.left_at)
         if silence is not None:
-            self._screen.note(f"outside nothing was heard of it for {silence:.1f} s, its boot included")
+            self._screen.note(f"outside nothing was heard of it for {silence.seconds:.1f} s, its boot included")

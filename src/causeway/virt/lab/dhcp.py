@@ -6,6 +6,7 @@ which also discards the port's lease: leases are not on disk.
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import json
 import os
@@ -46,7 +47,8 @@ class DhcpServer:
             os.kill(running, signal.SIGHUP)
             return
         self._stop_process()
-        self._join(subnets, network.mtu, bridge_namespace, bridge)
+        if not same_settings or not self._is_joined(bridge_namespace, bridge):
+            self._join(subnets, network.mtu, bridge_namespace, bridge)
         # The command returns when the server serves, or fails with the reason.
         run("ip", "netns", "exec", self.namespace, *command)
         (self.state_dir / "settings").write_text(settings)
@@ -80,15 +82,27 @@ class DhcpServer:
                 command.append(f"--dhcp-option=tag:{tag},option:dns-server,{','.join(subnet.dns)}")
         return command
 
+    @property
+    def _port(self) -> str:
+        """The server's port in the network's bridge."""
+        return f"dh{self.network_id[:11]}"
+
+    def _is_joined(self, bridge_namespace: str, bridge: str) -> bool:
+        return (
+            self.namespace in namespaces()
+            and "dhcp0" in links(self.namespace)
+            and links(bridge_namespace).get(self._port) == bridge
+        )
+
     def _join(self, subnets: list[SubnetTopology], mtu: int, bridge_namespace: str, bridge: str) -> None:
         if self.namespace not in namespaces():
             run("ip", "netns", "add", self.namespace)
-        port = f"dh{self.network_id[:11]}"
+        port, mac = self._port, mac_of_server(self.network_id)
         ip_batch(
             [
                 # Deletes both ends at once. A deleted namespace would release its end only later.
                 *([f"link delete {port}"] if port in links(bridge_namespace) else []),
-                f"link add {port} mtu {mtu} type veth peer name dhcp0 mtu {mtu} netns {self.namespace}",
+                f"link add {port} mtu {mtu} type veth peer name dhcp0 mtu {mtu} address {mac} netns {self.namespace}",
                 f"link set {port} master {bridge} up",
             ],
             namespace=bridge_namespace,
@@ -110,6 +124,14 @@ class DhcpServer:
                 raise GuestFailed(f"The DHCP server of network {self.network_id} did not end.", details=f"pid {pid}")
         finally:
             os.close(handle)
+
+
+def mac_of_server(network_id: str) -> str:
+    """The MAC address of a network's DHCP server, which is always the same.
+
+    A guest that knows another one sends to nobody until its ARP cache asks again, which takes up to a minute.
+    """
+    return ":".join(f"{each:02x}" for each in (0x02, *hashlib.sha256(network_id.encode()).digest()[:5]))
 
 
 def _host_lines(network: NetworkOfLab) -> list[str]:

@@ -203,7 +203,8 @@ class LabNetwork:
 
     def observer(self, network_id: str) -> Observer:
         """An observer of what guests of a network send to its DHCP server, which must exist."""
-        return Observer(self._dhcp_server(network_id).namespace)
+        hosts = {host: self.namespace(host) for host in self._host_numbers([])}
+        return Observer(self._dhcp_server(network_id).namespace, hosts)
 
     def _dhcp_server(self, network_id: str) -> DhcpServer:
         return DhcpServer(network_id, f"{self._prefix}-dhcp-{network_id[:11]}", self._state_dir / "dhcp" / network_id)
