@@ -8,13 +8,10 @@ import sqlalchemy as sa
 
 from causeway.model.states import MigrationStatus
 from causeway.moves.run import Run
+from causeway.parts.patience import ServerStep, While
 from causeway.sagas import recipe as sagas
 from causeway.sagas.journal import Write
-from causeway.sagas.retries import Patience
 from causeway.store.api import migrations
-
-# Seconds: the longest pause while a guest is off.
-LONGEST_WHILE_OFF = 3.0
 
 # The recipe with which every resize and cold migration begins; another one follows when the destination is chosen.
 BEGINS_AS, BEGINS_AS_VERSION = "resize", 1
@@ -26,7 +23,7 @@ NEAR_LIVE_VERSION = 2
 Recipe = sagas.Recipe[Run]
 
 
-class Step(sagas.Step[Run]):
+class Step(ServerStep[Run]):
     """A step of a move."""
 
     #: the migration's status from the beginning of the step on; None: the step does not change it
@@ -46,9 +43,5 @@ class Step(sagas.Step[Run]):
 
         return write
 
-    def patience(self, run: Run) -> Patience:
-        """``[moves] patience``; ``[moves] patience_while_off`` if the move has stopped a guest that ran before."""
-        options = run.unguarded.conf.moves
-        if self.has_guest_off and run.memory.was_running:
-            return Patience(options.patience_while_off, min(options.stuck_retry_interval, LONGEST_WHILE_OFF))
-        return Patience(options.patience, options.stuck_retry_interval)
+    def retried_while(self, run: Run) -> While:
+        return While.GUEST_IS_OFF if self.has_guest_off and run.memory.was_running else While.GUEST_RUNS

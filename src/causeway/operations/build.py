@@ -21,9 +21,9 @@ from causeway.operations import endings, given_volumes
 from causeway.operations.build_failed import TASKS, claim, rolled_back, try_to_release, undo_guest, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
 from causeway.parts import checked, devices, groups, liveness, making, releasing
+from causeway.parts.patience import ServerStep, While
 from causeway.parts.port_devices import at_host
 from causeway.sagas.recipe import Recipe, Step
-from causeway.sagas.retries import NONE, Patience
 from causeway.scheduler.request import RequestSpec, Selection
 from causeway.store.api import build_requests, group_claims, mappings
 from causeway.store.cell import block_devices, copies, instances
@@ -31,26 +31,19 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-
-# After this time a user would rather request another server.
-BRIEF = Patience(seconds=10.0, longest_pause=3.0)
-# Hosts whose message queue restarted report again within this time.
-UNTIL_HOSTS_REPORT = Patience(seconds=60.0, longest_pause=3.0)
-
-
 # A host that says this has nothing of the server. After any other error it may have the guest, or a part.
 _UNDONE = (errors.ClaimRefused, errors.GuestFailed, errors.HostDown)
 
 
-class ChooseHost(Step[BuildRun]):
+class ChooseHost(ServerStep[BuildRun]):
     """Has the scheduler choose a host and alternates; claims the first one that the server's group allows."""
 
     name = "ChooseHost"
     writes = frozenset({"group", "networks", "numa_topology", "pci_requests", "targets"})
     makes = frozenset({Thing.ALLOCATION})
 
-    def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
-        return UNTIL_HOSTS_REPORT
+    def retried_while(self, run: BuildRun) -> While:  # noqa: ARG002
+        return While.HOSTS_ARE_SILENT
 
     def do(self, run: BuildRun) -> None:
         services, memory, request = run.services, run.memory, run.request()
@@ -146,7 +139,7 @@ class PlaceInCell(Step[BuildRun]):
             copies.hard_delete(run.services.cells.database(cell_uuid), run.uuid)
 
 
-class MakeDevices(Step[BuildRun]):
+class MakeDevices(ServerStep[BuildRun]):
     """Makes ports (not bound yet), makes and reserves volumes. Undone, it keeps volumes that a user gave to the server."""
 
     name = "MakeDevices"
@@ -154,8 +147,8 @@ class MakeDevices(Step[BuildRun]):
     writes = frozenset({"ports"})
     makes = frozenset({Thing.ATTACHMENT, Thing.PORT, Thing.VOLUME})
 
-    def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
-        return BRIEF
+    def retried_while(self, run: BuildRun) -> While:  # noqa: ARG002
+        return While.DEVICES_ARE_MADE
 
     def do(self, run: BuildRun) -> None:
         instance, present, again = run.instance(), run.devices(), run.is_repeated
@@ -204,7 +197,7 @@ class MakeDevices(Step[BuildRun]):
                     )
 
 
-class SpawnGuest(Step[BuildRun]):
+class SpawnGuest(ServerStep[BuildRun]):
     """Has the host make the guest; if it can't, asks the alternates one after the other."""
 
     name = "SpawnGuest"
@@ -212,9 +205,8 @@ class SpawnGuest(Step[BuildRun]):
     writes = frozenset({"at", "guest"})
     makes = frozenset({Thing.ALLOCATION, Thing.DISKS, Thing.GUEST})
 
-    def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
-        """No patience: there are alternates instead."""
-        return NONE
+    def retried_while(self, run: BuildRun) -> While:  # noqa: ARG002
+        return While.OTHER_HOSTS_ARE_LEFT
 
     def where(self, run: BuildRun) -> str | None:
         return run.target.host

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,9 +21,9 @@ from causeway.operations import endings
 from causeway.operations.run import OperationRun
 from causeway.operations.shelve import IMAGE
 from causeway.parts import cleanups, liveness, releasing
+from causeway.parts.patience import ServerStep, While
 from causeway.parts.requests import action_of
 from causeway.sagas.recipe import Recipe, Step
-from causeway.sagas.retries import Patience
 from causeway.store import servers
 from causeway.store.api import deletions, groups, journal, mappings
 from causeway.store.cell import actions, instances
@@ -32,8 +31,6 @@ from causeway.store.cells import Cells
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two checks whether a delete can continue. Usually it is notified before.
-LONGEST_PAUSE = 60.0
 _OTHER_TASKS: tuple[TaskState | None, ...] = (None, *(task for task in TaskState if task is not TaskState.DELETING))
 
 
@@ -86,7 +83,7 @@ def mark(cells: Cells, context: RequestContext, instance: Instance, cell_uuid: s
         LOG.info("Server %s has its task already", instance.uuid)
 
 
-class TearDown(Step[Run]):
+class TearDown(ServerStep[Run]):
     """Waits until nothing else works on the server, then deletes its guest, ports, volumes, allocation and copies of its disk.
 
     A resize that waits for its confirm is confirmed first, so that nothing is left at the source.
@@ -98,9 +95,8 @@ class TearDown(Step[Run]):
     def where(self, run: Run) -> str | None:
         return run.memory.host
 
-    def patience(self, run: Run) -> Patience:  # noqa: ARG002
-        """An accepted delete is retried until it is done; only a refusal ends it."""
-        return Patience(math.inf, LONGEST_PAUSE, persists=True)
+    def retried_while(self, run: Run) -> While:  # noqa: ARG002
+        return While.SERVER_IS_DELETED
 
     def do(self, run: Run) -> None:
         try:

@@ -21,10 +21,10 @@ from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import making, port_resources, releasing
+from causeway.parts.patience import ServerStep, While
 from causeway.parts.port_devices import for_attach
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
-from causeway.sagas.retries import NONE, Patience
 from causeway.store.cell import instances
 
 
@@ -51,7 +51,7 @@ Attach: TypeAlias = OperationRun[AttachMemory]
 Detach: TypeAlias = OperationRun[DetachMemory]
 
 
-class MakePort(Step[Attach]):
+class MakePort(ServerStep[Attach]):
     """Makes or finds the port, and allocates the resources that it asks for."""
 
     name = "MakePort"
@@ -59,8 +59,8 @@ class MakePort(Step[Attach]):
     writes = frozenset({"vif"})
     makes = frozenset({Thing.ALLOCATION, Thing.PORT})
 
-    def patience(self, run: Attach) -> Patience:  # noqa: ARG002
-        return NONE
+    def retried_while(self, run: Attach) -> While:  # noqa: ARG002
+        return While.REQUESTER_WAITS
 
     def do(self, run: Attach) -> None:
         services, memory, instance = run.services, run.memory, run.instance(tags=False)
@@ -105,7 +105,7 @@ def _owner(run: Attach | Detach, port_id: str | None, vif: Vif | None) -> PortOw
     return replace(known, recorded=known.recorded | about)
 
 
-class PlugPort(Step[Attach]):
+class PlugPort(ServerStep[Attach]):
     """Binds the port to the server's host, and plugs it into the guest."""
 
     name = "PlugPort"
@@ -116,8 +116,8 @@ class PlugPort(Step[Attach]):
     def where(self, run: Attach) -> str | None:
         return run.instance(tags=False).host
 
-    def patience(self, run: Attach) -> Patience:  # noqa: ARG002
-        return NONE
+    def retried_while(self, run: Attach) -> While:  # noqa: ARG002
+        return While.REQUESTER_WAITS
 
     def do(self, run: Attach) -> None:
         vif, instance = run.memory.vif, run.instance(tags=False)

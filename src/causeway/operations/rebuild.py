@@ -16,7 +16,6 @@ from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import checked
 from causeway.sagas.recipe import Recipe, Step
-from causeway.sagas.retries import Patience
 
 TASKS = {TaskState.REBUILDING, TaskState.REBUILD_SPAWNING}
 
@@ -47,9 +46,6 @@ class RebuildGuest(Step[OperationRun[Any]]):
     def where(self, run: OperationRun[Any]) -> str | None:
         return run.instance().host
 
-    def patience(self, run: OperationRun[Any]) -> Patience:
-        return patience_of(run)
-
     def do(self, run: OperationRun[Any]) -> None:
         instance, present = run.instance(), run.devices()
         host = instance.host or ""
@@ -68,12 +64,6 @@ class RebuildGuest(Step[OperationRun[Any]]):
                 power_on=run.memory.power_on,
             )
             run.transferred(run.memory.guest.bytes_done)
-
-
-def patience_of(run: OperationRun[Any]) -> Patience:
-    """Returns a long patience for services, because the guest is off and its former disk can't be restored."""
-    options = run.unguarded.conf.moves
-    return Patience(options.patience_while_off, options.stuck_retry_interval)
 
 
 def announce(run: OperationRun[Any], instance: Instance, present: list[BlockDevice]) -> None:

@@ -14,7 +14,6 @@ from causeway.operations.run import OperationRun
 from causeway.operations.undo_late import undo_attachments
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
-from causeway.sagas.retries import Patience
 
 GIB = 1 << 30
 
@@ -41,9 +40,6 @@ class ReleaseRootVolume(Step[Run]):
 
     def where(self, run: Run) -> str | None:
         return run.instance().host
-
-    def patience(self, run: Run) -> Patience:
-        return rebuild.patience_of(run)
 
     def do(self, run: Run) -> None:
         instance, present = run.instance(), run.devices()

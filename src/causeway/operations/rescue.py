@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from causeway import errors
 from causeway.model import operations
@@ -20,9 +20,9 @@ from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import checked, liveness
+from causeway.parts.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
-from causeway.sagas.retries import Patience
 from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
@@ -55,12 +55,7 @@ Rescue: TypeAlias = OperationRun[RescueMemory]
 Unrescue: TypeAlias = OperationRun[UnrescueMemory]
 
 
-def _patience_while_off(run: OperationRun[Any]) -> Patience:
-    options = run.unguarded.conf.moves
-    return Patience(options.patience_while_off, options.stuck_retry_interval)
-
-
-class RescueGuest(Step[Rescue]):
+class RescueGuest(ServerStep[Rescue]):
     """Powers the guest off and boots it from a disk of the image."""
 
     name = "RescueGuest"
@@ -71,8 +66,8 @@ class RescueGuest(Step[Rescue]):
     def where(self, run: Rescue) -> str | None:
         return run.instance().host
 
-    def patience(self, run: Rescue) -> Patience:
-        return _patience_while_off(run)
+    def retried_while(self, run: Rescue) -> While:
+        return While.GUEST_IS_OFF if run.memory.was_running else While.GUEST_RUNS
 
     def do(self, run: Rescue) -> None:
         instance, present, memory = run.instance(), run.devices(), run.memory
@@ -149,7 +144,7 @@ class MarkRescued(Step[Rescue]):
             )
 
 
-class StartFromOwnDisk(Step[Unrescue]):
+class StartFromOwnDisk(ServerStep[Unrescue]):
     """Powers the guest off and boots it from its own disk. The rescue disk stays for now."""
 
     name = "StartFromOwnDisk"
@@ -160,8 +155,8 @@ class StartFromOwnDisk(Step[Unrescue]):
     def where(self, run: Unrescue) -> str | None:
         return run.instance().host
 
-    def patience(self, run: Unrescue) -> Patience:
-        return _patience_while_off(run)
+    def retried_while(self, run: Unrescue) -> While:  # noqa: ARG002
+        return While.GUEST_IS_OFF
 
     def do(self, run: Unrescue) -> None:
         instance, present = run.instance(), run.devices()

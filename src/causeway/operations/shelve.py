@@ -20,9 +20,9 @@ from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import cleanups, liveness
+from causeway.parts.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
-from causeway.sagas.retries import Patience
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
 
@@ -48,7 +48,7 @@ class ShelveMemory:
 Run: TypeAlias = OperationRun[ShelveMemory]
 
 
-class StoreDisk(Step[Run]):
+class StoreDisk(ServerStep[Run]):
     """Powers the guest off and stores its root disk in an image. If the host can, it uploads most of the disk before."""
 
     name = "StoreDisk"
@@ -59,9 +59,8 @@ class StoreDisk(Step[Run]):
     def where(self, run: Run) -> str | None:
         return run.instance().host
 
-    def patience(self, run: Run) -> Patience:
-        options = run.unguarded.conf.moves
-        return Patience(options.patience_while_off, options.stuck_retry_interval)
+    def retried_while(self, run: Run) -> While:
+        return While.GUEST_IS_OFF if run.memory.was_running else While.GUEST_RUNS
 
     def do(self, run: Run) -> None:
         instance, present, image_id = run.instance(), run.devices(), run.memory.image_id

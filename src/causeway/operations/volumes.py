@@ -21,9 +21,9 @@ from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import devices
+from causeway.parts.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
-from causeway.sagas.retries import NONE, Patience
 from causeway.store.api import reservations
 from causeway.store.cell import block_devices, instances
 
@@ -56,7 +56,7 @@ Attach: TypeAlias = OperationRun[AttachMemory]
 Detach: TypeAlias = OperationRun[DetachMemory]
 
 
-class ReserveVolume(Step[Attach]):
+class ReserveVolume(ServerStep[Attach]):
     """Reserves the volume for the server, and adds it to the server's record."""
 
     name = "ReserveVolume"
@@ -64,8 +64,8 @@ class ReserveVolume(Step[Attach]):
     writes = frozenset({"mapping"})
     makes = frozenset({Thing.ATTACHMENT})
 
-    def patience(self, run: Attach) -> Patience:  # noqa: ARG002
-        return NONE
+    def retried_while(self, run: Attach) -> While:  # noqa: ARG002
+        return While.REQUESTER_WAITS
 
     def do(self, run: Attach) -> None:
         services, memory, instance = run.services, run.memory, run.instance(tags=False)
@@ -128,7 +128,7 @@ class ReserveVolume(Step[Attach]):
         block_devices.delete(run.database, run.saga.id)
 
 
-class ConnectVolume(Step[Attach]):
+class ConnectVolume(ServerStep[Attach]):
     """Attaches the volume to the guest. A server without a host gets the volume when it is unshelved."""
 
     name = "ConnectVolume"
@@ -138,8 +138,8 @@ class ConnectVolume(Step[Attach]):
     def where(self, run: Attach) -> str | None:
         return run.instance(tags=False).host
 
-    def patience(self, run: Attach) -> Patience:  # noqa: ARG002
-        return NONE
+    def retried_while(self, run: Attach) -> While:  # noqa: ARG002
+        return While.REQUESTER_WAITS
 
     def do(self, run: Attach) -> None:
         mapping, instance = run.memory.mapping, run.instance(tags=False)

@@ -6,10 +6,9 @@ from typing import Any, Generic, TypeVar
 
 from causeway import errors
 from causeway.model import operations
+from causeway.parts.patience import ServerStep, While
 from causeway.parts.requests import context_of, notify_conductor
 from causeway.parts.run import ServerRun
-from causeway.sagas.recipe import Step
-from causeway.sagas.retries import Patience
 from causeway.store.api import journal, live_turns, migrations
 
 R = TypeVar("R", bound=ServerRun[Any])
@@ -17,14 +16,14 @@ R = TypeVar("R", bound=ServerRun[Any])
 _WAIT_HERE = (operations.LIVE_MIGRATION, operations.LIVE_ACROSS_CELLS)
 
 
-class AwaitTurn(Step[R], Generic[R]):
+class AwaitTurn(ServerStep[R], Generic[R]):
     """Waits until the source may send another guest. Meanwhile the saga is released."""
 
     name = "AwaitTurn"
     reads = frozenset({"source_host"})
 
-    def patience(self, run: R) -> Patience:
-        return Patience(float("inf"), run.unguarded.conf.moves.stuck_retry_interval)
+    def retried_while(self, run: R) -> While:  # noqa: ARG002
+        return While.OTHERS_HAVE_THEIR_TURN
 
     def do(self, run: R) -> None:
         limit: int = run.services.conf.max_concurrent_live_migrations
