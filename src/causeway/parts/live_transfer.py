@@ -153,7 +153,7 @@ class TransferGuest(Step[R], ABC, Generic[R]):
             )
             seen = look(run, transfer)
         if seen.decision in _STAYED:
-            self._refuse_late_orders(run, source)
+            self._end_departure(run, transfer)
             seen = look(run, transfer)
         if seen.decision is Decision.ARRIVED:
             LOG.warning("Live migration %s can't be undone: the guest has arrived", run.saga.id)
@@ -164,11 +164,14 @@ class TransferGuest(Step[R], ABC, Generic[R]):
             raise _unclear(run, transfer, seen)
         run.memory.is_lost = seen.decision is Decision.LOST
 
-    def _refuse_late_orders(self, run: R, source: Side) -> None:
-        if not life_of(run, source).is_fenced:
-            source.computes.rollback_live_migration_at_source(
-                run.context, source.host, token=run.token(self.name), instance_uuid=run.uuid
-            )
+    def _end_departure(self, run: R, transfer: Transfer) -> None:
+        """Has the source refuse late orders, and discard its note of the migration; a fenced one discards it later."""
+        source, token = transfer.source, run.token(self.name)
+        if life_of(run, source).is_fenced:
+            what, about = Missed.DISCARD_COPIES, transfer.instance
+            cleanups.note(run.services, source.host, source.cell_uuid, what, about, [], token)
+            return
+        source.computes.rollback_live_migration_at_source(run.context, source.host, token=token, instance_uuid=run.uuid)
 
 
 def life_of(run: ServerRun[Any], side: Side) -> HostLife:

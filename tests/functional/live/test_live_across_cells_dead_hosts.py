@@ -69,6 +69,9 @@ def test_a_move_waits_for_a_source_that_dies_while_memory_travels(
     assert cloud.hosts_of(server) == {source: "guest"}
     assert list(cloud.allocations(server.id)) == [source]
     assert not cloud.driver(there).files.incoming(server.id).exists()
+    come_back(cloud, source)
+    assert cloud.parts.computes[source].host.departures.servers() == []
+    assert left_on(cloud, source) == []
 
 
 def test_the_guest_stays_if_the_target_dies_while_memory_travels(

@@ -165,9 +165,11 @@ class WarmEndpoint:
     def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
         """Deletes the rounds at the source, because the guest stays, or its whole disks travel while it is off.
 
-        A shelve orders this if its upload ended without this host's answer.
+        A shelve orders this if its upload ended without this host's answer; a live migration, if its source was fenced when it
+        was undone.
         """
         with self._host.lock(instance.uuid):
+            self._host.departures.end(token.move_id, instance.uuid)
             self._host.rounds.discard(token.move_id)
             self._host.rounds.discard_unowned(instance.uuid)
 
