@@ -160,6 +160,7 @@ class RebuildGuest(Step[Run]):
         there = _there(run)
         guests.remove(run, self.name, there.host or "", there, run.devices())
         guests.keep_volumes_reserved(run, in_doubt=True)
+        guests.set_volumes_in_use(run)
         guests.bind_ports_back(run, there.host or "", run.memory.source_host)
 
 

@@ -64,6 +64,13 @@ def keep_volumes_reserved(
             devices.release_reservations(run.services, run.context, run.uuid, device.volume_id, known)
 
 
+def set_volumes_in_use(run: OperationRun[Any]) -> None:
+    """Shows the server's volumes as in use, also those that no host has connected: the server stays where it was."""
+    for device in run.devices():
+        if device.is_volume and device.attachment_id is not None:
+            run.services.volumes.complete_attachment(run.context, device.attachment_id)
+
+
 def bind_ports_back(run: OperationRun[Any], there: str, host: str) -> None:
     """Binds the server's ports to its host again, which may be dead. ``there``: the host that they were bound to meanwhile."""
     instance = run.instance()

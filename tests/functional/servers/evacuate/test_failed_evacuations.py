@@ -73,7 +73,7 @@ def test_a_guest_that_can_not_be_made_keeps_its_volumes(
     cloud.break_driver([other_host(host)], method)
     evacuate(cloud, server)
     assert failed(cloud, server).compute_host == host
-    assert attachments(cloud, server) == ["reserved"]
+    assert attachments(cloud, server) == ["attached"]
     cloud.heal()
     evacuate(cloud, server)
     assert cloud.wait(server, "ACTIVE").compute_host == other_host(host)
@@ -125,7 +125,7 @@ def test_a_cancelled_evacuation_leaves_nothing(cloud: Cloud, dead: Callable[...,
     assert (found.status, found.compute_host) == (status, host)
     assert bindings(cloud, server) == ports and {bound for bound, _owner in ports.values()} == {host}
     assert cloud.allocations(server.id) == allocations
-    assert attachments(cloud, server) == ["reserved"]
+    assert attachments(cloud, server) == ["attached"]
     assert cloud.migration(server).status == "cancelled"
     assert cloud.driver(other_host(host)).inspect(server.id).power_state is None
     come_back(cloud, host)
