@@ -20,7 +20,7 @@ class Missed(StrEnum):
     UNDO_LIVE = "rollback_live_migration_at_destination"
     DELETE_LIVE_SOURCE = "post_live_migration_at_source"
     RELEASE_CLAIM = "drop_move_claim"
-    #: delete what was copied of a running guest: at the target its copies, at the source its rounds, and the note of its departure
+    #: delete what was copied of a running guest: at the target its copies, at the source its rounds and the note that it departs
     DISCARD_COPIES = "discard_copies"
     #: the server was deleted, or was not built there: delete everything of it
     DESTROY = "destroy_instance"
