@@ -58,6 +58,8 @@ OTHERS = {
     "rabbitmqctl": "needs a message broker; the tests of processes make their own virtual hosts",
     "createdb": "needs a database server",
     "psql": "needs a database server",
+    "placement-manage": "needs a database server; devcloud and the real services make Placement's so",
+    "gunicorn": "serves until it is stopped; the real services' Placement is served so",
     "systemctl": "needs the machine's own service manager",
     ".ci/run": "is what continuous integration runs",
 }
