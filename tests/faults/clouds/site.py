@@ -193,7 +193,10 @@ class Site:
         return sorted((self.state.host(host) / "guests").glob("*.json"))
 
     def switch_off(self, host: str) -> set[str]:
-        """Switches off the guests of a machine that is off; returns their uuids. What was on its way there does not arrive."""
+        """Switches off the guests of a machine that is off; returns their uuids.
+
+        What was on its way there does not arrive; nor does what it sent: a hypervisor ends what comes from a peer that is dead.
+        """
         for path in (self.state.host(host) / "incoming").glob("*.json"):
             path.unlink()
         found = set()
@@ -202,6 +205,8 @@ class Site:
             guest.power_state = PowerState.SHUTDOWN
             path.write_bytes(msgspec.json.encode(guest))
             found.add(guest.uuid)
+            for other in self.hosts:
+                (self.state.host(other) / "incoming" / path.name).unlink(missing_ok=True)
         return found
 
     def force_down(self, host: str, down: bool) -> None:
