@@ -99,6 +99,19 @@ class KnownBugsCloud(AuditedCloud):
         finally:
             self.admin.compute.delete_flavor(made)
 
+    def ask_for(self, *, who: Any = None, **fields: Any) -> Any:
+        """A server that is to be built, maybe in vain: with one port, and the demo image unless devices are given."""
+        given = {"name": "server", "flavor_id": "any.small", "networks": [{"uuid": self.network_id}], **fields}
+        if "block_device_mapping" not in given:
+            given.setdefault("image_id", self.image_id)
+        return (who or self.member).compute.create_server(**given)
+
+    def image_with(self, name: str, **fields: Any) -> Any:
+        """A copy of the demo image with other properties."""
+        data = self.member.image.download_image(self.image_id).content
+        given = {"disk_format": "raw", "container_format": "bare", **fields}
+        return self.member.image.create_image(name=name, data=data, wait=True, validate_checksum=False, **given)
+
     def gone(self, server: Any) -> None:
         """Waits until a deleted server is gone for good."""
         until(lambda: self.admin.compute.find_server(server.id), lambda found: found is None, "the server to go")

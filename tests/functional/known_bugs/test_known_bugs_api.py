@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from causeway.rpc.transport import Verdict
@@ -12,17 +10,9 @@ from causeway.store.api import flavors
 from .known_bugs_cloud import KnownBugsCloud
 
 
-def image_with(cloud: KnownBugsCloud, name: str, **fields: Any) -> Any:
-    """A copy of the demo image with other properties."""
-    data = cloud.member.image.download_image(cloud.image_id).content
-    return cloud.member.image.create_image(
-        name=name, data=data, disk_format="raw", container_format="bare", wait=True, validate_checksum=False, **fields
-    )
-
-
 def test_a_resize_to_less_than_the_image_needs_is_refused(cloud: KnownBugsCloud) -> None:
     """1867077: disk and memory; a 400 and nothing else."""
-    image = image_with(cloud, "demanding", min_ram=100, min_disk=1)
+    image = cloud.image_with("demanding", min_ram=100, min_disk=1)
     server = cloud.boot(image_id=image.id, flavor="any.medium")
     cloud.member.compute.delete_server(cloud.boot().id)
     for name, fields in {"forgetful": {"ram": 64}, "diskless": {"disk": 0}}.items():
@@ -91,7 +81,7 @@ def test_no_request_waits_for_a_move(cloud: KnownBugsCloud) -> None:
 @pytest.mark.parametrize("machine_type", ["q35", "pc-i440fx-9.2", "../../etc", "no such machine"])
 def test_an_invalid_machine_type_is_refused_at_once(cloud: KnownBugsCloud, machine_type: str) -> None:
     """1933097: at create and at resize, not by the hypervisor of some host."""
-    image = image_with(cloud, "machine", hw_machine_type=machine_type)
+    image = cloud.image_with("machine", hw_machine_type=machine_type)
     body = {"name": "x", "flavorRef": "gen1.small", "imageRef": image.id, "networks": "none"}
     answer = cloud.member.compute.post("/servers", json={"server": body}, microversion="2.96")
     good = machine_type in ("q35", "pc-i440fx-9.2")

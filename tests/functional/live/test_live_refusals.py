@@ -267,6 +267,7 @@ def test_a_migration_that_takes_too_long_ends_as_configured(cloud: LiveCloud) ->
 
 @pytest.mark.parametrize("method", ["prepare_live_target", "live_migrate"])
 def test_a_hypervisor_that_breaks_costs_the_guest_nothing(cloud: LiveCloud, method: str) -> None:
+    """2044235, 1889108 on Launchpad."""
     server = cloud.boot_from_volume()
     source, memory = cloud.host_of(server), cloud.remember(server, "a line")
     cloud.break_driver(list(cloud.parts.computes), method)

@@ -51,7 +51,7 @@ def test_servers_of_a_project(api: Any, admin: Any, cloud: Any, at_once: AtOnce,
 
 
 def test_servers_of_a_user_in_a_project(api: Any, admin: Any, cloud: Any, at_once: AtOnce) -> None:
-    """Each user is limited alone: those of others don't count."""
+    """1893284 on Launchpad: each user is limited alone, those of others don't count."""
     assert admin.put("/os-quota-sets/project?user_id=user", {"quota_set": {"instances": 1}}).status == 200
     other = api.by("other:project")
     requests = [lambda: api.post("/servers", body())] * 2 + [lambda: other.post("/servers", body())] * 2
@@ -90,6 +90,7 @@ def test_a_request_that_is_content_with_fewer_servers_gets_what_others_left(
 
 @pytest.mark.parametrize("counts", [[1, 1, 1], [2, 2], [1, 2]])
 def test_members_of_a_server_group(api: Any, admin: Any, cloud: Any, at_once: AtOnce, counts: list[int]) -> None:
+    """1780373 on Launchpad."""
     limit(admin, server_group_members=2)
     groups.create(cloud.services.api, ServerGroup(GROUP, "g", "project", "user", "soft-affinity"))
     requests = [lambda count=count: api.post("/servers", body(GROUP, min_count=count)) for count in counts]

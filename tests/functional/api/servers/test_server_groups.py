@@ -59,6 +59,28 @@ def test_bad_groups_are_refused(api: Any, group: dict[str, Any]) -> None:
     assert api.post("/os-server-groups", {"server_group": group}).status == 400
 
 
+@pytest.mark.parametrize(
+    ("version", "policies"),
+    [
+        ("2.1", {}),
+        ("2.1", {"policies": []}),
+        ("2.1", {"policies": [""]}),
+        ("2.1", {"policies": ["affinity", "anti-affinity"]}),
+        ("2.1", {"policies": ["soft-affinity"]}),
+        ("2.63", {"policies": []}),
+        ("2.63", {"policy": "affinity"}),
+        ("2.64", {"policies": ["affinity"]}),
+        ("2.64", {"policy": ""}),
+        ("2.64", {"policy": ["affinity"]}),
+    ],
+)
+def test_wrong_policies_are_refused_in_every_version(api: Any, version: str, policies: dict[str, Any]) -> None:
+    """1894966 on Launchpad."""
+    answer = api.post("/os-server-groups", {"server_group": {"name": "g"} | policies}, version=version)
+    assert answer.status == 400
+    assert api.get("/os-server-groups").json == {"server_groups": []}
+
+
 def test_members_are_the_servers_that_exist(api: Any, cloud: Any) -> None:
     group = make(api)
     server = cloud.server()

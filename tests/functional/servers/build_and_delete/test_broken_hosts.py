@@ -79,7 +79,7 @@ def preferred(cloud: Cloud) -> str:
 
 
 def test_builds_come_up_beside_a_host_that_can_not_write_its_disks(cloud: Cloud) -> None:
-    """Before it has reported that, and after."""
+    """1742102, 1671648, 1784353 on Launchpad: before it has reported that, and after."""
     broken = preferred(cloud)
     database = cloud.cell("cell1")
     with unwritable(cloud, broken):
@@ -94,6 +94,7 @@ def test_builds_come_up_beside_a_host_that_can_not_write_its_disks(cloud: Cloud)
 
 
 def test_a_move_goes_to_the_next_host_if_the_first_one_can_not_write_its_disks(cloud: Cloud) -> None:
+    """1742102 on Launchpad: the same for a cold migration."""
     server = cloud.boot(flavor="gen2.small")
     source = cloud.show(server).compute_host
     cloud.admin.compute.migrate_server(server)

@@ -234,6 +234,7 @@ def test_a_port_that_outlived_the_record_of_its_server_goes_with_it(cloud: Cloud
 def test_a_server_that_is_deleted_anywhere_in_its_build_leaves_nothing(
     cloud: Cloud, at_point: Any, point: str, outcome: str
 ) -> None:
+    """2088066 on Launchpad (with a volume: tests/functional/known_bugs/test_reports_of_builds.py)."""
     ports, hold = ports_of_network(cloud), Hold(at_point, point)
     server = ask_for(cloud)
     assert hold.reached.wait(10)

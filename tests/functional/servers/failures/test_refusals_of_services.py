@@ -24,6 +24,7 @@ def attach(cloud: Cloud, server: Any, volume: Any) -> Any:
 
 
 def test_a_volume_that_was_reset_is_not_attached_twice(cloud: Cloud) -> None:
+    """1908075 on Launchpad."""
     first, second, volume = cloud.boot(), cloud.boot("second"), cloud.volume()
     cloud.attach(first, volume)
     cloud.admin.block_storage.reset_volume_status(volume, "available", None, None)

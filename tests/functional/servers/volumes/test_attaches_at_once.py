@@ -47,6 +47,7 @@ def names(cloud: Cloud, server: Any) -> list[str]:
 
 
 def test_all_are_attached_each_under_its_own_name(cloud: Cloud, all_reserve_first: Callable[[int], None]) -> None:
+    """1937375 on Launchpad; it is what Terraform does."""
     server, several = cloud.boot(), [cloud.volume() for _ in range(3)]
     all_reserve_first(3)
     assert at_once(cloud, server, [{"volumeId": volume.id} for volume in several]) == [200] * 3

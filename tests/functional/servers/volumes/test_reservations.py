@@ -170,7 +170,7 @@ def test_a_volume_that_a_resized_server_has_no_more_is_free(
 
 
 def test_of_two_attaches_of_a_volume_the_later_one_leaves_the_first_alone(cloud: Cloud, at_point: Any) -> None:
-    """Both learned from the API's look that the server does not have it."""
+    """1937375 on Launchpad: both learned from the API's look that the server does not have it."""
     server, volume = cloud.boot(), cloud.volume()
 
     def attach() -> int:

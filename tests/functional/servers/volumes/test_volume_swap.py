@@ -113,6 +113,7 @@ def test_a_server_whose_resize_waits_for_its_end(cloud: Cloud, server: Any, old:
 
 
 def test_what_is_refused(cloud: Cloud, server: Any, old: Any) -> None:
+    """2112187 on Launchpad: also a swap that is no migration of the volume service's; the server keeps its volumes."""
     plain, new = cloud.volume(), moving(cloud, old)
     nobody = SimpleNamespace(id="99999999-2222-3333-4444-555555555555")
 
@@ -121,7 +122,8 @@ def test_what_is_refused(cloud: Cloud, server: Any, old: Any) -> None:
         assert answer.status_code == status, answer.text
         return str(next(iter(answer.json().values()))["message"])
 
-    assert "is not migrating" in refused(409, server, other_attached(cloud, server), plain)
+    other = other_attached(cloud, server)
+    assert "is not migrating" in refused(409, server, other, plain)
     assert nobody.id in refused(400, server, old, nobody)
     refused(404, server, nobody, new)
     refused(404, server, nobody, new, version="2.84")
@@ -135,6 +137,9 @@ def test_what_is_refused(cloud: Cloud, server: Any, old: Any) -> None:
     body = {"volumeAttachment": {"volumeId": plain.id}}
     path = f"/servers/{server.id}/os-volume_attachments/{old.id}"
     assert cloud.member.compute.put(path, json=body, microversion="2.84").status_code == 403
+    assert {each.volume_id for each in cloud.member.compute.volume_attachments(server)} == {old.id, other.id}
+    assert {each["volume_id"] for each in cloud.attachments(server)} == {old.id, other.id}
+    assert cloud.admin.block_storage.get_volume(plain.id).status == "available"
     assert cloud.moves(server) == [move for move in cloud.moves(server) if move.recipe != "swap_volume"]
 
 

@@ -47,6 +47,7 @@ def server(module_cloud: Cloud) -> Any:
 
 @CASES
 def test_no_server_is_made_from_it(cloud: Cloud, name: str) -> None:
+    """1895696 on Launchpad: the one of an encrypted volume."""
     image = make_image(cloud, name)
     new = {"name": "n", "flavorRef": "gen1.small", "imageRef": image.id, "networks": "none"}
     before = {found.id for found in cloud.member.compute.servers(details=False)}
