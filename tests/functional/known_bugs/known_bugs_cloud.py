@@ -100,7 +100,7 @@ class KnownBugsCloud(AuditedCloud):
             self.admin.compute.delete_flavor(made)
 
     def ask_for(self, *, who: Any = None, **fields: Any) -> Any:
-        """A server that is to be built, maybe in vain: with one port, and the demo image unless devices are given."""
+        """A server that is to be built, whatever becomes of it: with one port, and the demo image unless devices are given."""
         given = {"name": "server", "flavor_id": "any.small", "networks": [{"uuid": self.network_id}], **fields}
         if "block_device_mapping" not in given:
             given.setdefault("image_id", self.image_id)

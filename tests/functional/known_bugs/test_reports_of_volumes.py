@@ -42,7 +42,7 @@ def test_a_volume_whose_attachment_somebody_deleted_is_detached(cloud: KnownBugs
 
 def test_a_detach_waits_for_a_volume_service_that_answers_too_late(cloud: KnownBugsCloud) -> None:
     """1978444: a proxy answered 504 for it."""
-    cloud.needs_devcloud("a proxy gives up")
+    cloud.needs_devcloud("a proxy does not wait for the answer")
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
     cloud.fail("status", "/attachments/", service="volume", method="DELETE", status=504, times=1)
