@@ -14,6 +14,9 @@ from tests.functional.servers.moves_cloud import until
 
 from .known_bugs_cloud import KnownBugsCloud
 
+# The operator's word is all that these hosts are down by: the simulated hypervisors say that their guests run twice meanwhile.
+STILL_RUNNING = pytest.mark.expects_errors("while another host runs it")
+
 
 def forced_onto(cloud: KnownBugsCloud, host: str, **fields: Any) -> Any:
     """An ACTIVE server for which an administrator named the host."""
@@ -80,6 +83,7 @@ def test_an_unshelve_that_the_network_service_refuses_leaves_nothing(cloud: Know
     assert [host for _status, host, _bindings in cloud.ports(server).values()] == [cloud.show(server).compute_host]
 
 
+@STILL_RUNNING
 def test_members_of_a_group_that_was_deleted_are_moved_evacuated_and_rebuilt(cloud: KnownBugsCloud) -> None:
     """1890244: the policy ends with the group."""
     group = cloud.member.compute.create_server_group(name="apart", policy="anti-affinity")
@@ -101,6 +105,7 @@ def test_members_of_a_group_that_was_deleted_are_moved_evacuated_and_rebuilt(clo
     until(lambda: cloud.hosts_of(second), lambda found: found == {home: "guest"}, "its former host to be clean")
 
 
+@STILL_RUNNING
 def test_a_host_that_is_up_again_keeps_nothing_of_servers_that_were_evacuated(cloud: KnownBugsCloud) -> None:
     """1922053, 1794996, 1764883: it ran all the time, and one of the servers was deleted before it was called up again."""
     away, stays, deleted = "cell1-host1", *(forced_onto(cloud, "cell1-host1", flavor_id="gen1.small") for _ in range(2))
