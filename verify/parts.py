@@ -16,6 +16,8 @@ _PYTEST = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--junitxml=
 _AT_ONCE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 _BOTH = ("--databases", "mariadb", "--databases", "postgresql")
 _REAL = "tests/integration/real_services"
+# It installs what it needs.
+_CLIENTS = (PYTHON, "-W", "ignore", "-m", "tests.integration.clients")
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,6 @@ SETUP = {
     "servers": ("scripts/install-packages.sh", "--servers"),
     "services": ("scripts/install-services.sh",),
     "tempest": ("scripts/install-tool.sh", "tempest", "tempest"),
-    "clients": (
-        *("scripts/install-tool.sh", "clients", "openstacksdk", "python-openstackclient", "python-novaclient"),
-        *("tempest", "oslotest", "requests-mock", "ddt"),
-    ),
 }
 
 
@@ -88,6 +86,11 @@ def _matrix(name: str, about: str, minutes: float, *options: str, lane: str) -> 
 def _bench(name: str, about: str, minutes: float, reader: Reader, module: str, *options: str) -> Part:
     command = (PYTHON, "-W", "ignore", "-m", module, *options, "--json", RESULT)
     return Part("bench", name, about, command, minutes, reader, ("servers",))
+
+
+def _tool(name: str, about: str, minutes: float) -> Part:
+    """Other people's software on `causeway up`."""
+    return Part("clients", name, about, (*_CLIENTS, "--suite", name, "--json", RESULT), minutes, reading.suites)
 
 
 PARTS: tuple[Part, ...] = (
@@ -181,13 +184,14 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         *("clients", "up", "functional tests of three clients on `causeway up`"),
-        (PYTHON, "-W", "ignore", "-m", "tests.integration.clients", "--json", RESULT),
-        *(20, reading.suites, ("clients",)),
+        (*_CLIENTS, "--suite", "openstacksdk", "--suite", "openstack", "--suite", "nova", "--json", RESULT),
+        *(20, reading.suites),
     ),
+    _tool("ansible", "Ansible's collection: playbooks that change nothing when they are run again", 5),
     Part(
         *("clients", "beside", "the same beside the real services"),
-        (PYTHON, "-W", "ignore", "-m", "tests.integration.clients", "--beside", "--json", RESULT),
-        *(30, reading.suites, ("servers", "services", "clients")),
+        (*_CLIENTS, "--beside", "--json", RESULT),
+        *(30, reading.suites, ("servers", "services")),
     ),
     _bench("calls", "statements, calls and time of each operation", 5, reading.calls, "benchmarks"),
     _bench("downtime", "how long a guest can't be reached", 10, reading.numbers, "benchmarks.downtime"),

@@ -6,84 +6,36 @@ Status 0 only if every test that was run passed.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
 from tests.functional.processes.rabbit import why_not
-from tests.integration.clients.cloud import PRIVATE, cloud, cloud_beside
+from tests.integration.clients import ansible, unmodified
+from tests.integration.clients.cloud import cloud, cloud_beside
+from tests.integration.clients.tools import Tool
 from tests.integration.real_services.machine import VENV as SERVICES
 
-HERE = Path(__file__).parent
-BIN = HERE.parents[2] / ".venv-clients/bin"
-EXCLUSIONS = HERE / "exclusions.txt"
-# suite -> its package, and which of its modules are of the Compute API
+
+@dataclass(frozen=True)
+class Suite:
+    """``run``: gets which of its cases, the clouds.yaml, a folder, and the file for the counts; returns a status."""
+
+    tool: Tool
+    run: Callable[[str, Path, Path, Path | None], int]
+
+
 SUITES = {
-    "openstacksdk": ("openstack/tests/functional", r"\.compute\.|\.cloud\.test_(compute|inventory|meta)$"),
-    "openstack": ("openstackclient/tests/functional", r"\.compute\."),
-    "nova": ("novaclient/tests/functional", ""),
+    **{name: Suite(unmodified.TOOL, partial(unmodified.run, name)) for name in unmodified.SUITES},
+    "ansible": Suite(ansible.TOOL, ansible.run),
 }
-# Seconds: for all of a suite.
-PATIENCE = 3600.0
-
-
-def environment(clouds: Path, directory: Path) -> dict[str, str]:
-    """Without the caller's: no cloud but this one is ever touched."""
-    return {
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        "HOME": str(directory),
-        "LANG": "C.UTF-8",
-        "OS_CLIENT_CONFIG_FILE": str(clouds),
-        "OS_NOVACLIENT_EXEC_DIR": str(BIN),
-        "OS_NOVACLIENT_NETWORK": PRIVATE,
-        "OS_TEST_TIMEOUT": "300",
-        "PYTHONWARNINGS": "ignore",
-        "TOX_ENV_DIR": str(BIN.parent),
-    }
-
-
-def run(suite: str, regex: str, clouds: Path, directory: Path, json_file: Path | None) -> int:
-    """Runs a suite; what its tests say goes to standard output, and the counts to ``json_file``."""
-    package, wanted = SUITES[suite]
-    given = environment(clouds, directory)
-    (site,) = BIN.parent.glob("lib/python*/site-packages")
-    files = sorted(file.relative_to(site).with_suffix("") for file in (site / package).rglob("test_*.py"))
-    modules = [name for name in (".".join(file.parts) for file in files) if re.search(wanted, name)]
-    listed = subprocess.run(
-        [BIN / "python", "-m", "testtools.run", "--list", *modules],
-        env=given, cwd=clouds.parent, check=True, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    tests = [name for name in listed.stdout.split() if re.search(regex, name)]
-    named = [line.partition("#")[0].strip() for line in EXCLUSIONS.read_text().splitlines()]
-    excluded = [re.compile(name) for name in named if name]
-    all_tests, list_of_tests = directory / f"{suite}.tests", directory / f"{suite}.run"
-    all_tests.write_text("\n".join(tests))
-    list_of_tests.write_text("\n".join(name for name in tests if not any(each.search(name) for each in excluded)))
-    with (directory / f"{suite}.errors").open("wb") as said:
-        testing = subprocess.Popen(
-            [BIN / "python", "-m", "subunit.run", "--load-list", list_of_tests, *modules],
-            env=given, cwd=clouds.parent, stdout=subprocess.PIPE, stderr=said,
-        )  # fmt: skip
-        counts = [json_file.absolute()] if json_file is not None else []
-        report = subprocess.Popen(
-            [BIN / "python", HERE.parent / "subunit_report.py", EXCLUSIONS, all_tests, *counts],
-            env=given,
-            stdin=testing.stdout,
-        )
-        assert testing.stdout is not None
-        testing.stdout.close()
-        try:
-            return report.wait(PATIENCE)
-        finally:
-            for process in (testing, report):
-                process.terminate()
-                process.wait(30)
 
 
 def why_not_beside() -> str | None:
@@ -96,7 +48,10 @@ def why_not_beside() -> str | None:
 
 
 @click.command()
-@click.option("--suite", "suites", type=click.Choice(list(SUITES)), multiple=True, help="Only these; all by default.")
+@click.option(
+    "--suite", "suites", type=click.Choice(list(SUITES)), multiple=True,
+    help="Only these; all by default, or with --beside the functional tests of the clients themselves.",
+)  # fmt: skip
 @click.option("--regex", default="", help="Which tests of them.")
 @click.option(
     "--beside", is_flag=True, help="Every role a process, beside the real services, instead of `causeway up`."
@@ -104,12 +59,15 @@ def why_not_beside() -> str | None:
 @click.option("--directory", type=click.Path(path_type=Path), help="Where everything is and stays; a new one.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Add the counts to this file, a line each.")
 def main(suites: tuple[str, ...], regex: str, beside: bool, directory: Path | None, json_file: Path | None) -> None:
-    """The functional tests of three clients against a cloud of ``causeway up``, or one beside the real services."""
-    reason = None if (BIN / "python").exists() else "the clients are not installed: make clients does that"
-    if beside and reason is None:
-        reason = why_not_beside()
-    if reason is not None:
+    """Other people's clients against a cloud of ``causeway up``, or one beside the real services."""
+    wanted = suites or tuple(unmodified.SUITES if beside else SUITES)
+    if beside and (reason := why_not_beside()) is not None:
         raise click.ClickException(reason)
+    try:
+        for tool in dict.fromkeys(SUITES[suite].tool for suite in wanted):
+            tool.install()
+    except subprocess.CalledProcessError:
+        raise click.ClickException("a client could not be installed; see above") from None
     make: Callable[[Path], AbstractContextManager[Path]] = cloud_beside if beside else cloud
     with ExitStack() as opened:
         if directory is None:
@@ -118,13 +76,13 @@ def main(suites: tuple[str, ...], regex: str, beside: bool, directory: Path | No
         else:
             directory.mkdir(parents=True)
         statuses = {}
-        for suite in suites or SUITES:
+        for suite in wanted:
             click.echo(f"\n{suite}:")
             # Each has a cloud of its own: some of their tests leave servers, and others count them.
             own = directory.absolute() / suite
             own.mkdir()
             with make(own) as clouds:
-                statuses[suite] = run(suite, regex, clouds, own, json_file)
+                statuses[suite] = SUITES[suite].run(regex, clouds, own, json_file)
     sys.exit(any(statuses.values()))
 
 

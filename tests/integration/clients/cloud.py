@@ -27,6 +27,8 @@ FLAVORS = {
     "m1.xlarge": (8, 16384, 160),
 }
 PRIVATE, PUBLIC = "private", "public"
+# In the clouds.yaml.
+MEMBER, ADMIN = "devstack", "devstack-admin"
 # What networks to the outside are made of in the real network service.
 PHYSICAL = {"provider_network_type": "flat", "provider_physical_network": "physical"}
 _ENDS_WITHIN = 60.0
@@ -36,6 +38,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "quota": {"instances": 100, "cores": 200, "ram": 102_400},
     "filter_scheduler": {"enabled_filters": ",".join(name for name in FILTERS if name != _NOT_ON_IN_THE_FIELD)},
 }
+
+
+def connected(clouds: Path, name: str) -> openstack.connection.Connection:
+    """A connection with what a clouds.yaml has under ``name``; it is closed by the caller."""
+    found: dict[str, Any] = yaml.safe_load(clouds.read_text())["clouds"][name]
+    return openstack.connect(load_envvars=False, load_yaml_config=False, **_connection(found))
 
 
 @contextmanager
@@ -107,9 +115,9 @@ def _prepare(given: Path, wanted: Path, private: str, outside: Mapping[str, str]
         connection.identity.assign_project_role_to_user(project, user, role)
     alt = member | {"auth": member["auth"] | {"username": "alt_demo", "password": password, "project_name": "alt_demo"}}
     named = {
-        "devstack": member,
+        MEMBER: member,
         "devstack-alt": alt,
-        "devstack-admin": admin,
+        ADMIN: admin,
         "devstack-system-admin": admin,
         "functional_admin": admin,
     }
