@@ -188,6 +188,7 @@ PARTS: tuple[Part, ...] = (
         *(20, reading.suites),
     ),
     _tool("ansible", "Ansible's collection: playbooks that change nothing when they are run again", 5),
+    _tool("libcloud", "what Libcloud's driver offers", 2),
     Part(
         *("clients", "beside", "the same beside the real services"),
         (*_CLIENTS, "--beside", "--json", RESULT),

@@ -1,7 +1,7 @@
-"""Ansible's collection for OpenStack: a playbook that makes a server and what belongs to it, and a playbook that takes it away.
+"""Ansible's collection for OpenStack: a playbook that makes a server and what belongs to it, and one that deletes it.
 
-Each is run twice, and the first also with a larger flavor. A case is a task of a run. A task of a repeated run fails if it changed
-something: what the cloud shows is then not what the playbook asked for.
+Each is run twice, and the first also with a larger flavor. A case is a task of a run. A task of a repeated run fails if it
+changed something: what the cloud shows is then not what the playbook asked for.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ RUNS = (
     Run("make again", "present.yaml", "m1.tiny"),
     Run("larger flavor", "present.yaml", "m1.small", frozenset(("resize to another flavor", "resize confirmed"))),
     Run("larger flavor again", "present.yaml", "m1.small"),
-    Run("take away", "absent.yaml", "m1.small", _MADE - {"rule of the security group"} | {"server"}),
-    Run("take away again", "absent.yaml", "m1.small"),
+    Run("delete", "absent.yaml", "m1.small", _MADE - {"rule of the security group"} | {"server"}),
+    Run("delete again", "absent.yaml", "m1.small"),
 )
 
 
