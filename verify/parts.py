@@ -189,6 +189,8 @@ PARTS: tuple[Part, ...] = (
     ),
     _tool("ansible", "Ansible's collection: playbooks that change nothing when they are run again", 5),
     _tool("libcloud", "what Libcloud's driver offers", 2),
+    _tool("heat", "Heat: a stack is created, resized, deleted", 5),
+    _tool("rally", "every Nova scenario of Rally, three times each", 20),
     Part(
         *("clients", "beside", "the same beside the real services"),
         (*_CLIENTS, "--beside", "--json", RESULT),

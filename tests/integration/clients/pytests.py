@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.integration.clients import exclusions
 from tests.integration.clients.counts import Counts, of_junit
 
 ROOT = Path(__file__).parents[3]
@@ -22,7 +23,7 @@ def run(
         *(python, "-m", "pytest", "--noconftest", "-c", "/dev/null", "--rootdir", ROOT, "-p", "no:cacheprovider"),
         *("-v", "--tb=short", f"--junitxml={written}", f"--timeout={PATIENCE_FOR_A_TEST:g}", module),
     ]
-    excluded = _excluded(module)
+    excluded = exclusions.of_suite(module.stem)
     for test in excluded:
         command += ["--deselect", f"{module.relative_to(ROOT)}::{test}"]
     # The file has no name that pytest looks for: without its software it can't even be imported.
@@ -30,14 +31,3 @@ def run(
     counts = of_junit(written) if written.exists() else Counts(failed={module.stem: "pytest ran nothing"})
     counts.excluded.update(excluded.values())
     return counts.report(json_file)
-
-
-def _excluded(module: Path) -> dict[str, str]:
-    """Test -> why it is not run."""
-    found = {}
-    for line in module.with_name("exclusions.txt").read_text().splitlines():
-        case, _, reason = line.partition("#")
-        name, _, test = case.strip().partition("::")
-        if name == module.stem:
-            found[test] = reason.strip()
-    return found

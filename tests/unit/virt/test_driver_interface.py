@@ -33,6 +33,7 @@ FREE = {
     "machine_type",
     "own_folders",
     "saved_memory",
+    "set_clock",
 }
 
 
