@@ -19,12 +19,12 @@ import requests
 import sqlalchemy as sa
 
 from benchmarks.scale import seed
-from benchmarks.scale.ending import children, with_children
 from causeway.embedded.content import GENERATION
 from causeway.model.flavor import Flavor
 from causeway.store.api import aggregates, flavors
 from causeway.store.database import Database
 from tests.ports import free_ports
+from tests.process_trees import children, with_children
 
 BIN = Path(sys.executable).parent
 PATIENCE = 180.0

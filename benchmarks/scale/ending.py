@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+from tests.process_trees import with_children
+
 # prctl(2): who loses its parent becomes a child of ours.
 _SET_CHILD_SUBREAPER = 36
 # Seconds that processes have between being asked to end and being killed.
@@ -83,16 +85,3 @@ def _living(pid: int) -> list[int]:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
     return with_children(pid)[1:]
-
-
-def with_children(pid: int) -> list[int]:
-    """A process and all that descend from it."""
-    return [pid, *(one for child in children(pid) for one in with_children(child))]
-
-
-def children(pid: int) -> list[int]:
-    found = []
-    with suppress(FileNotFoundError, ProcessLookupError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            found += [int(child) for child in (task / "children").read_text().split()]
-    return found

@@ -20,6 +20,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.ports import free_port
+from tests.process_trees import kill_all, signal_all
 
 PATIENCE = 60.0
 
@@ -76,6 +77,25 @@ class Server:
             self._popen.send_signal(signal.SIGINT if self.url.startswith("postgresql") else signal.SIGTERM)
             self._popen.wait(30)
             self._popen = None
+
+    def kill(self) -> None:
+        """kill -9 of the server and of all that it started."""
+        assert self._popen is not None
+        kill_all(self._popen.pid)
+        self._popen.wait(30)
+        self._popen = None
+
+    def freeze(self) -> None:
+        """It keeps its connections, and answers nobody."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Each of PostgreSQL's processes is a session of its own.
+        assert self._popen is not None
+        signal_all(self._popen.pid, number)
 
 
 def postgresql(folder: Path) -> Server:

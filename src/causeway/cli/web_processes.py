@@ -11,6 +11,7 @@ from typing import Any
 
 from gunicorn.app.base import BaseApplication
 from oslo_config import cfg
+from prometheus_client.multiprocess import mark_process_dead
 
 from causeway import roles
 from causeway.api.long_polls import LONG_POLLS, LongPolls
@@ -52,6 +53,7 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
             "when_ready": self._ready,
             "post_worker_init": self._worker_ready,
             "worker_exit": self._worker_exit,
+            "child_exit": self._child_exit,
             "on_exit": self._on_exit,
         }
         super().__init__()
@@ -85,6 +87,11 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
     def _on_exit(self, _server: Any) -> None:
         if self._counts is not None:
             rmtree(self._counts, ignore_errors=True)
+
+    def _child_exit(self, _server: Any, worker: Any) -> None:
+        """In the master: what a worker held is held by nobody any more, however it ended."""
+        if self._counts is not None:
+            mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
 
     def _worker_exit(self, _server: Any, _worker: Any) -> None:
         self._cleanup.close()

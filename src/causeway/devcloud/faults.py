@@ -7,7 +7,7 @@ fields of `Fault`, for example
     - {service: network, path: "/bindings", action: status, status: 503}
 
 The first rule that matches a request applies, for at most `times` requests. When the file is deleted, requests that hang or are
-delayed continue.
+delayed continue. Each request that a rule was applied to is a line of a file beside it, whose name ends with ".hits".
 """
 
 import logging
@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import yaml
 
@@ -40,6 +40,9 @@ class ConnectionCutError(Exception):
     """Raised into the WSGI server, so that it ends the connection without finishing the response."""
 
 
+Action = Literal["status", "delay", "delay_reply", "hang", "drop", "lose_reply", "corrupt"]
+
+
 @dataclass
 class Fault:
     """A rule: an action for some requests.
@@ -51,11 +54,12 @@ class Fault:
     - hang: waits `seconds`, then cuts the connection without carrying out the request;
     - drop: cuts the connection after `after_bytes` of the response's body for GET, else of the request's body;
       with `after_bytes` 0 for a request, the request is not carried out at all;
+    - delay_reply: carries out the request, waits `seconds`, then answers;
     - lose_reply: carries out the request, and cuts the connection before the answer;
     - corrupt: inverts the bytes of that body from `after_bytes` on.
     """
 
-    action: Literal["status", "delay", "hang", "drop", "lose_reply", "corrupt"]
+    action: Action
     path: str = ""
     method: str | None = None
     service: str | None = None
@@ -65,7 +69,7 @@ class Fault:
     times: int = FOREVER
 
     def __post_init__(self) -> None:
-        if self.action not in ("status", "delay", "hang", "drop", "lose_reply", "corrupt"):
+        if self.action not in get_args(Action):
             raise ValueError(f"unknown action {self.action!r} of a fault rule")
         self._pattern = re.compile(self.path)
 
@@ -136,10 +140,16 @@ class Faults:
             fault = self._take(service, environ["REQUEST_METHOD"], environ.get("PATH_INFO", ""))
             if fault is None:
                 return app(environ, start_response)
+            self._note(f"{fault.action} {environ['REQUEST_METHOD']} {service}{environ.get('PATH_INFO', '')}")
             LOG.info("fault %s on %s %s", fault.action, environ["REQUEST_METHOD"], environ.get("PATH_INFO", ""))
             return self._apply(fault, app, environ, start_response)
 
         return faulty
+
+    def _note(self, hit: str) -> None:
+        if self._path.exists():
+            with self._path.with_name(f"{self._path.name}.hits").open("a") as file:
+                file.write(f"{hit}\n")
 
     def _take(self, service: str, method: str, path: str) -> Fault | None:
         self._read_file()
@@ -182,6 +192,8 @@ class Faults:
         if fault.action == "delay":
             self._hold(fault.seconds, environ, lambda: _carry_out(app, environ))
             return app(environ, start_response)
+        if fault.action == "delay_reply":
+            return self._delayed(fault, app(environ, start_response), environ)
         if fault.action == "hang":
             self._hold(fault.seconds, environ, lambda: None)
             return _cut_before_headers(start_response)
@@ -199,6 +211,15 @@ class Faults:
             environ["wsgi.input"] = _Input(environ["wsgi.input"], fault.after_bytes, breaks=True)
         _carry_out(app, environ)
         return _cut_before_headers(start_response)
+
+    def _delayed(self, fault: Fault, body: Iterable[bytes], environ: "WSGIEnvironment") -> Iterator[bytes]:
+        """The request is carried out when its answer is complete."""
+        answer = list(body)
+        close = getattr(body, "close", None)
+        if close is not None:
+            close()
+        self._hold(fault.seconds, environ, lambda: None)
+        yield from answer
 
 
 def _parse(document: Any) -> list[Fault]:

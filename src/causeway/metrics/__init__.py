@@ -20,6 +20,7 @@ count into files that any of them can add up.)
 | causeway_rpc_waiting, causeway_rpc_running | topic |
 | causeway_rpc_checked_messages_total (with trusted keys) | topic, outcome: signed, unsigned, or the reason of a refusal: missing,
   unknown_key, wrong, other_receiver, too_old, not_allowed |
+| causeway_database_connections_in_use | database: api, cell |
 | causeway_scheduler_seconds | outcome: placed, no_valid_host, error |
 | causeway_scheduler_refusals_total | filter |
 | causeway_api_request_seconds | method, route, status |
@@ -63,6 +64,12 @@ RPC_CHECKED = Counter(
     "causeway_rpc_checked_messages",
     "Messages whose signature was looked for: carried out (signed, unsigned), or refused for what reason.",
     ["topic", "outcome"],
+)
+DATABASE_CONNECTIONS = Gauge(
+    "causeway_database_connections_in_use",
+    "Connections that the pools of this process have given to somebody.",
+    ["database"],
+    multiprocess_mode="livesum",
 )
 SCHEDULER_SECONDS = Histogram("causeway_scheduler_seconds", "Decisions of the scheduler.", ["outcome"], buckets=QUICK)
 SCHEDULER_REFUSALS = Counter(

@@ -16,7 +16,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from causeway import errors
+from causeway import errors, metrics
 from causeway.store import database_urls, state_changes
 from causeway.store.connections import BudgetPool, ConnectionBudget
 from causeway.store.patterns import sqlite_regexp
@@ -40,7 +40,9 @@ PING_AFTER = 1.0
 _BEGIN = {"sqlite": "BEGIN IMMEDIATE", "mysql": "BEGIN", "mariadb": "BEGIN"}
 # An error of the driver; no connection was free in time; the connection broke before this statement.
 _FAILURES = (sa.exc.DBAPIError, sa.exc.TimeoutError, sa.exc.PendingRollbackError)
-_RETURNED = "returned"
+_RETURNED, _IN_USE = "returned", "in use"
+# What the API database is called; all others are of cells.
+API = "the API"
 
 
 def utcnow() -> datetime:
@@ -148,6 +150,10 @@ class Database:
         if options.get("pool_pre_ping") is False:
             event.listen(self.engine, "checkin", _note_return)
             event.listen(self.engine, "checkout", self._ping_if_idle)
+        self._kind = "api" if name == API else "cell"
+        # After the ping, which may refuse a connection.
+        event.listen(self.engine, "checkout", self._note_use)
+        event.listen(self.engine, "checkin", self._note_end_of_use)
         # Not events of connections: SQLAlchemy would prepare these anew for each connection, a tenth of a statement's time.
         for kind in ("do_execute", "do_executemany", "do_execute_no_params"):
             event.listen(self.engine, kind, self._count)
@@ -174,6 +180,15 @@ class Database:
             raise sa.exc.InvalidatePoolError from failure
         if not alive:
             raise sa.exc.InvalidatePoolError
+
+    def _note_use(self, _connection: Any, record: Any, _proxy: Any) -> None:
+        record.record_info[_IN_USE] = True
+        metrics.DATABASE_CONNECTIONS.labels(self._kind).inc()
+
+    def _note_end_of_use(self, _connection: Any, record: Any) -> None:
+        # One that was refused on its way out comes back, too.
+        if record.record_info.pop(_IN_USE, False):
+            metrics.DATABASE_CONNECTIONS.labels(self._kind).dec()
 
     def _prepare_sqlite(self, connection: Any, _record: Any) -> None:
         # Transactions are begun by `write`, not by the driver's guess at what a statement does.

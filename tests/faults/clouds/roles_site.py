@@ -24,7 +24,7 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 __all__ = ["CONDUCTORS", "RolesSite", "until", "why_not"]
 
 
-class _Deployment(Deployment):
+class FilledDeployment(Deployment):
     """With what `causeway up` puts into a new cloud."""
 
     def _fill(self) -> None:
@@ -55,7 +55,7 @@ class RolesSite(Site):
         url = self._rabbit.__enter__()
         # Who calls a conductor that is paused gets no answer: that must not take longer than everything else here.
         self.options["DEFAULT"]["rpc_response_timeout"] = 5
-        self.deployment = _Deployment(self.state.path, url, cells=cells, options=self.options)
+        self.deployment = FilledDeployment(self.state.path, url, cells=cells, options=self.options)
         self.deployment.start()
         conf = new_config(transport_url=f"{url}/cloud")
         self._transports = Transports(conf)

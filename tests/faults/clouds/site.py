@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -100,6 +100,8 @@ class Site:
     """``directory`` is the state directory. Use it as a context manager."""
 
     driver = "simulated"
+    # More options of openstacksdk.
+    connect_options: Mapping[str, Any] = {}
 
     def __init__(self, directory: Path, *, hosts_per_cell: int = 2) -> None:
         self.state = StateDir(directory)
@@ -117,7 +119,7 @@ class Site:
         self.make_flavors()
         self.image_id: str = self.member.image.find_image("demo").id
         self.network_id: str = self.member.network.find_network("demo-net").id
-        self.api = Database(self.state.database("api"), "the API")
+        self.api = Database(self.api_url, "the API")
         self.cells = Cells(self.api)
         self.cell_uuids = {cell.name: cell.uuid for cell in self.cells.mappings()}
         return self
@@ -126,6 +128,11 @@ class Site:
         self.cells.close()
         self.api.close()
         self.stop()
+
+    @property
+    def api_url(self) -> str:
+        """Of the API database."""
+        return self.state.database("api")
 
     def root_volume(self, gigabytes: int = 1) -> dict[str, Any]:
         """The block device of a server that boots from a volume of its own, made of the image."""
@@ -173,6 +180,7 @@ class Site:
                 block_storage_default_microversion="3.70",
                 load_yaml_config=False,
                 load_envvars=False,
+                **self.connect_options,
             )
             for cloud in ("causeway", "causeway-admin")
         )

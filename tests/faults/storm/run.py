@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from causeway.model.states import PowerState, VmState
 from causeway.store.api import drains as store
 from causeway.store.api import journal, mappings
 from tests.faults.answers import call
-from tests.faults.clouds.site import ChildSite, until
+from tests.faults.clouds.site import ChildSite, Site, until
 from tests.faults.complaints import LEAKED, LOST, STUCK, Complaint
 from tests.faults.moves import look
 from tests.faults.storm import asking
@@ -27,7 +28,7 @@ from tests.faults.storm.deeds import DEEDS, Deed
 from tests.faults.storm.drains import Operator
 from tests.faults.storm.judge import Verdict, judge
 from tests.faults.storm.ledger import EXISTS, Account, Ledger, Seen
-from tests.faults.storm.weather import Weather
+from tests.faults.storm.weather import Crashes, Weather
 from tests.faults.world import World, see
 
 USERS = 12
@@ -84,12 +85,18 @@ def _counted(found: Counter[str]) -> str:
 
 
 class Storm:
-    """``every``: seconds between crashes, from and to. ``wanted``: deeds that it continues for, `LONGER` times if need be."""
+    """``every``: seconds between crashes, from and to. ``wanted``: deeds that it continues for, `LONGER` times if need be.
+
+    ``weather``: what strikes the site; by default all of it crashes at once. ``patience``: seconds for everything to settle when
+    nobody asks for anything any more.
+    """
 
     def __init__(
         self,
-        site: ChildSite,
+        site: Site,
         *,
+        weather: Weather | None = None,
+        patience: float = PATIENCE,
         servers: int,
         seconds: float,
         every: tuple[float, float] = (3.0, 6.0),
@@ -105,7 +112,11 @@ class Storm:
         self.wanted = frozenset(wanted)
         self.dice = random.Random(seed)
         self.result = Result()
-        self.weather = Weather(site, hosts_die=hosts_die)
+        if weather is None:
+            assert isinstance(site, ChildSite)
+            weather = Crashes(site, hosts_die=hosts_die)
+        self.weather = weather
+        self.patience = patience
         self.operator = Operator(site, random.Random(seed)) if drains else None
         self.accounts: list[Account] = []
         self._is_over = threading.Event()
@@ -173,12 +184,14 @@ class Storm:
         dice = random.Random(seed)
         while not self._is_over.wait(PAUSE):
             self.weather.is_up.wait()
-            self._do_something(dice.choice(self.accounts), dice)
+            with suppress(*self.weather.passing):
+                self._do_something(dice.choice(self.accounts), dice)
 
     def _operate(self, operator: Operator) -> None:
         while not self._is_over.wait(OPERATES):
             self.weather.is_up.wait()
-            operator.act()
+            with suppress(*self.weather.passing):
+                operator.act()
 
     def _do_something(self, account: Account, dice: random.Random) -> None:
         """One deed that the account's server is fit for. What nobody has done yet comes first."""
@@ -237,11 +250,11 @@ class Storm:
     def _settle(self) -> None:
         """Until nothing is on its way any more, or nothing has changed for too long."""
         left = list(self.accounts)
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + self.patience
         while left and time.monotonic() < end:
             still = [account for account in left if not self._is_quiet(account)]
             if len(still) < len(left):
-                left, end = still, time.monotonic() + PATIENCE
+                left, end = still, time.monotonic() + self.patience
             time.sleep(0.2)
 
     def _is_quiet(self, account: Account) -> bool:
@@ -273,6 +286,7 @@ class Storm:
     def _judge(self) -> None:
         if self.operator is not None:
             self._complain("", [f"{each.kind}: {each.text}" for each in self.operator.complaints])
+        self._complain("", [f"{STUCK}: {name} ended by itself: {said}" for name, said in self.weather.ended().items()])
         verdict: Verdict = until(lambda: judge(self.site, self.accounts), lambda it: it.is_well, AFTERWARDS)
         report = look.report(self.site)
         audited = look.by_server(report)
@@ -357,7 +371,7 @@ def _owner(kind: str, identity: str, record: dict[str, str]) -> str:
     return next((uuid for uuid in named if uuid), "")
 
 
-def _has_no_cell(site: ChildSite, uuid: str) -> bool:
+def _has_no_cell(site: Site, uuid: str) -> bool:
     """Whether the server is being built, and no cell has it yet."""
     try:
         mapping = mappings.get(site.api, uuid)

@@ -11,10 +11,13 @@ DIES_AFTER, BACK_AFTER = 2, 2
 
 
 class Weather:
-    """``dead``: the host whose machine is off now. ``victims``: the servers whose guests were switched off with one."""
+    """What a storm asks of it. ``dead``: the host whose machine is off now. ``victims``: the servers whose guests were switched
+    off with one. ``is_up``: whether users find anybody to ask."""
 
-    def __init__(self, site: ChildSite, *, hosts_die: bool = True) -> None:
-        self._site = site
+    #: what users who look past the API meet while something is down
+    passing: tuple[type[Exception], ...] = ()
+
+    def __init__(self, *, hosts_die: bool) -> None:
         self._hosts_die = hosts_die
         self._since = 0
         self.is_up = threading.Event()
@@ -22,6 +25,26 @@ class Weather:
         self.deaths = 0
         self.dead: str | None = None
         self.victims: set[str] = set()
+
+    def strike(self) -> None:
+        """Something breaks, and is whole again when this returns."""
+        raise NotImplementedError
+
+    def clear_up(self) -> None:
+        """The last one strikes work whose users wait for nothing any more. Every host is back."""
+        raise NotImplementedError
+
+    def ended(self) -> dict[str, str]:
+        """Processes that have ended by themselves: what they said last."""
+        return {}
+
+
+class Crashes(Weather):
+    """Everything is one process, and is killed."""
+
+    def __init__(self, site: ChildSite, *, hosts_die: bool = True) -> None:
+        super().__init__(hosts_die=hosts_die)
+        self._site = site
 
     def strike(self) -> None:
         """Everything is killed; a host may be dead, or back, when it is started again."""
@@ -39,7 +62,6 @@ class Weather:
         self.is_up.set()
 
     def clear_up(self) -> None:
-        """The last crash strikes work whose users wait for nothing any more. Every host is back."""
         self._hosts_die, self._since = False, BACK_AFTER
         self.strike()
 

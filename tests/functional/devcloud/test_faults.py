@@ -66,6 +66,23 @@ def test_a_chunked_upload_is_hashed_and_kept(devcloud: Any) -> None:
     assert part.headers["Content-Range"] == f"bytes 100-199/{len(DATA)}"
 
 
+def test_a_request_whose_answer_is_held_is_carried_out(devcloud: Any) -> None:
+    path = devcloud.cloud.faults._path
+    path.write_text("[{action: delay_reply, method: PUT, path: /file$, seconds: 60, times: 1}]")
+    image = make_image(devcloud)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(upload, devcloud, image, DATA)
+        hits = path.with_name(f"{path.name}.hits")
+        for attempt in tenacity.Retrying(wait=tenacity.wait_fixed(0.05), stop=tenacity.stop_after_delay(30)):
+            with attempt:
+                assert hits.read_text() == f"delay_reply PUT image/v2/images/{image}/file\n"
+                assert show(devcloud, image)["status"] == "active"
+        assert not waiting.done()
+        path.unlink()
+        assert waiting.result().status_code == 204
+    hits.unlink()
+
+
 def test_an_image_service_that_dies_during_an_upload_leaves_the_image_queued(devcloud: Any) -> None:
     image = make_image(devcloud)
     devcloud.cloud.faults.add(Fault("drop", "/file$", method="PUT", after_bytes=100_000, times=1))

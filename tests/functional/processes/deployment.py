@@ -42,6 +42,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 class Process:
     """One of ours, its output in a file."""
 
+    program = CAUSEWAY
+
     def __init__(self, directory: Path, name: str, *arguments: str, prefix: Sequence[str] = ()) -> None:
         """``prefix``: what its command begins with, to run it elsewhere."""
         self.name = name
@@ -50,7 +52,7 @@ class Process:
         self._said_before = self._log.stat().st_size if self._log.exists() else 0
         with self._log.open("ab") as log:
             self._popen = subprocess.Popen(
-                [*prefix, str(CAUSEWAY), *arguments],
+                [*prefix, str(self.program), *arguments],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -104,6 +106,17 @@ class Process:
         """SIGCONT."""
         os.kill(self.pid, signal.SIGCONT)
 
+    def freeze(self) -> None:
+        """SIGSTOP to it and to what it started, as the workers of an API."""
+        os.killpg(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.killpg(self.pid, signal.SIGCONT)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._popen.poll() is not None
+
     def wait_ended(self) -> int:
         """Its exit status; what does not end is killed."""
         try:
@@ -154,6 +167,8 @@ class Deployment:
         self._faults = directory / "faults.yaml"
         self.processes: dict[str, Process] = {}
         self._arguments: dict[str, tuple[str, ...]] = {}
+        # Of those that are not ours.
+        self._kinds: dict[str, type[Process]] = {}
         #: from here on processes run the package of this folder, instead of this one
         self.source: Path | None = None
         names = ("api", "scheduler", *CONDUCTORS, *self.cell_conductors, *self.hosts)
@@ -392,14 +407,18 @@ class Deployment:
     def restart(self, name: str, *, prefix: Sequence[str] = ()) -> Process:
         """A new process in the place of one that has ended, with the same arguments; ``prefix``: what its command begins with."""
         command = [*self.prefix(name), *prefix, *self._version()]
-        self.processes[name] = Process(self.directory, name, *self._arguments[name], prefix=command)
+        kind = self._kinds.get(name, Process)
+        self.processes[name] = kind(self.directory, name, *self._arguments[name], prefix=command)
         return self.processes[name]
+
+    def start_other(self, name: str, kind: type[Process], *arguments: str) -> Process:
+        """One that is not ours."""
+        self._kinds[name] = kind
+        return self._start(name, *arguments)
 
     def _start(self, name: str, *arguments: str) -> Process:
         self._arguments[name] = arguments
-        command = [*self.prefix(name), *self._version()]
-        self.processes[name] = Process(self.directory, name, *arguments, prefix=command)
-        return self.processes[name]
+        return self.restart(name)
 
     def _version(self) -> list[str]:
         return ["env", f"PYTHONPATH={self.source}"] if self.source is not None else []

@@ -13,10 +13,12 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.ports import free_ports
+from tests.process_trees import kill_all, signal_all
 
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 # "services" is for the services around us
@@ -34,13 +36,23 @@ def why_not() -> str | None:
     )
 
 
+@dataclass(frozen=True)
+class Queue:
+    """``host``: the virtual one."""
+
+    host: str
+    name: str
+    messages: int
+    consumers: int
+
+
 class Broker:
     """A RabbitMQ of a test's own: it may be stopped and started again, with the same port and what it keeps on disk."""
 
     def __init__(self, directory: Path, address: str = "127.0.0.1", hosts: Sequence[str] = HOSTS) -> None:
         """``address`` is where it listens, ``hosts`` are its virtual ones."""
         directory.mkdir()
-        self._directory, self._address = directory, address
+        self._directory, self._address, self._hosts = directory, address, tuple(hosts)
         self._port, distribution, self._mapper = free_ports(3)
         self.url = f"rabbit://causeway:secret@{address}:{self._port}"
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -100,6 +112,36 @@ class Broker:
             server.wait(10)
         names.terminate()
         names.wait(10)
+
+    def kill(self) -> None:
+        """kill -9: what it had not written is gone."""
+        for process in self._processes:
+            kill_all(process.pid)
+            process.wait(10)
+        self._processes = []
+
+    def freeze(self) -> None:
+        """It keeps its connections, and answers nobody."""
+        signal_all(self._processes[0].pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        signal_all(self._processes[0].pid, signal.SIGCONT)
+
+    def queues(self) -> list[Queue]:
+        """All that there are, in every virtual host."""
+        return [queue for host in self._hosts for queue in self._queues_of(host)]
+
+    def _queues_of(self, host: str) -> list[Queue]:
+        command = [str(SERVER.with_name("rabbitmqctl")), "--quiet", "--formatter=json", "list_queues", "-p", host]
+        done = subprocess.run(
+            [*command, "name", "messages", "consumers"],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=START_SECONDS,
+        )
+        return [Queue(host, each["name"], each["messages"], each["consumers"]) for each in json.loads(done.stdout)]
 
 
 @contextmanager
