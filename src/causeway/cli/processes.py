@@ -1,12 +1,13 @@
 """What all commands share that run a service in a process of its own: options, logs, signals, and an orderly end.
 
 SIGTERM and SIGINT end a service: it accepts nothing new, finishes what it has begun, and closes what it opened in reverse
-order. A second signal ends it at once.
+order. A second signal ends it at once. So does the end of `ENDS_WITHIN`: who is waited for may be a neighbour that never answers.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ from causeway.cli import machine_failures
 from causeway.cli.ready import say_ready
 from causeway.clients.placement import remote_placement
 from causeway.conf import PROJECT, new_config, paths
+from causeway.conf.conductor import CELL
 from causeway.faults import hooks
 from causeway.metrics.endpoint import Collector, MetricsEndpoint
 from causeway.rpc import signatures
@@ -35,6 +37,17 @@ from causeway.store.database import Database
 from causeway.without_effect import without_effect
 
 LOG = logging.getLogger(__name__)
+
+#: role -> seconds from the signal within which it has ended; its unit of systemd waits for longer
+ENDS_WITHIN = {
+    "conductor": 100.0,
+    "cell-conductor": 50.0,
+    "scheduler": 50.0,
+    "compute": 100.0,
+    "console-proxy": 25.0,
+}
+# Of a process that ended in the middle of something.
+CUT_OFF_STATUS = 1
 
 config_file_option = click.option(
     "--config-file",
@@ -132,6 +145,20 @@ def failures_reported() -> Iterator[None]:
         raise click.ClickException(f"The transport URL can't be used: {failure}") from failure
 
 
+def end_within(seconds: float) -> None:
+    """Ends this process after so many seconds, whatever it still waits for. What it has begun is continued as after a crash."""
+
+    def cut_off() -> None:
+        waiting = sorted(thread.name for thread in threading.enumerate() if not thread.daemon)
+        LOG.warning("Ended after %g s in the middle of its work; threads that still ran: %s", seconds, ", ".join(waiting))
+        logging.shutdown()
+        os._exit(CUT_OFF_STATUS)
+
+    limit = threading.Timer(seconds, cut_off)
+    limit.daemon = True
+    limit.start()
+
+
 class _Ended(BaseException):
     """A signal came. It is not an Exception, since nothing on the way may catch it."""
 
@@ -146,6 +173,8 @@ def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOp
     def end(*_: Any) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
+        is_cell = role == "conductor" and conf.conductor.role == CELL
+        end_within(ENDS_WITHIN["cell-conductor" if is_cell else role])
         raise _Ended
 
     # Before it starts, which waits without end while RabbitMQ is unreachable.

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from causeway import errors, metrics
-from causeway.store import database_urls, state_changes
+from causeway.store import database_urls, overdue, state_changes
 from causeway.store.connections import BudgetPool, ConnectionBudget
 from causeway.store.patterns import sqlite_regexp
 from causeway.store.state_changes import StateChange
@@ -32,6 +32,8 @@ _MOST_VALUES = 500
 LOCK_TIMEOUT = 30
 # Seconds within which a server must accept a connection, and within which it must answer a statement.
 CONNECT_TIMEOUT, ANSWER_TIMEOUT = 10, 60
+# A server that has not answered after so many times its own limit for a statement is frozen.
+OVERDUE = 1.25
 # Seconds after which an unused connection is pinged before its next use. Pinging each time, as SQLAlchemy can, doubles the cost
 # of a statement; a server does not restart in less time than this.
 PING_AFTER = 1.0
@@ -144,6 +146,10 @@ class Database:
         else:
             options["poolclass"], options["budget"] = BudgetPool, budget
         self.engine = sa.create_engine(self.url, **options)
+        if self.url.get_backend_name() == "postgresql" and answer_timeout is not None:
+            # The server may say so first.
+            for engine in (self.engine, self.pinger):
+                overdue.limit(engine.dialect, statement=answer_timeout * OVERDUE, ping=CONNECT_TIMEOUT)
         self._begin = _BEGIN.get(self.url.get_backend_name())
         if self._begin is not None:
             event.listen(self.engine, "connect", self._prepare_sqlite if self.is_sqlite else _commit_each)

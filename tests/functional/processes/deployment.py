@@ -117,10 +117,10 @@ class Process:
     def has_ended(self) -> bool:
         return self._popen.poll() is not None
 
-    def wait_ended(self) -> int:
+    def wait_ended(self, patience: float = 60) -> int:
         """Its exit status; what does not end is killed."""
         try:
-            return self._popen.wait(60)
+            return self._popen.wait(patience)
         except subprocess.TimeoutExpired:
             self.kill()
             raise

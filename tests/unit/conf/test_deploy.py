@@ -12,21 +12,15 @@ from keystoneauth1 import loading
 from keystonemiddleware import opts as keystonemiddleware_opts
 from oslo_policy import opts as policy_opts
 
+from causeway.cli import processes
 from causeway.cli.main import cli
+from causeway.cli.web_processes import GRACE_SECONDS
 from causeway.conf import new_config
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 ROLES = ("api", "metadata", "conductor", "cell-conductor", "scheduler", "compute", "console-proxy")
-# Seconds that a role may take to end (gunicorn's grace, steps under way).
-ENDS_WITHIN = {
-    "api": 60,
-    "metadata": 60,
-    "conductor": 60,
-    "cell-conductor": 30,
-    "scheduler": 30,
-    "compute": 30,
-    "console-proxy": 20,
-}
+# Those of gunicorn end within its grace.
+ENDS_WITHIN = {**processes.ENDS_WITHIN, "api": GRACE_SECONDS, "metadata": GRACE_SECONDS}
 
 
 def files_of(role: str) -> list[Path]:
