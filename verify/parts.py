@@ -18,6 +18,7 @@ _BOTH = ("--databases", "mariadb", "--databases", "postgresql")
 _REAL = "tests/integration/real_services"
 # It installs what it needs.
 _CLIENTS = (PYTHON, "-W", "ignore", "-m", "tests.integration.clients")
+_STORM = (PYTHON, "-W", "ignore", "-m", "tests.faults.storm")
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,15 @@ PARTS: tuple[Part, ...] = (
     _real("faults", "each part around fails in the middle of a move", 17, "test_faults_of_parts.py", lane="a"),
     _real("suite-sample", "a sample of the suite by URL beside the real services", 2, "test_suite_sample.py", lane="a"),
     Part(
+        *(
+            "integration",
+            "storm",
+            "a storm of processes: roles, RabbitMQ, databases, Placement, devcloud, struck one by one",
+        ),
+        (*_STORM, "--processes", "--servers", "12", "--seconds", "75", "--seed", "1", "--json", RESULT),
+        *(4, reading.storm, ("servers",), "a"),
+    ),
+    Part(
         *("integration", "suite", "the functional suite by URL on devcloud, all shapes, half of it on each database"),
         (PYTHON, "-W", "ignore", "-m", "tests.functional.processes.suite_runs", *_BOTH, "--json", RESULT),
         *(20, reading.suites, ("servers",)),
@@ -169,7 +179,7 @@ PARTS: tuple[Part, ...] = (
     _operations("pauses", "one of two conductors stops at every point, and wakes", 60, "pause", "long-pause"),
     Part(
         *("storm", "storm", "everything that users do, many at once, a crash every few seconds"),
-        (PYTHON, "-W", "ignore", "-m", "tests.faults.storm", "--seconds", "600", "--json", RESULT),
+        (*_STORM, "--seconds", "600", "--json", RESULT),
         *(20, reading.storm, ("servers",)),
     ),
     Part(

@@ -150,7 +150,9 @@ def end_within(seconds: float) -> None:
 
     def cut_off() -> None:
         waiting = sorted(thread.name for thread in threading.enumerate() if not thread.daemon)
-        LOG.warning("Ended after %g s in the middle of its work; threads that still ran: %s", seconds, ", ".join(waiting))
+        LOG.warning(
+            "Ended after %g s in the middle of its work; threads that still ran: %s", seconds, ", ".join(waiting)
+        )
         logging.shutdown()
         os._exit(CUT_OFF_STATUS)
 

@@ -1,8 +1,8 @@
 """Ends what waits too long for PostgreSQL: its driver has no limit of its own for an answer.
 
-The server limits its statements itself, and the kernel notices a machine that acknowledges nothing. A server that is frozen, or whose
-disk hangs, does neither: whoever waits for its answer would wait for as long as that lasts. So each wait is noted with its end. A
-thread looks every second, and shuts down the sockets of waits that are over, after which the driver raises its usual error.
+The server limits its statements itself, and the kernel notices a machine that acknowledges nothing. A server that is frozen, or
+whose disk hangs, does neither: whoever waits for its answer would wait for as long as that lasts. So each wait is noted with its
+end. A thread looks every second, and shuts down the sockets of waits that are over; then the driver raises its usual error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INTERVAL = 1.0
 
 
 class Waits:
-    """The waits of a process. ``during`` notes one."""
+    """The waits of a process."""
 
     def __init__(self, *, interval: float = INTERVAL) -> None:
         self._interval = interval

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from causeway import errors
+from causeway import errors, metrics
 from causeway.store import database as module
 from causeway.store.connections import ConnectionBudget
 from causeway.store.database import Database
@@ -173,6 +173,7 @@ def test_a_broken_connection_frees_its_place(
     with ExitStack() as held:
         for _ in range(places(database)):
             held.enter_context(database.read()).execute(sa.select(1))
+    assert metrics.DATABASE_CONNECTIONS.labels("cell")._value.get() == 0
     with database.read() as connection:
         assert connection.execute(sa.text("SELECT count(*) FROM notes")).scalar_one() <= BREAKS
     with database.write() as connection:
