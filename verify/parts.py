@@ -150,7 +150,8 @@ PARTS: tuple[Part, ...] = (
             "a storm of processes: roles, RabbitMQ, databases, Placement, devcloud, struck one by one",
         ),
         (*_STORM, "--processes", "--servers", "12", "--seconds", "75", "--seed", "1", "--json", RESULT),
-        *(4, reading.storm, ("servers",), "a"),
+        *(4, reading.storm, ("servers",)),
+        lane="a",
     ),
     Part(
         *("integration", "suite", "the functional suite by URL on devcloud, all shapes, half of it on each database"),

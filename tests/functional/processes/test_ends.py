@@ -83,14 +83,14 @@ def site() -> Iterator[ProcessesSite]:
 @pytest.mark.parametrize("name", BREAKS)
 def test_every_role_ends_by_itself(site: ProcessesSite, name: str) -> None:
     _boot(site)
-    mend = BREAKS[name](site)
+    repair = BREAKS[name](site)
     ending = {role: site.processes[role] for role in ROLES}
     try:
         for process in ending.values():
             process.terminate()
         statuses = {role: _wait_ended(role, process) for role, process in ending.items()}
     finally:
-        mend()
+        repair()
     for role in ROLES:
         site.deployment.restart(role)
     for role in ROLES:
