@@ -17,7 +17,7 @@ RECOVERED, NOT_REACHED = "recovered", "not reached"
 OUTCOMES = (RECOVERED, *KINDS, NOT_REACHED)
 # Of those that meet a single fault which passes within a minute, so many end where their users wanted them.
 AIM = 0.95
-PASSING = ("error", "crash", "hang", "pause", "long-pause", "longest-pause", "power-cut")
+PASSING = ("error", "crash", "hang", "pause", "long-pause", "longest-pause", "power-cut", "service-killed")
 
 
 class Named(Protocol):

@@ -24,6 +24,11 @@ class Lock:
         )
         return int(self._looker.execute(sa.text(query)).scalar_one())
 
+    def statements(self) -> list[str]:
+        """What stands before it, by PostgreSQL."""
+        query = "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        return [str(each) for each in self._looker.execute(sa.text(query)).scalars()]
+
     def is_awaited(self, patience: float) -> bool:
         """Whether somebody stands before it within so many seconds."""
         end = time.monotonic() + patience
@@ -36,21 +41,19 @@ class Lock:
 
 
 @contextmanager
-def locked(url: str, table: str, condition: str | None = None) -> Iterator[Lock]:
-    """Nobody else writes to the table in the block. ``condition``: only rows of which this is true are locked, which lets
-    others read them, and insert."""
+def locked(url: str, table: str, *, reads: bool = False) -> Iterator[Lock]:
+    """Nobody else writes to the table in the block; ``reads``: nor reads it."""
     engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as holder, engine.connect() as looker:
         is_postgresql = engine.dialect.name == "postgresql"
-        if condition is not None:
-            statements = ["BEGIN", f"SELECT 1 FROM {table} WHERE {condition} FOR UPDATE"]
-        elif is_postgresql:
-            statements = ["BEGIN", f"LOCK TABLE {table} IN EXCLUSIVE MODE"]
+        if is_postgresql:
+            mode = "ACCESS EXCLUSIVE" if reads else "EXCLUSIVE"
+            statements = ["BEGIN", f"LOCK TABLE {table} IN {mode} MODE"]
         else:
-            statements = [f"LOCK TABLES {table} READ"]
+            statements = [f"LOCK TABLES {table} {'WRITE' if reads else 'READ'}"]
         for statement in statements:
             holder.exec_driver_sql(statement)
         try:
             yield Lock(holder, looker)
         finally:
-            holder.exec_driver_sql("UNLOCK TABLES" if not is_postgresql and condition is None else "ROLLBACK")
+            holder.exec_driver_sql("ROLLBACK" if is_postgresql else "UNLOCK TABLES")

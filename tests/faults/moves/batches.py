@@ -8,7 +8,7 @@ from typing import Any
 
 from causeway.store.api import journal, wanted_moves
 from tests.faults.cases import FORWARD, REFUSED, ROLLED_BACK, UNDONE, Case
-from tests.faults.clouds import paused
+from tests.faults.clouds import killed_services, paused
 from tests.faults.clouds.roles_site import RolesSite
 from tests.faults.clouds.site import OPTIONS, ChildSite, LocalSite, Site, until
 from tests.faults.moves import look
@@ -37,9 +37,13 @@ RULES: dict[str, dict[str, Any]] = {
 def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case[Flow]]:
     cases = {point: Case(flow, action, point) for point in points}
     servers = prepare(site, flow, len(points))
-    rule = RULES[action]
     spoiled = flow.rules
-    rules = spoiled | {point: rule | {"times": 1} for point in points}
+    rules = spoiled
+    if action == killed_services.ACTION:
+        assert isinstance(site, RolesSite)
+        killed_services.arm(site, points)
+    else:
+        rules = spoiled | {point: RULES[action] | {"times": 1} for point in points}
     paused_moves: paused.Paused | None = None
     site.arm((paused.COUNTED if action in paused.ACTIONS else {}) | rules)
     with ThreadPoolExecutor(len(servers), thread_name_prefix="users") as users:
@@ -53,6 +57,9 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
             if action == "cancel":
                 _cancel(site, servers)
             site.restart()
+        if action == killed_services.ACTION:
+            assert isinstance(site, RolesSite)
+            hits = killed_services.kill(site, points)
         answers = {uuid: each.result() for uuid, each in zip(servers, asked, strict=True)}
         if action in paused.ACTIONS:
             assert isinstance(site, RolesSite)

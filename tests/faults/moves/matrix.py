@@ -21,6 +21,8 @@ Actions:
 - ``power-cut``: as ``crash``, and everything is lost that the process had not synced, as strace saw it. See
   `clouds.unsynced`.
 - ``hang``: the move stops there for longer than its lease, another conductor takes it over, then the first wakes.
+- ``service-killed``: Identity, Image, Network and Block Storage get SIGKILL while each works on a request: before it
+  was carried out, or when nobody knows yet that it was. They are there again two seconds later. See `clouds.killed_services`.
 - ``dead-source``, ``dead-target``: while moves stand before or behind a step (or before they are asked for), that host's compute
   is stopped for good and forced down. All must settle without it; then it comes back, and is cleaned.
 - ``target-lost``, ``source-lost``: the guest or disks of the host that is to keep the server are gone before confirm or revert:
@@ -46,7 +48,7 @@ from causeway.faults import injector
 from causeway.faults.points import every_point
 from causeway.moves.recipes import RECIPES
 from tests.faults.cases import Case
-from tests.faults.clouds import paused
+from tests.faults.clouds import killed_services, paused
 from tests.faults.clouds.libvirt_site import LibvirtSite
 from tests.faults.clouds.power_site import PowerSite
 from tests.faults.clouds.roles_site import RolesSite, why_not
@@ -57,7 +59,7 @@ from tests.faults.moves.flows import FLOWS, Flow
 from tests.faults.moves.users import ask, prepare
 from tests.faults.reporting import Report, Wanted
 
-ACTIONS = ("error", "crash", "cancel", "power-cut", "hang", *paused.ACTIONS, *accidents.ACTIONS)
+ACTIONS = ("error", "crash", "cancel", "power-cut", "hang", *paused.ACTIONS, killed_services.ACTION, *accidents.ACTIONS)
 # Of real guests.
 REAL_ACCIDENTS = tuple(real_accidents.ACCIDENTS)
 EVERY_ACTION = (*ACTIONS, *REAL_ACCIDENTS)
@@ -71,6 +73,7 @@ BATCH = {
     "pause": 12,
     "long-pause": 12,
     "longest-pause": 12,
+    killed_services.ACTION: 8,
     **accidents.BATCH,
 }
 # Of points that were not reached in a batch there are so many times fewer in the next one.
@@ -109,6 +112,8 @@ def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
     unknown = set(seen) - set(every_point())
     assert not unknown, f"`causeway faults list` does not know {unknown}"
     wanted = [point for point, of_conductor in seen.items() if of_conductor or action not in paused.ACTIONS]
+    if action == killed_services.ACTION:
+        wanted = [point for point in wanted if killed_services.concerns(point)]
     if flow.is_drain:
         # All else is reached in the same way by what users ask for.
         wanted = [point for point in wanted if point.startswith(("drain.", *(f"{recipe}." for recipe in flow.recipes)))]
@@ -152,7 +157,7 @@ def _trace(site: LocalSite, flow: Flow) -> dict[str, bool]:
 def make_site(action: str, directory: Path, driver: str) -> Site:
     if driver == "libvirt":
         return LibvirtSite(directory)
-    if action in paused.ACTIONS:
+    if action in (*paused.ACTIONS, killed_services.ACTION):
         return RolesSite(directory)
     if action == "power-cut":
         return PowerSite(directory)
@@ -239,7 +244,10 @@ def run_and_report(console: Console, wanted: Wanted) -> int:
     if wanted.driver == "libvirt":
         flows = [flow for flow in flows if flow.reach == "cross" and not flow.is_drain]
         actions = [action for action in actions if action == "crash"]
-    for missing, needing in ((why_not(), paused.ACTIONS), (_without_strace(), ("power-cut",))):
+    for missing, needing in (
+        (why_not(), (*paused.ACTIONS, killed_services.ACTION)),
+        (_without_strace(), ("power-cut",)),
+    ):
         if missing is not None and set(actions) & set(needing):
             report.say(f"Without {', '.join(needing)}: {missing}")
             actions = [action for action in actions if action not in needing]

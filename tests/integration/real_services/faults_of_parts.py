@@ -133,7 +133,7 @@ def rows(words: list[str], *, real: bool) -> list[Row]:
 def run(site: Site, row: Row) -> Result:
     """Raises AssertionError if anything is not as it must be when everything has settled."""
     cloud = site.cloud
-    server = _with_whole_disk(cloud) if row.moment.whole_disk else cloud.boot()
+    server = with_whole_disk(cloud) if row.moment.whole_disk else cloud.boot()
     source = cloud.show(server).compute_host
     scene = Scene(site, server, source, other_cell(cloud, source))
     row.strike.prepare(scene)
@@ -142,7 +142,7 @@ def run(site: Site, row: Row) -> Result:
     finally:
         cloud.fault("none", delay=0)
         row.strike.clean(scene)
-    _moves_once_more(scene)
+    moves_once_more(scene)
     cloud.member.compute.delete_server(server.id)
     cloud.member.compute.wait_for_delete(server, wait=60)
     results.append(result)
@@ -152,12 +152,12 @@ def run(site: Site, row: Row) -> Result:
 def _struck(scene: Scene, row: Row) -> Result:
     cloud = scene.cloud
     cloud.fault(row.moment.point, delay=HOLD)
-    until(lambda: _asked(scene), bool, "the move to be accepted")
+    until(lambda: asked(scene), bool, "the move to be accepted")
     hit = cloud.hit(row.moment.point)
     scene.conductor = journal.get(cloud.api_database, hit["move"]).owner_host or ""
     began = time.monotonic()
     row.strike(scene)
-    found = _settled(scene)
+    found = settled(scene)
     seconds = time.monotonic() - began
     assert found.status in ("VERIFY_RESIZE", "ACTIVE"), f"{found.status}: {found.fault}"
     forward = found.status == "VERIFY_RESIZE"
@@ -165,11 +165,11 @@ def _struck(scene: Scene, row: Row) -> Result:
     assert cloud.running_on(scene.server) == [where]
     assert found.compute_host == where
     # A host that was unavailable says what it has when it has come back to the queue.
-    until(lambda: _audit(cloud), lambda seen: not seen, "a clean audit")
+    until(lambda: audit_of(cloud), lambda seen: not seen, "a clean audit")
     return Result(row, scene.site.kind, forward, seconds)
 
 
-def _asked(scene: Scene) -> bool:
+def asked(scene: Scene) -> bool:
     """Whether the cloud took the request: right after the fault before, a host may not have shown yet that it lives."""
     try:
         scene.cloud.admin.compute.migrate_server(scene.server, host=scene.target)
@@ -178,7 +178,7 @@ def _asked(scene: Scene) -> bool:
     return True
 
 
-def _settled(scene: Scene) -> Any:
+def settled(scene: Scene) -> Any:
     """The server when its move has ended, one way or the other."""
     end = time.monotonic() + PATIENCE
     while True:
@@ -190,20 +190,20 @@ def _settled(scene: Scene) -> Any:
         time.sleep(0.1)
 
 
-def _audit(cloud: Deployment) -> list[Any]:
+def audit_of(cloud: Deployment) -> list[Any]:
     try:
         return list(audit(cloud))
     except AssertionError as failure:
         return [str(failure)]
 
 
-def _moves_once_more(scene: Scene) -> None:
+def moves_once_more(scene: Scene) -> None:
     """What stands works: the move is reverted if there was one, and another one is made and confirmed."""
     cloud, server = scene.cloud, scene.server
     if cloud.show(server).status == "VERIFY_RESIZE":
         cloud.member.compute.revert_server_resize(server.id)
         cloud.wait(server, "ACTIVE")
-    until(lambda: _asked(scene), bool, "the next move to be accepted")
+    until(lambda: asked(scene), bool, "the next move to be accepted")
     cloud.wait(server, "VERIFY_RESIZE")
     cloud.member.compute.confirm_server_resize(server.id)
     cloud.wait(server, "ACTIVE")
@@ -216,7 +216,7 @@ def other_cell(cloud: Deployment, host: str) -> str:
     return next(other for other, cell in cloud.hosts.items() if cell != cloud.hosts[host])
 
 
-def _with_whole_disk(cloud: Deployment) -> Any:
+def with_whole_disk(cloud: Deployment) -> Any:
     """An ACTIVE server whose image is gone."""
     member = cloud.member
     image = member.image.create_image(
