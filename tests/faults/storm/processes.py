@@ -73,10 +73,11 @@ def run(
     every: tuple[float, float] = (0.5, 1.5),
     seed: int = 0,
     drains: bool = True,
+    only: str = "",
 ) -> ProcessesResult:
-    """A storm from its beginning to its end. ``kind``: of the database server."""
+    """A storm from its beginning to its end. ``kind``: of the database server; ``only``: accidents with this in their names."""
     with ProcessesSite(directory, kind=kind) as site:
-        weather = ProcessesWeather(site, random.Random(seed))
+        weather = ProcessesWeather(site, random.Random(seed), only=only)
         storm = Storm(
             site,
             servers=servers,

@@ -59,17 +59,19 @@ class ProcessesWeather(Weather):
     #: what users who look into databases meet while these are down
     passing: tuple[type[Exception], ...] = (errors.CausewayError,)
 
-    def __init__(self, site: ProcessesSite, dice: random.Random, *, hosts_die: bool = True) -> None:
+    def __init__(self, site: ProcessesSite, dice: random.Random, *, only: str = "", hosts_die: bool = True) -> None:
+        """``only``: accidents with this in their names."""
         super().__init__(hosts_die=hosts_die)
         self.cloud = site
         self.dice = dice
         self.struck: Counter[str] = Counter()
-        # So that a short storm has seen each.
+        self._all = [each for each in STRIKES if only in each.name]
+        # So that a storm has seen each before it sees one again.
         self._left: list[Strike] = []
 
     def strike(self) -> None:
         if not self._left:
-            self._left = [each for each in STRIKES for _ in range(max(1, round(each.often)))]
+            self._left = [each for each in self._all for _ in range(max(1, round(each.often)))]
             self.dice.shuffle(self._left)
         chosen = self._left.pop()
         chosen.act(self)

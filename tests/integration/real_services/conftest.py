@@ -13,7 +13,7 @@ from tests.functional.processes.consumer import VERSIONED
 from tests.functional.processes.deployment import OPTIONS, Deployment
 from tests.functional.processes.rabbit import rabbit, why_not
 from tests.integration.database_servers import database_server
-from tests.integration.real_services import faults_of_parts, suite_beside
+from tests.integration.real_services import faults_of_parts, killed_in_requests, suite_beside
 from tests.integration.real_services.beside import Surround, deployed
 from tests.integration.real_services.machine import VENV
 from tests.integration.real_services.services import RealServices
@@ -40,6 +40,8 @@ def why_not_here() -> str | None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if faults_of_parts.results:
         terminalreporter.write(faults_of_parts.table())
+    if killed_in_requests.results:
+        terminalreporter.write(killed_in_requests.table())
     for which, outcome in suite_beside.outcomes.items():
         terminalreporter.write(f"\nThe functional suite, {which}: {outcome}\n")
 
@@ -52,6 +54,7 @@ ORDER = (
     "test_guests_kept_running",
     "test_online_upgrade",
     "test_faults_of_parts",
+    "test_killed_in_requests",
 )
 
 
