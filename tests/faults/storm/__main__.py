@@ -35,6 +35,7 @@ from tests.faults.storm.run import Result, Storm
 @click.option(
     "--processes", is_flag=True, help="Each role, service and server around is a process, and struck by itself."
 )
+@click.option("--strikes", default="", help="With --processes: only accidents with this in their names.")
 @click.option(
     "--database", "kind", type=click.Choice(["postgresql", "mariadb"]), default="postgresql", show_default=True
 )
@@ -49,6 +50,7 @@ def main(
     keep: Path | None,
     drains: bool,
     processes: bool,
+    strikes: str,
     kind: str,
     file: Path | None,
 ) -> None:
@@ -60,7 +62,14 @@ def main(
         if processes:
             every = every or (0.5, 1.5)
             whole = run_processes(
-                directory, kind=kind, servers=servers, seconds=seconds, every=every, seed=seed, drains=drains
+                directory,
+                kind=kind,
+                servers=servers,
+                seconds=seconds,
+                every=every,
+                seed=seed,
+                drains=drains,
+                only=strikes,
             )
             result, written, tables = whole.result, whole.as_json(), whole.tables()
         else:
