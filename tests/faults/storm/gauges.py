@@ -7,7 +7,7 @@ that nobody reads, a process that grows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import requests
@@ -41,6 +41,14 @@ class Gauges:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def least_of(self, earlier: Gauges) -> Gauges:
+        """This with what was in use both times."""
+        return replace(
+            self,
+            in_transaction=min(self.in_transaction, earlier.in_transaction),
+            in_use={name: min(count, earlier.in_use.get(name, count)) for name, count in self.in_use.items()},
+        )
 
     def left(self) -> Iterator[Complaint]:
         """What should not be there in a cloud in which nobody does anything."""

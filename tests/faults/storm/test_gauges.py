@@ -20,6 +20,14 @@ QUIET = Gauges(
 )
 
 
+def test_what_is_used_now_and_then_is_somebodys() -> None:
+    earlier = replace(QUIET, in_use={"api": 1, "scheduler": 0}, in_transaction=1)
+    later = replace(QUIET, in_use={"api": 2, "scheduler": 1}, in_transaction=0)
+    assert [str(each) for each in later.least_of(earlier).left()] == [
+        "leaked: api: 1 connections of its pools are with nobody"
+    ]
+
+
 def test_connections_and_queues_that_are_somebodys_are_no_fault() -> None:
     assert not list(QUIET.left())
 

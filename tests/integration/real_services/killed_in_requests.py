@@ -14,7 +14,6 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -125,6 +124,8 @@ def run(site: Site, row: Row) -> Result | None:
         result = _struck(scene, row)
     finally:
         cloud.fault("none", delay=0)
+    if row.operation == "confirm":
+        scene.source, scene.target = scene.target, scene.source
     moves_once_more(scene)
     volumes = [each["id"] for each in cloud.show(server).attached_volumes]
     cloud.member.compute.delete_server(server.id)
@@ -150,11 +151,12 @@ def _struck(scene: Scene, row: Row) -> Result | None:
         cloud.member.compute.confirm_server_resize(scene.server.id)
     else:
         until(lambda: asked(scene), bool, "the move to be accepted")
-    with suppress(AssertionError):
+    try:
         cloud.hit(row.point)
-        return _kill(scene, row)
-    _end(scene, row)
-    return None
+    except AssertionError:
+        _end(scene, row)
+        return None
+    return _kill(scene, row)
 
 
 def _kill(scene: Scene, row: Row) -> Result | None:
