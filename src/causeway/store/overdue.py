@@ -24,6 +24,11 @@ class Waits:
 
     def __init__(self, *, interval: float = INTERVAL) -> None:
         self._interval = interval
+        self._begin()
+        # A child has no thread of its parent, and may have its lock as somebody held it.
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         # Of each wait: its socket's number, and when it has taken too long.
         self._ends: dict[object, tuple[int, float]] = {}
