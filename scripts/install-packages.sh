@@ -3,6 +3,7 @@
 # Quick and silent when all is there. Without root it says what is missing and goes on.
 # "install-packages.sh --servers": also the servers, switches and the browser that some tests start for themselves. Not installed
 # otherwise, because Debian starts servers at once.
+# "install-packages.sh --os": also what builds an image of Debian and logs in to it.
 set -eu
 
 if ! command -v apt-get >/dev/null 2>&1; then
@@ -23,6 +24,7 @@ packages="
 [ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server openvswitch-switch
     iptables haproxy ethtool iputils-arping radvd
     chromium chromium-driver"
+[ "${1:-}" != --os ] || packages="$packages mmdebstrap fdisk openssh-client"
 
 missing=""
 for package in $packages; do

@@ -19,6 +19,7 @@ _REAL = "tests/integration/real_services"
 # It installs what it needs.
 _CLIENTS = (PYTHON, "-W", "ignore", "-m", "tests.integration.clients")
 _STORM = (PYTHON, "-W", "ignore", "-m", "tests.faults.storm")
+_OS = "tests/integration/operating_system"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Part:
 #: what a part needs -> the command that installs it; as root
 SETUP = {
     "servers": ("scripts/install-packages.sh", "--servers"),
+    "os": ("scripts/install-packages.sh", "--os"),
     "services": ("scripts/install-services.sh",),
     "tempest": ("scripts/install-tool.sh", "tempest", "tempest"),
 }
@@ -124,7 +126,7 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         *("test", "guests", "real guests, databases, browsers, packages"),
-        (*_PYTEST, *_AT_ONCE, "tests/integration", f"--ignore={_REAL}"),
+        (*_PYTEST, *_AT_ONCE, "tests/integration", f"--ignore={_REAL}", f"--ignore={_OS}"),
         *(15, reading.junit, ("servers",)),
     ),
     _real(
@@ -138,6 +140,14 @@ PARTS: tuple[Part, ...] = (
     _real(
         *("guests", "real guests beside the real services: moves, volumes, security groups", 34),
         *("test_real_guests.py", "test_guests_kept_running.py", "test_security_groups.py"),
+        lane="b",
+    ),
+    Part(
+        *("integration", "os", "Debian as clouds have it: boots, moves, its agent, its consoles"),
+        (*_PYTEST, *(f"{_OS}/test_{name}.py" for name in ("first_boot", "live_ways", "resizes"))),
+        40,
+        reading.junit,
+        ("os",),
         lane="b",
     ),
     _real("upgrade", "an upgrade while servers move", 3, "test_online_upgrade.py", lane="a"),

@@ -1,0 +1,119 @@
+"""Servers with Debian in them, as their users see them: over SSH, with the key that they named at the creation."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from causeway.virt.lab.hosts import Lab
+from causeway.virt.lab.topology import NetworkOfLab, NetworkTopology
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.moves_cloud import until
+
+# Of one command in a guest, in seconds.
+_SECONDS = 120.0
+_OPTIONS = {
+    "BatchMode": "yes",
+    "StrictHostKeyChecking": "no",
+    "UserKnownHostsFile": "/dev/null",
+    "LogLevel": "ERROR",
+    "ConnectTimeout": "20",
+    "IdentitiesOnly": "yes",
+}
+
+
+@dataclass(frozen=True)
+class Debian:
+    """A server that was requested. ``inside``: how a command begins that runs in its network."""
+
+    cloud: AuditedCloud
+    server: Any
+    inside: tuple[str, ...]
+    key: Path
+
+    @property
+    def address(self) -> str:
+        """Its address in the first network, where its users come from."""
+        port = next(iter(self.cloud.member.network.ports(device_id=self.server.id, network_id=self.cloud.network_id)))
+        return str(port.fixed_ips[0]["ip_address"])
+
+    @property
+    def host(self) -> str:
+        return str(self.cloud.show(self.server).compute_host)
+
+    @property
+    def driver(self) -> Any:
+        """Of the host that it is on."""
+        return self.cloud.parts.computes[self.host].host.driver
+
+    def command(self, script: str, user: str = "debian") -> list[str]:
+        """The command outside that runs a script of the shell in the guest, as root if it is so: ``sudo``."""
+        options = [word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")]
+        return [*self.inside, "ssh", "-i", str(self.key), *options, f"{user}@{self.address}", script]
+
+    def run(self, script: str) -> str:
+        """What a script of the shell writes in the guest."""
+        done = self._attempt(script)
+        assert done.returncode == 0, f"{script}: {done.returncode}\n{done.stderr}\n{self.console()[-2000:]}"
+        return done.stdout.strip()
+
+    def is_booted(self) -> None:
+        """Waits until cloud-init has ended. The server must be ACTIVE."""
+        until(
+            lambda: self._attempt("cloud-init status --wait >/dev/null; systemctl is-active ssh"),
+            lambda done: done.stdout.strip() == "active",
+            f"Debian to boot; its console: {self.console()[-2000:]}",
+        )
+
+    def console(self) -> str:
+        """The console log that users get."""
+        answer = self.cloud.member.compute.get_server_console_output(self.server.id)
+        return str(answer["output"]).replace("\r", "")
+
+    def _attempt(self, script: str) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(
+                self.command(script), capture_output=True, text=True, timeout=_SECONDS, errors="replace", check=False
+            )
+        except subprocess.TimeoutExpired as late:
+            return subprocess.CompletedProcess(late.cmd, 255, "", f"no end within {_SECONDS:.0f} s")
+
+
+@dataclass(frozen=True)
+class Debians:
+    """Makes such servers."""
+
+    cloud: AuditedCloud
+    key: Path
+
+    def requested(self, name: str, *, image: str = "debian", user_data: str = "", **fields: Any) -> Debian:
+        """A server that is being built."""
+        given: dict[str, Any] = {"flavor_id": "debian", "networks": [{"uuid": self.cloud.network_id}], **fields}
+        if user_data:
+            given["user_data"] = base64.b64encode(user_data.encode()).decode()
+        server = self.cloud.member.compute.create_server(
+            name=name,
+            image_id=self.cloud.member.image.find_image(image).id,
+            key_name="visitor",
+            **given,
+        )
+        return Debian(self.cloud, server, self._inside(), self.key)
+
+    def booted(self, name: str, **fields: Any) -> Debian:
+        """A server whose boot is complete."""
+        debian = self.requested(name, **fields)
+        self.cloud.wait(debian.server, "ACTIVE")
+        debian.is_booted()
+        return debian
+
+    def _inside(self) -> tuple[str, ...]:
+        """In the namespace of the network's DHCP server."""
+        network = self.cloud.network_id
+        spaces: Mapping[str, str] = Lab(self.cloud.embedded.state.lab).network.dhcp_namespaces(
+            NetworkTopology([NetworkOfLab(network)])
+        )
+        return ("ip", "netns", "exec", spaces[network])

@@ -1,0 +1,45 @@
+"""The ways in which a server is moved, as an administrator requests them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway.virt.lab.hosts import Lab
+from tests.functional.servers.moves_cloud import until
+from tests.integration.operating_system.debian_servers import Debian
+
+
+def live(debian: Debian, host: str) -> str:
+    """Live migration to a host; returns the recipe, or "" inside a cell, where it is none."""
+    cloud = debian.cloud
+    before = len(cloud.moves(debian.server))
+    _act(debian, {"os-migrateLive": {"host": host, "block_migration": "auto"}})
+    until(lambda: cloud.show(debian.server), lambda found: found.task_state is None, "the live migration to end")
+    cloud.settle()
+    migration = cloud.migration(debian.server)
+    assert (debian.host, migration.status) == (host, "completed"), cloud.faults(debian.server)
+    return "".join(move.recipe for move in cloud.moves(debian.server)[before:])
+
+
+def near_live(debian: Debian, host: str) -> str:
+    """The same while no hypervisor reaches that of the host."""
+    with Lab(debian.cloud.embedded.state.lab).network.hypervisors_apart(host):
+        return live(debian, host)
+
+
+def migrated(debian: Debian, host: str) -> None:
+    """Cold migration to a host; the user has still to confirm it."""
+    _act(debian, {"migrate": {"host": host}})
+    debian.cloud.wait(debian.server, "VERIFY_RESIZE")
+    debian.cloud.settle()
+    assert debian.host == host
+
+
+def other_cell(debian: Debian) -> str:
+    """The first host of the other cell."""
+    return "cell2-host1" if debian.host.startswith("cell1") else "cell1-host1"
+
+
+def _act(debian: Debian, body: dict[str, Any]) -> None:
+    answer = debian.cloud.admin.compute.post(f"/servers/{debian.server.id}/action", json=body, microversion="2.96")
+    assert answer.status_code == 202, answer.text
