@@ -44,11 +44,11 @@ _FILES = {
 }
 # MiB: each begins where the one before ends; the first begins at 1.
 _BIOS_SIZE, _EFI_SIZE, _DISK_SIZE = 1, 16, 1024
-_EFI_START, _ROOT_START = 1 + _BIOS_SIZE, 1 + _BIOS_SIZE + _EFI_SIZE
+_EFI_START, ROOT_START = 1 + _BIOS_SIZE, 1 + _BIOS_SIZE + _EFI_SIZE
 _PARTITIONS = f"""label: gpt
 start=1MiB, size={_BIOS_SIZE}MiB, type=21686148-6449-6E6F-744E-656564454649
 start={_EFI_START}MiB, size={_EFI_SIZE}MiB, type=C12A7328-F81F-11D2-BA4B-00A0C93EC93B
-start={_ROOT_START}MiB, type=0FC63DAF-8483-4772-8E79-3D69D8477DE4
+start={ROOT_START}MiB, type=0FC63DAF-8483-4772-8E79-3D69D8477DE4
 """
 # What GRUB needs to read its configuration; it loads all else from the root file system.
 _GRUB_MODULES = ("part_gpt", "ext2", "normal", "linux", "serial", "configfile")
@@ -114,8 +114,8 @@ def _disk(work: Path) -> Path:
     run("mcopy", "-i", efi, root / "boot/grub/x86_64-efi/core", "::/EFI/BOOT/BOOTX64.EFI")
     _install_for_bios(disk, root)
     # Behind it is the second copy of the table of partitions.
-    size = _DISK_SIZE - _ROOT_START - 1
-    place = f"offset={_ROOT_START * _MIB},lazy_itable_init=0"
+    size = _DISK_SIZE - ROOT_START - 1
+    place = f"offset={ROOT_START * _MIB},lazy_itable_init=0"
     run("mke2fs", "-q", "-F", "-t", "ext4", "-E", place, "-d", root, disk, f"{size}M", timeout=300)
     return disk
 

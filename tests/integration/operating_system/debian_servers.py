@@ -15,7 +15,7 @@ from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.moves_cloud import until
 
 # Of one command in a guest, in seconds.
-_SECONDS = 120.0
+_SECONDS = 300.0
 _OPTIONS = {
     "BatchMode": "yes",
     "StrictHostKeyChecking": "no",

@@ -20,10 +20,10 @@ write_files:
     cd /data
     n=$(ls | wc -l)
     while n=$((n + 1)); do
-        sum=$(head -c 1M /dev/urandom | tee .new | sha256sum | cut -c1-64)
+        sum=$(head -c 512K /dev/urandom | tee .new | sha256sum | cut -c1-64)
         sync .new
         mv .new "$n-$sum"
-        rm -f "$((n - 60))"-*
+        rm -f "$((n - 20))"-*
         echo "$n" > /run/written
         sleep 0.2
     done
@@ -42,10 +42,7 @@ sudo systemctl stop write-files
 sync
 echo 3 | sudo tee /proc/sys/vm/drop_caches > /dev/null
 cd /data
-for file in *-*; do
-    sum=$(sha256sum "$file" | cut -c1-64)
-    [ "$sum" = "${file#*-}" ] && echo good || echo "$file"
-done | sort | uniq -c
+sha256sum *-* | awk '{ split($2, part, "-"); print(part[2] == $1 ? "good" : $2) }' | sort | uniq -c
 sudo systemctl start --no-block write-files
 """
 

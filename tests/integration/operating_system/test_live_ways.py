@@ -17,7 +17,7 @@ TOLERANCE = 2.0
 
 @pytest.fixture(scope="module")
 def debian(debians: Debians) -> Debian:
-    return debians.booted("busy", user_data=USER_DATA)
+    return debians.booted("busy", image="debian-uefi", config_drive=True, user_data=USER_DATA)
 
 
 WAYS: dict[str, tuple[Callable[[Debian], str], Callable[[Debian, str], str], str]] = {

@@ -35,6 +35,7 @@ OURS = {
         title="\u00dcber, \"quoted\" & 'named' <server>",
         vcpus=4,
     ),
+    "with SCSI": dataclasses.replace(hardware("q35"), devices=GuestDevices(cdrom_bus="scsi")),
     "without consoles": dataclasses.replace(hardware("i440fx"), serial_listen=None, vnc_listen=None),
 }
 

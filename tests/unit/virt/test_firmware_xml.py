@@ -121,6 +121,22 @@ def test_a_config_drive_is_where_its_machine_has_a_controller() -> None:
         assert attributes(domain, "devices/disk[@device='cdrom']/target")["bus"] == bus
 
 
+@pytest.mark.parametrize(
+    ("machine", "wanted", "bus"), [("q35", "scsi", "scsi"), ("pc", "scsi", "scsi"), ("pc", "fdc", "ide")]
+)
+def test_a_config_drive_is_on_the_bus_that_its_image_wants(machine: str, wanted: str, bus: str) -> None:
+    domain = guest(machine=machine, config_drive=Path("/disk.config"), devices=GuestDevices(cdrom_bus=wanted))
+    assert attributes(domain, "devices/disk[@device='cdrom']/target")["bus"] == bus
+    assert (domain.find("devices/controller[@model='virtio-scsi']") is not None) is (bus == "scsi")
+
+
+def test_a_config_drive_is_on_no_controller_of_another_kind() -> None:
+    """Those have their drives in other places."""
+    devices = GuestDevices(cdrom_bus="scsi", scsi_model="lsilogic")
+    domain = guest(config_drive=Path("/disk.config"), devices=devices)
+    assert attributes(domain, "devices/disk[@device='cdrom']/target")["bus"] == "ide"
+
+
 def test_the_first_build_that_fits_is_chosen(tmp_path: Path) -> None:
     both = ["pc-i440fx-*", "pc-q35-*"]
     described(tmp_path, "40-enrolled", "secure-boot", "enrolled-keys", "requires-smm", machines=["pc-q35-*"])

@@ -22,6 +22,7 @@ from causeway.faults import injector
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome, MoveToken
+from causeway.model.states import PowerState
 from causeway.rpc.compute.live import GuestPresence, LiveCheck, LiveOutcome
 from causeway.virt.driver import ROOT_DISK, RootDisk
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
@@ -277,6 +278,9 @@ class LiveEndpoint:
                     f"The guest of server {instance.uuid} is not at the target of its live migration any more.",
                     details=f"host {host.name}",
                 )
+            if facts.power_state is PowerState.RUNNING:
+                # It stood still for the end of its way; an emulated guest, for all of it.
+                host.driver.set_clock(instance.uuid)
         return GuestOutcome(
             facts.power_state,
             vifs,

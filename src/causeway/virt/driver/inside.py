@@ -1,4 +1,4 @@
-"""What users ask of the guest itself: its console, its counters, a dump, a password. All of it is optional."""
+"""What users ask of the guest itself: its console, its counters, a dump, a password, its clock. All of it is optional."""
 
 from __future__ import annotations
 
@@ -37,3 +37,6 @@ class InsideMethods:
     def set_password(self, instance: Instance, user: str, password: str) -> None:  # noqa: ARG002
         """Has the agent in the guest set a user's password. Raises `GuestFailed` if there is no agent, or if it refuses."""
         raise unsupported("set passwords in guests")
+
+    def set_clock(self, uuid: str) -> None:
+        """Has the agent in the guest set its clock, which is late after the guest stood still. Nothing happens without agent."""

@@ -1,5 +1,7 @@
 """The agent in a guest (qemu-ga): it keeps the guest's file systems still for a moment, with all that was written on the disk.
 
+It also sets passwords, and the clock of a guest that stood still.
+
 A guest whose file systems stand still for long hangs. So a note (the file ``frozen-UUID``) is written before they are frozen, and
 whoever finds the note thaws them: the one who froze them, the next one who works on the guest's disks, or the host at its start.
 """
@@ -7,6 +9,7 @@ whoever finds the note thaws them: the one who froze them, the next one who work
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +45,23 @@ def set_password(connection: Connection, instance: Instance, user: str, password
         raise GuestFailed(f"The image of server {uuid} says nothing of an agent in it (hw_qemu_guest_agent).")
     # Not over the shared connection: an agent that hangs would keep others waiting. Not repeated: the agent would set it twice.
     connection.call_aside(f"set a password in guest {uuid}", set_it)
+
+
+def set_clock(connection: Connection, uuid: str) -> None:
+    """Has the agent set the guest's clock, which stood still with the guest. Without an agent that answers it stays wrong."""
+
+    def set_it(hypervisor: Any) -> None:
+        domain = power.find(hypervisor, uuid)
+        if domain is not None and agent_listens(domain.XMLDesc()):
+            domain.agentSetResponseTimeout(_ANSWER_SECONDS, 0)
+            seconds, rest = divmod(time.time_ns(), 10**9)
+            domain.setTime({"seconds": seconds, "nseconds": rest})
+
+    try:
+        # Not over the shared connection: an agent that hangs would keep others waiting.
+        connection.call_aside(f"set the clock of guest {uuid}", set_it)
+    except GuestFailed as failure:
+        LOG.warning("The clock of guest %s may be late: %s", uuid, failure.details or failure.message)
 
 
 class Agent:

@@ -258,6 +258,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def unpause(self, uuid: str) -> None:
         power.start_processors(self._connection, uuid)
+        self.set_clock(uuid)
 
     def suspend(self, uuid: str) -> None:
         saved_memory.save(self._connection, self._disks, uuid)
@@ -285,6 +286,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
                 self._ports.plug(uuid, vif)
                 undo.callback(self._ports.unplug, uuid, vif)
             power.restore_managed_save(self._connection, uuid)
+        self.set_clock(uuid)
         return PowerState.RUNNING
 
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
@@ -337,6 +339,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def set_password(self, instance: Instance, user: str, password: str) -> None:
         agent.set_password(self._connection, instance, user, password)
+
+    def set_clock(self, uuid: str) -> None:
+        agent.set_clock(self._connection, uuid)
 
     # devices
 

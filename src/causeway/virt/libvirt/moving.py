@@ -172,6 +172,8 @@ class MovingGuests(Driver, ABC):
 
     def resume_woken(self, uuid: str, *, is_paused: bool) -> None:
         saved_memory.resume_woken(self._connection, self._disks, uuid, is_paused=is_paused)
+        if not is_paused:
+            self.set_clock(uuid)
 
     def define_suspended(self, spec: GuestSpec) -> None:
         uuid = spec.instance.uuid

@@ -77,6 +77,10 @@ _SHAPE: dict[str, tuple[str, Mapping[str, str]]] = {
     "/devices/disk/shareable": (_EMPTY, {}),
     "/devices/disk/serial": (_WORD, {}),
     "/devices/disk/boot": (_EMPTY, {"order": _NUMBER}),
+    "/devices/disk/address": (
+        _EMPTY,
+        {"type": r"drive", "controller": r"0", "bus": r"0", "target": r"1", "unit": r"0"},
+    ),
     "/devices/controller": (_EMPTY, {"type": r"scsi", "model": _WORD}),
     "/devices/interface": (_EMPTY, {"type": r"ethernet|bridge|direct|vdpa"}),
     "/devices/interface/mac": (_EMPTY, {"address": r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}"}),

@@ -120,17 +120,10 @@ def domain_xml(guest: GuestHardware) -> str:
     devices = ET.SubElement(domain, "devices")
     for disk in guest.disks:
         devices.append(_disk(disk))
-    if any(_bus(disk) == "scsi" for disk in guest.disks):
+    if any(_bus(disk) == "scsi" for disk in guest.disks) or _bus_of_config_drive(guest) == "scsi":
         ET.SubElement(devices, "controller", type="scsi", model=guest.devices.scsi_model or "virtio-scsi")
     if guest.config_drive is not None:
-        # A CD drive, so that the names of the disks in the guest are those the user was shown.
-        cd = ET.SubElement(devices, "disk", type="file", device="cdrom")
-        ET.SubElement(cd, "driver", name="qemu", type="raw")
-        ET.SubElement(cd, "source", file=str(guest.config_drive))
-        # On the controller that the machine has anyway.
-        on_sata = {"dev": "sdz", "bus": "sata"}
-        ET.SubElement(cd, "target", on_sata if is_q35(guest.machine) else {"dev": "hda", "bus": "ide"})
-        ET.SubElement(cd, "readonly")
+        devices.append(_config_drive(guest, guest.config_drive))
     for vif in guest.vifs:
         devices.append(_interface(vif, guest.devices.vif_model, guest.vcpus if guest.devices.has_queues else 1))
     for device in guest.pci_devices:
@@ -228,6 +221,28 @@ def _firmware(boot: ET.Element, uefi: Uefi) -> None:
     secure = {"secure": "yes"} if uefi.loader.needs_smm else {}
     _text(boot, "loader", uefi.loader.executable, readonly="yes", type="pflash", **secure)
     _text(boot, "nvram", uefi.nvram, template=str(uefi.loader.template))
+
+
+def _bus_of_config_drive(guest: GuestHardware) -> str | None:
+    """SCSI if the image wants it, for guests without a driver for the controller that their machine has anyway; else that one."""
+    if guest.config_drive is None:
+        return None
+    if guest.devices.cdrom_bus == "scsi" and guest.devices.scsi_model in (None, "virtio-scsi"):
+        return "scsi"
+    return "sata" if is_q35(guest.machine) else "ide"
+
+
+def _config_drive(guest: GuestHardware, path: Path) -> ET.Element:
+    """A CD drive, so that the names of the disks in the guest are those the user was shown."""
+    cd, bus = ET.Element("disk", type="file", device="cdrom"), _bus_of_config_drive(guest)
+    ET.SubElement(cd, "driver", name="qemu", type="raw")
+    ET.SubElement(cd, "source", file=str(path))
+    ET.SubElement(cd, "target", {"dev": "hda" if bus == "ide" else "sdz", "bus": str(bus)})
+    ET.SubElement(cd, "readonly")
+    if bus == "scsi":
+        # Else its place would follow from its name, on a controller that the guest does not have.
+        ET.SubElement(cd, "address", type="drive", controller="0", bus="0", target="1", unit="0")
+    return cd
 
 
 def _bus(disk: GuestDisk) -> str:
