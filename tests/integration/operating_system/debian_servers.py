@@ -14,6 +14,8 @@ from causeway.virt.lab.topology import NetworkOfLab, NetworkTopology
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.moves_cloud import until
 
+# What the agent writes into the guest's journal when it keeps the file systems still.
+FROZEN = "guest-fsfreeze called"
 # Of one command in a guest, in seconds.
 _SECONDS = 300.0
 _OPTIONS = {

@@ -20,12 +20,12 @@ write_files:
     cd /data
     n=$(ls | wc -l)
     while n=$((n + 1)); do
-        sum=$(head -c 512K /dev/urandom | tee .new | sha256sum | cut -c1-64)
+        sum=$(head -c 256K /dev/urandom | tee .new | sha256sum | cut -c1-64)
         sync .new
         mv .new "$n-$sum"
         rm -f "$((n - 20))"-*
         echo "$n" > /run/written
-        sleep 0.2
+        sleep 1
     done
 - path: /etc/systemd/system/write-files.service
   content: |
@@ -48,7 +48,7 @@ sudo systemctl start --no-block write-files
 
 
 def check_files(debian: Debian) -> int:
-    """Reads all files; returns how many there are. The guest must not have lost or changed one. It goes on writing."""
+    """Reads all files; returns how many there are. The guest must not have lost or changed one. It continues to write."""
     found = [line.split() for line in debian.run(_CHECK).splitlines()]
     assert [name for _count, name in found] == ["good"], found
     return int(found[0][0])
@@ -77,7 +77,7 @@ class Session:
         )
         self._reader = threading.Thread(target=self._read, name="session", daemon=True)
         self._reader.start()
-        self.check_it_goes_on()
+        self.check_it_continues()
         return self
 
     def __exit__(
@@ -87,7 +87,7 @@ class Session:
         self._process.wait()
         self._reader.join()
 
-    def check_it_goes_on(self) -> None:
+    def check_it_continues(self) -> None:
         """Waits until the guest has said more; it must have left nothing out."""
         with self._news:
             before = len(self._said)

@@ -12,10 +12,8 @@ from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.console_socket import Console
 from tests.functional.servers.moves_cloud import until
 from tests.integration.operating_system.debian_image import ROOT_START
-from tests.integration.operating_system.debian_servers import Debian, Debians
+from tests.integration.operating_system.debian_servers import FROZEN, Debian, Debians
 from tests.integration.operating_system.load import USER_DATA, check_it_writes
-
-FROZEN = "guest-fsfreeze called"
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +55,14 @@ def test_the_kernel_gets_the_interrupt_of_a_crash_dump(cloud: AuditedCloud, debi
 
 
 def test_its_user_logs_in_on_the_serial_console(cloud: AuditedCloud, debian: Debian) -> None:
-    cloud.member.compute.change_server_password(debian.server.id, "tell-nobody")
+    cloud.member.compute.change_server_password(debian.server.id, "known-to-nobody")
     cloud.wait(debian.server, "ACTIVE")
     console = Console(url_of(cloud, debian.server))
     console.type("\r")
     console.reads(b"login: ")
     console.type("root\r")
     console.reads(b"Password: ")
-    console.type("tell-nobody\r")
+    console.type("known-to-nobody\r")
     console.reads(b"root@daily:~#")
     # Not what is typed, which the console repeats.
     console.type("echo $((6 * 7))-in-$(hostname)\r")
@@ -78,7 +76,7 @@ def test_a_stop_presses_the_power_key(cloud: AuditedCloud, debian: Debian) -> No
     cloud.member.compute.start_server(debian.server.id)
     cloud.wait(debian.server, "ACTIVE")
     debian.is_booted()
-    ended = debian.run("sudo journalctl --boot -1 --no-pager")
+    ended = debian.run("sudo journalctl --boot -1 --lines 150 --no-pager")
     assert "Power key pressed" in ended
     assert "Reached target poweroff.target" in ended
 

@@ -117,10 +117,10 @@ def test_the_console_log_has_the_boot_from_its_beginning_to_the_login(debian: De
 def test_a_password_is_set_by_the_guest_agent(debian: Debian) -> None:
     shadow = "sudo getent shadow root | cut -d: -f2"
     before = debian.run(shadow)
-    debian.cloud.member.compute.change_server_password(debian.server.id, "tell-nobody")
+    debian.cloud.member.compute.change_server_password(debian.server.id, "known-to-nobody")
     debian.cloud.wait(debian.server, "ACTIVE")
     after = debian.run(shadow)
     assert after != before
     # The library that makes passwords says whether it is this one.
-    check = f"import crypt; print(crypt.crypt('tell-nobody', '{after}') == '{after}')"
+    check = f"import crypt; print(crypt.crypt('known-to-nobody', '{after}') == '{after}')"
     assert debian.run(f"python3 -W ignore -c {shlex.quote(check)}") == "True"

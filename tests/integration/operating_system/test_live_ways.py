@@ -35,7 +35,7 @@ def test_it_arrives_whole_and_continues(debian: Debian, way: str) -> None:
     boot = debian.run("cat /proc/sys/kernel/random/boot_id")
     with Session(debian) as session:
         assert move(debian, target(debian)) == recipe
-        session.check_it_goes_on()
+        session.check_it_continues()
     assert debian.run("cat /proc/sys/kernel/random/boot_id") == boot
     check_it_writes(debian)
     assert check_files(debian) > 10

@@ -6,7 +6,7 @@ import pytest
 
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.integration.operating_system import ways
-from tests.integration.operating_system.debian_servers import Debian, Debians
+from tests.integration.operating_system.debian_servers import FROZEN, Debian, Debians
 from tests.integration.operating_system.load import USER_DATA, check_files, check_it_writes
 
 
@@ -36,9 +36,11 @@ def whole(debian: Debian) -> int:
 def resized(debian: Debian, flavor: str) -> None:
     check_it_writes(debian)
     debian.cloud.resized(debian.server, flavor)
-    # What it wrote at last was copied while it ran.
+    # It was copied while it ran, and stood still for a moment when a later round began.
     (*_, move) = debian.cloud.moves(debian.server)
     assert [disk["disk_format"] for disk in move.data["offer"]["disks"]] == ["changes"]
+    debian.is_booted()
+    assert FROZEN in debian.run("sudo journalctl --boot -1 --unit qemu-guest-agent")
 
 
 def test_its_files_and_the_size_of_its_disk_are_right_after_each_move(cloud: AuditedCloud, debian: Debian) -> None:

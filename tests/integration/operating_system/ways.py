@@ -22,8 +22,8 @@ def live(debian: Debian, host: str) -> str:
 
 
 def near_live(debian: Debian, host: str) -> str:
-    """The same while no hypervisor reaches that of the host."""
-    with Lab(debian.cloud.embedded.state.lab).network.hypervisors_apart(host):
+    """The same while the hypervisor of its own host reaches no other one."""
+    with Lab(debian.cloud.embedded.state.lab).network.hypervisors_apart(debian.host):
         return live(debian, host)
 
 
