@@ -144,7 +144,7 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         *("integration", "os", "Debian as clouds have it: boots, moves, its agent, its consoles"),
-        (*_PYTEST, *(f"{_OS}/test_{name}.py" for name in ("first_boot", "live_ways", "resizes"))),
+        (*_PYTEST, *(f"{_OS}/test_{name}.py" for name in ("first_boot", "live_ways", "resizes", "daily_life"))),
         40,
         reading.junit,
         ("os",),
