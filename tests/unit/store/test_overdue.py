@@ -17,7 +17,7 @@ def _number(of: socket.socket) -> int:
     return of.fileno()
 
 
-def _waits_in_vain(waits: Waits) -> None:
+def _waits_without_answer(waits: Waits) -> None:
     mine, other = socket.socketpair()
     with mine, other:
         # Whoever shuts a socket down ends what waits for it.
@@ -25,7 +25,7 @@ def _waits_in_vain(waits: Waits) -> None:
 
 
 def test_a_wait_that_is_over_is_ended() -> None:
-    _waits_in_vain(Waits(interval=0.05))
+    _waits_without_answer(Waits(interval=0.05))
 
 
 def test_an_answer_in_time_is_an_answer() -> None:
@@ -38,8 +38,8 @@ def test_an_answer_in_time_is_an_answer() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_ends_its_own_waits() -> None:
     waits = Waits(interval=0.05)
-    _waits_in_vain(waits)
-    child = multiprocessing.get_context("fork").Process(target=_waits_in_vain, args=(waits,))
+    _waits_without_answer(waits)
+    child = multiprocessing.get_context("fork").Process(target=_waits_without_answer, args=(waits,))
     child.start()
     child.join(PATIENCE)
     try:
