@@ -41,16 +41,14 @@ class Lock:
 
 
 @contextmanager
-def locked(url: str, table: str, *, reads: bool = False) -> Iterator[Lock]:
-    """Nobody else writes to the table in the block; ``reads``: nor reads it."""
+def locked(url: str, table: str) -> Iterator[Lock]:
+    """Nobody else writes to the table in the block."""
     engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as holder, engine.connect() as looker:
         is_postgresql = engine.dialect.name == "postgresql"
-        if is_postgresql:
-            mode = "ACCESS EXCLUSIVE" if reads else "EXCLUSIVE"
-            statements = ["BEGIN", f"LOCK TABLE {table} IN {mode} MODE"]
-        else:
-            statements = [f"LOCK TABLES {table} {'WRITE' if reads else 'READ'}"]
+        statements = (
+            ["BEGIN", f"LOCK TABLE {table} IN EXCLUSIVE MODE"] if is_postgresql else [f"LOCK TABLES {table} READ"]
+        )
         for statement in statements:
             holder.exec_driver_sql(statement)
         try:
