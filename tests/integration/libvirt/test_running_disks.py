@@ -13,10 +13,12 @@ import libvirt
 import libvirt_qemu
 import pytest
 
-from causeway.errors import GuestFailed
+from causeway.errors import GuestFailed, WarmCopyImpossible
+from causeway.model.image import ImageMeta
 from causeway.model.states import PowerState
 from causeway.virt.driver import RootDisk
 from causeway.virt.libvirt import power
+from causeway.virt.libvirt.guest_xml.domain_xml import agent_listens
 from causeway.virt.libvirt.storage import backups
 from tests.integration.libvirt.lab_guests import Cloud, Guest
 
@@ -140,3 +142,23 @@ def test_a_copy_that_takes_too_long_is_ended(cloud: Cloud, monkeypatch: pytest.M
     look = partial(backups._target_of_job, uuid=guest.uuid)
     assert guest.driver._connection.call("look", look) is None
     assert exports(guest) == []
+
+
+def test_the_agent_keeps_the_file_systems_still_at_the_instant_of_the_copy(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    guest.instance.image_meta = ImageMeta("the-image", properties={"hw_qemu_guest_agent": "yes"})
+    guest.spawn()
+    guest.wait(lambda _said: agent_listens(domain(guest).XMLDesc()))
+    with guest.driver.export_running_disk(guest.instance, "disk"):
+        guest.wait(lambda said: "CAUSEWAY-AGENT frozen\nCAUSEWAY-AGENT thawed" in said.text)
+
+
+def test_nothing_is_copied_that_should_stand_still_and_can_not(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    guest.instance.image_meta = ImageMeta("the-image", properties={"os_require_quiesce": "yes"})
+    guest.spawn()
+    with (
+        pytest.raises(WarmCopyImpossible, match="can't be kept still"),
+        guest.driver.export_running_disk(guest.instance, "disk"),
+    ):
+        pass

@@ -55,9 +55,13 @@ def check_files(debian: Debian) -> int:
 
 
 def check_it_writes(debian: Debian) -> None:
-    """Waits until it has written more files than it has now."""
-    before = int(debian.run("cat /run/written"))
-    until(lambda: int(debian.run("cat /run/written")), lambda now: now > before + 2, "the guest to write files")
+    """Waits until it has written more files than it has now; it may have none yet."""
+
+    def written() -> int:
+        return int(debian.run("cat /run/written 2>/dev/null || echo 0"))
+
+    before = written()
+    until(written, lambda now: now > before + 2, "the guest to write files")
 
 
 class Session:

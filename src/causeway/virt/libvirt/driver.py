@@ -373,7 +373,8 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         uuid = instance.uuid
 
         def copy(disk: Path, target: Path) -> None:
-            backups.copy_while_it_runs(self._connection, uuid, disk, target, self._disks.timeout)
+            still = agent.Agent(self._connection, self._instances_dir).still(instance)
+            backups.copy_while_it_runs(self._connection, uuid, disk, target, self._disks.timeout, still)
 
         return self._disks.export_beside_guest(uuid, name, copy)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import xml.etree.ElementTree as ET
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,20 @@ _LOOK_EVERY = 5.0
 _ABORT_SECONDS = 30.0
 
 
-def copy_while_it_runs(connection: Connection, uuid: str, disk: Path, copy: Path, timeout: float) -> None:
+def copy_while_it_runs(
+    connection: Connection, uuid: str, disk: Path, copy: Path, timeout: float, still: AbstractContextManager[None]
+) -> None:
     """Writes ``copy``, a new qcow2 file without a backing file. ``timeout``: seconds for all of it.
+
+    ``still``: keeps the guest's file systems still at the instant whose disk is copied.
 
     Raises `GuestFailed`, also if the guest stops meanwhile or if somebody else makes a backup of it. No job of ours is left then.
     """
     what = f"copy {disk} beside its guest"
     _end_job(connection, uuid, copy.parent)
     with connection.events.job_ended(uuid) as ended:
-        connection.call(what, lambda hypervisor: _begin(hypervisor, uuid, disk, copy))
+        with still:
+            connection.call(what, lambda hypervisor: _begin(hypervisor, uuid, disk, copy))
         try:
             if not _wait(connection, uuid, ended, timeout):
                 raise GuestFailed(f"Copying {disk} beside its guest took longer than {timeout:.0f} s.")
