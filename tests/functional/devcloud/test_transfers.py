@@ -83,9 +83,14 @@ def test_what_nobody_makes_here_is_listed_as_nothing(devcloud: Any) -> None:
     assert storage.get_quota_class_set("default").volumes == 1000
 
 
-def test_the_catalog_of_metadata_is_empty_and_has_schemas(demo: Any) -> None:
-    assert list(demo.image.metadef_namespaces()) == []
-    assert list(demo.image.metadef_resource_types()) == []
+def test_the_catalog_of_metadata_has_a_namespace_and_schemas(demo: Any) -> None:
+    (listed,) = demo.image.metadef_namespaces()
+    assert "OS::Nova::Flavor" in {one.name for one in demo.image.metadef_resource_types()}
+    shown = demo.image.get_metadef_namespace(listed.namespace)
+    assert "OS::Nova::Flavor" in {one["name"] for one in shown.resource_type_associations}
+    of_a_type = "/metadefs/namespaces?resource_types="
+    assert len(demo.image.get(f"{of_a_type}OS::Nova::Flavor").json()["namespaces"]) == 1
+    assert demo.image.get(f"{of_a_type}OS::Trove::Instance").json()["namespaces"] == []
     assert "resource_type_associations" in demo.image.get_metadef_namespace_schema().properties
     assert "namespaces" in demo.image.get_metadef_namespaces_schema().properties
     with pytest.raises(openstack.exceptions.NotFoundException):

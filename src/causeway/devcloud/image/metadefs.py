@@ -1,4 +1,7 @@
-"""/v2/metadefs: the catalog of definitions of metadata, which is empty here, and its schemas."""
+"""/v2/metadefs: the catalog of definitions of metadata, which has one namespace, and its schemas.
+
+Horizon fails if a catalog has none: its pages of images, flavors and aggregates ask for all namespaces of a type.
+"""
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import not_found
@@ -64,13 +67,38 @@ def show_schema(_call: Call, name: str) -> Json:
     return SCHEMAS[name]
 
 
-def list_namespaces(_call: Call) -> Json:
-    return {"namespaces": [], "first": NAMESPACES, "schema": "/v2/schemas/metadefs/namespaces"}
+_NAMESPACE = "Causeway::Notes"
+_SINCE = "2026-01-01T00:00:00Z"
+_TYPES = ("OS::Glance::Image", "OS::Nova::Flavor", "OS::Nova::Aggregate", "OS::Nova::Server", "OS::Cinder::Volumes")
+_TIMES = {"created_at": _SINCE, "updated_at": _SINCE}
+_NOTES: Json = {
+    "namespace": _NAMESPACE,
+    "display_name": "Notes",
+    "description": "What people should know of it. No service reads it.",
+    "visibility": "public",
+    "protected": True,
+    "owner": "admin",
+    "resource_type_associations": [{"name": name, **_TIMES} for name in _TYPES],
+    "self": f"{NAMESPACES}/{_NAMESPACE}",
+    "schema": "/v2/schemas/metadefs/namespace",
+    **_TIMES,
+}
+_NOTE: Json = {"name": "note", "title": "Note", "description": "A sentence or two.", "type": "string"}
+
+
+def list_namespaces(call: Call) -> Json:
+    """With ``resource_types``, those that have definitions for one of these types."""
+    wanted = call.request.params.get("resource_types")
+    names = set(_TYPES if wanted is None else wanted if isinstance(wanted, list) else wanted.split(","))
+    found = [_NOTES] if names & set(_TYPES) else []
+    return {"namespaces": found, "first": NAMESPACES, "schema": "/v2/schemas/metadefs/namespaces"}
 
 
 def show_namespace(_call: Call, namespace: str) -> Json:
-    raise not_found(f"Metadata definition namespace={namespace} was not found.")
+    if namespace != _NAMESPACE:
+        raise not_found(f"Metadata definition namespace={namespace} was not found.")
+    return {**_NOTES, "properties": {"note": _NOTE}, "objects": [], "tags": []}
 
 
 def list_resource_types(_call: Call) -> Json:
-    return {"resource_types": []}
+    return {"resource_types": [{"name": name, **_TIMES} for name in _TYPES]}
