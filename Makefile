@@ -55,7 +55,7 @@ tempest: install ## Tempest, the field's own tests: the API on simulated hosts, 
 	@scripts/install-tool.sh tempest tempest
 	@$(BIN)/python -W ignore -m tests.integration.tempest $(TEMPEST)
 
-clients: install ## other people's software on a cloud of `causeway up` each: functional tests of openstacksdk, python-openstackclient and python-novaclient, unmodified, Ansible, Heat, Libcloud and Rally (CLIENTS="--suite nova --regex R"); the tests also beside the real services (CLIENTS="--beside", as root)
+clients: install ## other people's software on a cloud of `causeway up` each: functional tests of openstacksdk, python-openstackclient and python-novaclient, unmodified, Ansible, Heat, Libcloud, Rally, and Horizon in a browser (CLIENTS="--suite nova --regex R"); the tests also beside the real services (CLIENTS="--beside", as root)
 	@$(if $(findstring --beside,$(CLIENTS)),scripts/install-services.sh)
 	@$(BIN)/python -W ignore -m tests.integration.clients $(CLIENTS)
 
@@ -91,5 +91,5 @@ storm: install ## everything that users do, many at once, a crash every few seco
 	$(BIN)/python -W ignore -m tests.faults.storm $(STORM)
 
 clean: ## takes away what was built and installed here
-	rm -rf .venv .venv-ansible .venv-audit .venv-clients .venv-heat .venv-libcloud .venv-rally .venv-services .venv-tempest build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ansible .venv-audit .venv-clients .venv-heat .venv-horizon .venv-libcloud .venv-rally .venv-services .venv-tempest build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -212,6 +212,7 @@ PARTS: tuple[Part, ...] = (
     ),
     _tool("ansible", "Ansible's collection: playbooks that change nothing when they are run again", 5),
     _tool("libcloud", "what Libcloud's driver offers", 2),
+    _tool("horizon", "Horizon's pages in a browser, and a server's life", 8),
     _tool("heat", "Heat: a stack is created, resized, deleted", 5),
     _tool("rally", "every Nova scenario of Rally, three times each", 20),
     Part(

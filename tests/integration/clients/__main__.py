@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 from tests.functional.processes.rabbit import why_not
-from tests.integration.clients import ansible, heat, libcloud, rally, unmodified
+from tests.integration.clients import ansible, heat, horizon, libcloud, rally, unmodified
 from tests.integration.clients.cloud import cloud, cloud_beside
 from tests.integration.clients.tools import Tool
 from tests.integration.real_services.machine import VENV as SERVICES
@@ -36,6 +36,7 @@ SUITES = {
     **{name: Suite(unmodified.TOOL, partial(unmodified.run, name)) for name in unmodified.SUITES},
     "ansible": Suite(ansible.TOOL, ansible.run),
     "libcloud": Suite(libcloud.TOOL, libcloud.run),
+    "horizon": Suite(horizon.TOOL, horizon.run),
     "rally": Suite(rally.TOOL, rally.run),
     "heat": Suite(heat.TOOL, heat.run),
 }
