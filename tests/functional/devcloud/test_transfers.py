@@ -88,6 +88,11 @@ def test_the_catalog_of_metadata_has_a_namespace_and_schemas(demo: Any) -> None:
     assert "OS::Nova::Flavor" in {one.name for one in demo.image.metadef_resource_types()}
     shown = demo.image.get_metadef_namespace(listed.namespace)
     assert "OS::Nova::Flavor" in {one["name"] for one in shown.resource_type_associations}
+    # Horizon's dialog for servers asks for both, and can't do with none.
+    targets = {
+        one.get("properties_target") for one in shown.resource_type_associations if one["name"] == "OS::Nova::Server"
+    }
+    assert targets == {"metadata", "scheduler_hints"}
     of_a_type = "/metadefs/namespaces?resource_types="
     assert len(demo.image.get(f"{of_a_type}OS::Nova::Flavor").json()["namespaces"]) == 1
     assert demo.image.get(f"{of_a_type}OS::Trove::Instance").json()["namespaces"] == []

@@ -148,8 +148,9 @@ def _becomes(member: Connection, wanted: str, since: str | None = None) -> None:
         found = [each for each in member.orchestration.stacks() if each.name == NAME]
         if not found:
             return "gone", ""
-        shown = member.orchestration.get_stack(found[0].id)
-        return ("", "") if since == shown.updated_at and since else (shown.status, shown.status_reason)
+        (shown,) = found
+        # Until Heat has begun, the state is that of before.
+        return ("", "") if since is not None and since == shown.updated_at else (shown.status, shown.status_reason)
 
     ended = until(
         status, lambda found: found[0] == wanted or found[0].endswith("_FAILED"), f"the stack to be {wanted}", PATIENCE

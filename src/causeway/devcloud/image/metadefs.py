@@ -70,6 +70,8 @@ def show_schema(_call: Call, name: str) -> Json:
 _NAMESPACE = "Causeway::Notes"
 _SINCE = "2026-01-01T00:00:00Z"
 _TYPES = ("OS::Glance::Image", "OS::Nova::Flavor", "OS::Nova::Aggregate", "OS::Nova::Server", "OS::Cinder::Volumes")
+# What a definition is for, of types that have several such things.
+_TARGETS = {"OS::Nova::Server": ("metadata", "scheduler_hints")}
 _TIMES = {"created_at": _SINCE, "updated_at": _SINCE}
 _NOTES: Json = {
     "namespace": _NAMESPACE,
@@ -78,7 +80,11 @@ _NOTES: Json = {
     "visibility": "public",
     "protected": True,
     "owner": "admin",
-    "resource_type_associations": [{"name": name, **_TIMES} for name in _TYPES],
+    "resource_type_associations": [
+        {"name": name, **_TIMES} | ({"properties_target": target} if target else {})
+        for name in _TYPES
+        for target in _TARGETS.get(name, (None,))
+    ],
     "self": f"{NAMESPACES}/{_NAMESPACE}",
     "schema": "/v2/schemas/metadefs/namespace",
     **_TIMES,
