@@ -48,8 +48,11 @@ def console(state_dir: Path, os_cloud: str | None, port: int) -> None:
         signal.signal(number, lambda *_: stop.set())
     thread = threading.Thread(target=server.serve, name="console", daemon=True)
     thread.start()
-    say_ready(f"http://127.0.0.1:{server.bind_addr[1]}{way_in}")
-    stop.wait()
-    made.stopping.set()
-    server.stop()
-    thread.join()
+    try:
+        say_ready(f"http://127.0.0.1:{server.bind_addr[1]}{way_in}")
+        stop.wait()
+    finally:
+        # Also if nobody reads what it says: its threads would keep the process alive.
+        made.stopping.set()
+        server.stop()
+        thread.join()

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -96,14 +97,16 @@ def up(
         raise click.ClickException(f"The configuration can't be used: {failure}") from failure
     except errors.CausewayError as failure:
         raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
-    console, way_in = make_console(state_dir, None, CONSOLE)
-    cloud.web.mount(CONSOLE, console.app)
-    say("started")
-    say_ready(cloud.url, cloud.notes)
-    click.echo(f"console: {cloud.url}{way_in}")
-    stop.wait()
-    console.stopping.set()
-    cloud.stop()
+    with ExitStack() as running:
+        # Whatever ends it, also a reader of this output who has gone: its threads would keep the process alive.
+        running.callback(cloud.stop)
+        console, way_in = make_console(state_dir, None, CONSOLE)
+        running.callback(console.stopping.set)
+        cloud.web.mount(CONSOLE, console.app)
+        say("started")
+        say_ready(cloud.url, cloud.notes)
+        click.echo(f"console: {cloud.url}{way_in}")
+        stop.wait()
 
 
 def _with_seconds() -> Callable[[str], None]:
