@@ -166,7 +166,8 @@ TABLE = (
     Row(
         "volumes.complete_attachment",
         "OF_SERVER",
-        "operations/attachment_refresh.py operations/given_volumes.py operations/volumes.py parts/attachments.py",
+        "operations/attachment_refresh.py operations/given_volumes.py operations/guests.py operations/volumes.py"
+        " parts/attachments.py",
         _RECORDED,
     ),
     Row("volumes.delete_attachment", "OF_SERVER", "audit/fixes.py", _OPERATOR),

@@ -107,7 +107,7 @@ def test_an_evacuation_that_is_taken_over_leaves_nothing_at_the_dead_host(
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_an_evacuation_that_is_refused_half_way_leaves_one_reservation(
+def test_an_evacuation_that_is_refused_half_way_leaves_one_attachment(
     cloud: Cloud, dead: Callable[..., None], method: str
 ) -> None:
     """``DELETE``: the new attachment is written down, and the old one stays."""
@@ -118,7 +118,7 @@ def test_an_evacuation_that_is_refused_half_way_leaves_one_reservation(
     cloud.fail("status", "/attachments", service="volume", method=method, status=400, times=1)
     act(cloud, server, "evacuate", {})
     assert settled(cloud, server).compute_host == host
-    assert attachments(cloud, server) == ["reserved"]
+    assert attachments(cloud, server) == ["attached"]
     act(cloud, server, "evacuate", {})
     assert settled(cloud, server).status == "ACTIVE"
     assert attachments(cloud, server) == ["attached"]
