@@ -17,7 +17,7 @@ from itertools import pairwise
 from types import TracebackType
 
 from causeway.errors import GuestFailed
-from causeway.virt.lab.departures import Departures
+from causeway.virt.lab.taps import TapWatch
 
 PORT = 9999
 
@@ -45,7 +45,7 @@ class Observer:
 
     def __init__(self, namespace: str, hosts: dict[str, str], port: int = PORT) -> None:
         self._namespace = namespace
-        self._departures = {host: Departures(each, port) for host, each in hosts.items()}
+        self._taps = {host: TapWatch(each, port) for host, each in hosts.items()}
         self._running = ExitStack()
         self._port = port
         self._heard: dict[str, list[float]] = {}
@@ -65,8 +65,8 @@ class Observer:
             raise GuestFailed(f"The observer can't listen in namespace {self._namespace}.")
         self._reader = threading.Thread(target=self._read, name="observer", daemon=True)
         self._reader.start()
-        for departures in self._departures.values():
-            self._running.enter_context(departures)
+        for tap in self._taps.values():
+            self._running.enter_context(tap)
         return self
 
     def __exit__(
@@ -96,7 +96,7 @@ class Observer:
 
     def sent(self, address: str, began: float, ended: float) -> dict[str, int] | None:
         """Host -> datagrams that left the guest there between two moments; None if nobody watches hosts."""
-        watched = {host: each for host, each in self._departures.items() if each.is_watching}
+        watched = {host: each for host, each in self._taps.items() if each.is_watching}
         return {host: each.sent(address, began, ended) for host, each in watched.items()} if watched else None
 
     def _silence(self, address: str, began: float, ended: float) -> Silence:

@@ -14,7 +14,7 @@ _LINE = re.compile(r"^(?P<at>\d+\.\d+) tap\S+ +\S+ +IP (?P<address>\d+\.\d+\.\d+
 _READY = "listening on"
 
 
-class Departures:
+class TapWatch:
     """Records what the guests in a host's namespace send to a port, as long as the context lasts; nothing without tcpdump."""
 
     def __init__(self, namespace: str, port: int) -> None:
@@ -24,7 +24,7 @@ class Departures:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
 
-    def __enter__(self) -> Departures:
+    def __enter__(self) -> TapWatch:
         if shutil.which("tcpdump") is None:
             return self
         self._process = process = subprocess.Popen(
@@ -42,7 +42,7 @@ class Departures:
         for line in process.stderr:
             if line.startswith(_READY):
                 break
-        self._reader = threading.Thread(target=self._read, args=(process,), name="departures", daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(process,), name="tap-watch", daemon=True)
         self._reader.start()
         return self
 
