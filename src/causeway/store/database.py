@@ -156,7 +156,7 @@ class Database:
         if options.get("pool_pre_ping") is False:
             event.listen(self.engine, "checkin", _note_return)
             event.listen(self.engine, "checkout", self._ping_if_idle)
-        self._kind = "api" if name == API else "cell"
+        self._in_use = metrics.DATABASE_CONNECTIONS.labels("api" if name == API else "cell")
         # After the ping, which may refuse a connection.
         event.listen(self.engine, "checkout", self._note_use)
         event.listen(self.engine, "checkin", self._note_end_of_use)
@@ -189,12 +189,12 @@ class Database:
 
     def _note_use(self, _connection: Any, record: Any, _proxy: Any) -> None:
         record.record_info[_IN_USE] = True
-        metrics.DATABASE_CONNECTIONS.labels(self._kind).inc()
+        self._in_use.inc()
 
     def _note_end_of_use(self, _connection: Any, record: Any) -> None:
         # One that was refused on its way out comes back, too.
         if record.record_info.pop(_IN_USE, False):
-            metrics.DATABASE_CONNECTIONS.labels(self._kind).dec()
+            self._in_use.dec()
 
     def _prepare_sqlite(self, connection: Any, _record: Any) -> None:
         # Transactions are begun by `write`, not by the driver's guess at what a statement does.
