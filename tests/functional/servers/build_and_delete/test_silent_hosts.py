@@ -86,7 +86,8 @@ def test_the_scheduler_is_asked_again_after_ten_seconds_of_silence(
             silences.append(options["silence"])
         return call(self, context, method, **options)
 
+    # Hosts may still be silent from the test before: then a build waits, and asks more than once.
+    cloud.boot()
     monkeypatch.setattr(RpcClient, "call", look)
     cloud.boot()
-    # Once more if hosts were silent at first, on a busy machine.
-    assert silences and set(silences) == {10.0}
+    assert silences == [10.0]
