@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.clouds.roles_site import RolesSite
 from tests.faults.clouds.site import ChildSite, LocalSite
 
 
@@ -23,4 +24,12 @@ def child_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildSite]:
     """In a process of its own, which can be killed."""
     with ChildSite(Path(tmp_path_factory.mktemp("child"))) as site:
         assert isinstance(site, ChildSite)
+        yield site
+
+
+@pytest.fixture(scope="module")
+def roles_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesSite]:
+    """With two conductors in processes of their own."""
+    with RolesSite(Path(tmp_path_factory.mktemp("roles"))) as site:
+        assert isinstance(site, RolesSite)
         yield site

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.faults.clouds.killed_services import ACTION
@@ -18,13 +15,6 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(why_not() is not None
 # Another number takes other points.
 SEED = 5
 SAMPLE = ["cross resize volume", "cross revert volume", "same confirm image"]
-
-
-@pytest.fixture(scope="module")
-def roles_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesSite]:
-    with RolesSite(Path(tmp_path_factory.mktemp("roles"))) as site:
-        assert isinstance(site, RolesSite)
-        yield site
 
 
 @pytest.mark.long

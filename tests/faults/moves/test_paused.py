@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.faults.clouds.roles_site import RolesSite, why_not
@@ -21,14 +18,6 @@ SAMPLE = [
     ("long-pause", "cross revert volume"),
     ("longest-pause", "same resize image"),
 ]
-
-
-@pytest.fixture(scope="module")
-def roles_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesSite]:
-    """With two conductors in processes of their own."""
-    with RolesSite(Path(tmp_path_factory.mktemp("roles"))) as site:
-        assert isinstance(site, RolesSite)
-        yield site
 
 
 @pytest.mark.long
