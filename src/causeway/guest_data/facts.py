@@ -22,7 +22,7 @@ class ServerFacts:
     """What a guest may read about its server.
 
     ``dhcp_domain``: the domain of its host name. ``vendor_data``: the operator's static data. ``dynamic_vendor_data`` calls the
-    operator's services for the rest, when it is needed.
+    operator's services for the rest, when it is needed. ``admin_password``: only a config drive may have it.
     """
 
     instance: Instance
@@ -31,6 +31,7 @@ class ServerFacts:
     dhcp_domain: str = ""
     vendor_data: Any = field(default_factory=dict)
     dynamic_vendor_data: Callable[[], dict[str, Any]] = nothing
+    admin_password: str | None = field(default=None, repr=False)
 
     @cached_property
     def dynamic(self) -> dict[str, Any]:

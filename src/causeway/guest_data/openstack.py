@@ -59,6 +59,8 @@ def meta_data(facts: ServerFacts, version: str) -> dict[str, Any]:
             {"path": injected.path, "content_path": f"/content/{place:04d}"}
             for place, injected in enumerate(instance.injected_files)
         ]
+    if facts.admin_password is not None:
+        document["admin_pass"] = facts.admin_password
     if instance.keypairs:
         document["public_keys"] = {pair.name: pair.public_key for pair in instance.keypairs}
         document["keys"] = [

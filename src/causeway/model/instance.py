@@ -81,6 +81,8 @@ class Instance:
     user_data: str | None = None
     config_drive: bool = False
     injected_files: list[InjectedFile] = field(default_factory=list)
+    # For its config drive, while the task that makes the guest is running.
+    admin_password: str | None = field(default=None, repr=False)
     root_device_name: str | None = "/dev/vda"
     access_ip_v4: str | None = None
     access_ip_v6: str | None = None

@@ -92,7 +92,7 @@ def rolled_back(run: BuildRun, cause: errors.CausewayError) -> None:
 def _bury(run: BuildRun, asked: Asked, request: BuildRequest, cause: errors.CausewayError) -> None:
     """Records in cell0 a server that no host could take. Raises RequestChanged if a user has changed it meanwhile."""
     services, instance = run.services, request.instance
-    instance.vm_state, instance.task_state = VmState.ERROR, None
+    instance.vm_state, instance.task_state, instance.admin_password = VmState.ERROR, None, None
     action = run.action()
     action.events = [history.failed_event("conductor_schedule_and_build_instances", cause)]
     database = services.cells.database(CELL0_UUID)

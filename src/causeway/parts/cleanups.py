@@ -70,6 +70,8 @@ def try_now(
 
 def missed_order(host: str, what: Missed, instance: Instance, token: MoveToken | None) -> MissedOrder:
     move_id = token.move_id if token is not None else None
+    # The order may wait for days, and needs no password.
+    instance = dataclasses.replace(instance, admin_password=None)
     return MissedOrder(cleanups.id_of(host, instance.uuid, move_id, what), what, instance, token=token)
 
 

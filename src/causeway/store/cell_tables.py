@@ -55,6 +55,7 @@ class Instances(CellBase):
     user_data: Mapped[str | None] = mapped_column(LongText)
     config_drive: Mapped[bool]
     injected_files: Mapped[list[Any]]
+    admin_password: Mapped[str | None] = mapped_column(LongText)
     root_device_name: Mapped[str | None] = mapped_column(Bounded(64))
     access_ip_v4: Mapped[str | None] = mapped_column(Bounded(39))
     access_ip_v6: Mapped[str | None] = mapped_column(Bounded(39))

@@ -77,6 +77,7 @@ def _config_drive(
         domain,
         host.vendordata.static(),
         partial(host.vendordata.dynamic, instance, host_name(instance, domain)),
+        instance.admin_password,
     )
     return config_drive.files(facts)
 

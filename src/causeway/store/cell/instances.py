@@ -46,6 +46,8 @@ _FIND_STATES = (
     .with_for_update()
 )
 _INSERT, _INSERT_TAGS = TABLE.insert(), TAGS.insert()
+# What a server's row has only while its task is running.
+_WITHOUT_SECRETS = {"admin_password": None}
 
 
 def row_of(instance: Instance) -> dict[str, Any]:
@@ -355,6 +357,8 @@ def _update(
 ) -> int:
     tags = changes.pop("tags", None)
     values = MAPPER.changes(changes)
+    if "task_state" in values and values["task_state"] is None:
+        values |= _WITHOUT_SECRETS
     if "flavor" in changes:
         flavor = changes["flavor"]
         values |= {"flavorid": flavor.flavorid, "vcpus": flavor.vcpus, "memory_mb": flavor.memory_mb}
@@ -430,7 +434,7 @@ def soft_delete_in(connection: sa.Connection, uuid: str) -> None:
     connection.execute(
         TABLE.update()
         .where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
-        .values(deleted=True, deleted_at=now, terminated_at=now, updated_at=now, **states)
+        .values(deleted=True, deleted_at=now, terminated_at=now, updated_at=now, **states, **_WITHOUT_SECRETS)
     )
     if before is not None:
         _note(connection, uuid, before, states)

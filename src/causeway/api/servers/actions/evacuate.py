@@ -6,9 +6,8 @@ from causeway import errors
 from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
-from causeway.api.servers import hosts, loading
+from causeway.api.servers import hosts, loading, passwords
 from causeway.api.servers.actions import schemas_verbs
-from causeway.api.servers.creating import create
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
 from causeway.model.block_device import is_volume_backed
@@ -48,13 +47,12 @@ def evacuate(request: ApiRequest, server_id: str) -> Response:
         forced=to_bool(wanted.get("force", False)),
     )
     migration = migration_of(request.context, home.instance, home.cell_uuid, node.hypervisor_hostname)
-    loading.ask_for(request, home, server_actions.EVACUATE, operations.EVACUATE, memory, migration=migration)
+    password = passwords.chosen(request, wanted)
+    action = server_actions.EVACUATE
+    loading.ask_for(request, home, action, operations.EVACUATE, memory, migration=migration, admin_password=password)
     if request.version >= (2, 14):
         return Response(200)
-    conf = request.services.conf
-    if not conf.api.enable_instance_password:
-        return Response(200, {})
-    return Response(200, {"adminPass": wanted.get("adminPass") or create.password(conf.password_length)})
+    return Response(200, passwords.shown(request, password))
 
 
 def _check_rest(request: ApiRequest, server_id: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from causeway import errors
 from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import flavors_and_images, holds, loading, show
+from causeway.api.servers import flavors_and_images, holds, loading, passwords, show
 from causeway.api.servers.actions import schemas_verbs
 from causeway.api.servers.creating import access_addresses, create, image_devices
 from causeway.api.servers.loading import Home
@@ -72,7 +72,7 @@ def rebuild(request: ApiRequest, server_id: str) -> Response:
         progress=0,
         **changes,
     )
-    return _answer(request, server_id, wanted)
+    return _answer(request, server_id, changes["admin_password"])
 
 
 def _image(request: ApiRequest, reference: str) -> ImageMeta:
@@ -133,6 +133,7 @@ def _changes(request: ApiRequest, home: Home, wanted: dict[str, Any]) -> dict[st
         "trusted_image_certificates": "trusted_image_certificates",
     }
     changes = {field: wanted[key] for key, field in names.items() if key in wanted}
+    changes["admin_password"] = passwords.chosen(request, wanted)
     changes |= access_addresses.changes(wanted)
     if "OS-DCF:diskConfig" in wanted:
         changes["auto_disk_config"] = wanted["OS-DCF:diskConfig"] == "AUTO"
@@ -158,7 +159,7 @@ def _key(request: ApiRequest, home: Home, name: str | None) -> dict[str, Any]:
     return {"key_name": name, "keypairs": [found]}
 
 
-def _answer(request: ApiRequest, server_id: str, wanted: dict[str, Any]) -> Response:
+def _answer(request: ApiRequest, server_id: str, password: str) -> Response:
     view = ServerView(request)
     found = listing.get_server(request.services.cells, server_id, volumes=True, group=view.minor >= WITH_GROUPS)
     if request.version >= (2, 75):
@@ -174,7 +175,5 @@ def _answer(request: ApiRequest, server_id: str, wanted: dict[str, Any]) -> Resp
         shown["key_name"] = found.values["key_name"]
     if request.version >= (2, 57):
         shown["user_data"] = found.values["user_data"]
-    conf = request.services.conf
-    if conf.api.enable_instance_password:
-        shown["adminPass"] = wanted.get("adminPass") or create.password(conf.password_length)
+    shown |= passwords.shown(request, password)
     return Response(202, {"server": shown}, {"Location": request.self_url(f"/servers/{server_id}")})

@@ -10,9 +10,8 @@ from causeway import errors
 from causeway.api.answers import servers as answers
 from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import hosts, loading, schemas
+from causeway.api.servers import hosts, loading, passwords, schemas
 from causeway.api.servers.actions import schemas_verbs
-from causeway.api.servers.creating import create
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions, versions
 from causeway.model import rescue as records
@@ -41,11 +40,9 @@ def rescue(request: ApiRequest, server_id: str) -> Response:
     image = _image(request, home.instance, asked_for)
     _check_volumes(request, home, present, image)
     memory = RescueMemory(_known(image, home.instance), asked_for, was_running=_runs(home.instance))
-    loading.ask_for(request, home, action, operations.RESCUE, memory)
-    conf = request.services.conf
-    if not conf.api.enable_instance_password:
-        return Response(200, {})
-    return Response(200, {"adminPass": wanted.get("adminPass") or create.password(conf.password_length)})
+    password = passwords.chosen(request, wanted)
+    loading.ask_for(request, home, action, operations.RESCUE, memory, admin_password=password)
+    return Response(200, passwords.shown(request, password))
 
 
 @handler(body=schemas.bare("unrescue"), statuses=(202,), answer=EMPTY)

@@ -24,7 +24,7 @@ from causeway.api.answers import servers as answers
 from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
-from causeway.api.servers import flavors_and_images, holds
+from causeway.api.servers import flavors_and_images, holds, passwords
 from causeway.api.servers.creating import access_addresses, create_devices, create_networks, schemas_create
 from causeway.api.servers.creating.create_devices import Disks
 from causeway.api.servers.subresources import metadata
@@ -78,6 +78,7 @@ class Plan:
     keypair: KeyPair | None
     placement: Placement
     files: list[InjectedFile]
+    password: str = field(repr=False)
     limits: quota.Known
     wanted: quota.Wanted
     fit: quota.Fit
@@ -107,15 +108,8 @@ def _answer(request: ApiRequest, plan: Plan, instance: Instance) -> Response:
         "OS-DCF:diskConfig": "AUTO" if instance.auto_disk_config else "MANUAL",
         "security_groups": [{"name": name} for name in plan.security_groups],
     }
-    conf = request.services.conf
-    if conf.api.enable_instance_password:
-        shown["adminPass"] = plan.server.get("adminPass") or password(conf.password_length)
+    shown |= passwords.shown(request, plan.password)
     return Response(202, {"server": shown}, {"Location": request.self_url(f"/servers/{instance.uuid}")})
-
-
-def password(length: int) -> str:
-    """A new administrator's password."""
-    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(length))
 
 
 # --- checks
@@ -146,7 +140,10 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
     networks = create_networks.plan(request, server, most)
     wanted = quota.Wanted(request.project_id, request.user_id, flavor, disks.volume_backed, disks.image)
     fit = _within_quota(request, wanted, limits, least, most)
-    plan = Plan(server, flavor, disks, networks, security_groups, keypair, placement, files, limits, wanted, fit)
+    password = passwords.chosen(request, server)
+    plan = Plan(
+        server, flavor, disks, networks, security_groups, keypair, placement, files, password, limits, wanted, fit
+    )
     if placement.group is not None:
         _check_group_quota(request, plan, len(placement.group.members))
     return plan
@@ -337,6 +334,7 @@ def _instance(request: ApiRequest, plan: Plan, reservation_id: str, index: int) 
         user_data=server.get("user_data"),
         config_drive=_needs_config_drive(request, plan),
         injected_files=plan.files,
+        admin_password=plan.password,
         access_ip_v4=addresses.get("access_ip_v4"),
         access_ip_v6=addresses.get("access_ip_v6"),
         auto_disk_config=server.get("OS-DCF:diskConfig") == "AUTO",
