@@ -8,8 +8,10 @@ disks. When that host reports again they are deleted, and the migration is ``com
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import uuid as uuids
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from causeway import errors
@@ -20,7 +22,8 @@ from causeway.model.migration import EVACUATION, Migration
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests
+from causeway.operations import endings, guests, next_host
+from causeway.operations.next_host import FailedHosts
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
 from causeway.parts import late, placing
@@ -30,6 +33,8 @@ from causeway.scheduler.request import MoveClaim
 from causeway.store.api import migrations
 from causeway.store.cell import instances
 
+LOG = logging.getLogger(__name__)
+
 TASKS = {TaskState.REBUILDING}
 
 
@@ -37,7 +42,7 @@ TASKS = {TaskState.REBUILDING}
 class EvacuateMemory:
     """``source_node``: uuid of the dead host's compute node. ``wanted_host``: the requested one; ``forced``: skips all filters.
 
-    ``power_on``: whether the server runs afterwards. ``place``: once it was chosen.
+    ``power_on``: whether the server runs afterwards. ``place``: once it was chosen. ``failed_hosts``: tried before.
     """
 
     source_host: str
@@ -48,6 +53,7 @@ class EvacuateMemory:
     forced: Given[bool] = False
     place: Place | None = None
     guest: GuestOutcome | None = None
+    failed_hosts: Given[FailedHosts] = field(default_factory=dict)
 
 
 Run: TypeAlias = OperationRun[EvacuateMemory]
@@ -81,7 +87,7 @@ class SelectHost(Step[Run]):
     """Chooses and claims another host of the cell. From then on, events of the network service go there too."""
 
     name = "SelectHost"
-    reads = frozenset({"forced", "source_host", "source_node", "wanted_host"})
+    reads = frozenset({"failed_hosts", "forced", "source_host", "source_node", "wanted_host"})
     writes = frozenset({"place"})
     makes = frozenset({Thing.ALLOCATION})
 
@@ -93,16 +99,7 @@ class SelectHost(Step[Run]):
             # Releases the claim of a call whose answer was lost: it would prevent the same choice.
             self.undo(run)
         with run.event("rebuild_server"):
-            chosen = placing.choose(
-                services,
-                run.context,
-                run.instance(),
-                run.cell.uuid,
-                order=run.order,
-                host=memory.wanted_host,
-                forced=memory.forced,
-                move=MoveClaim(migration, memory.source_node),
-            )
+            chosen = self._choose(run)
         memory.place = place_of(chosen.instance)
         context = MigrationContext(migration, dest_host=chosen.selection.host, dest_cell=run.cell.uuid)
         instances.update(run.database, run.uuid, migration_context=context)
@@ -116,6 +113,20 @@ class SelectHost(Step[Run]):
         services.notifier.instance_action(
             run.context, run.instance(), "evacuate", None, host=services.host, source="nova-api"
         )
+
+    def _choose(self, run: Run) -> placing.Place:
+        memory = run.memory
+        try:
+            return placing.choose(
+                *(run.services, run.context, run.instance(), run.cell.uuid),
+                order=run.order,
+                host=memory.wanted_host,
+                forced=memory.forced,
+                move=MoveClaim(run.saga.migration_uuid, memory.source_node),
+                ignore=memory.failed_hosts,
+            )
+        except errors.NoValidHost as refusal:
+            raise next_host.none_is_left(refusal, memory.failed_hosts) from refusal
 
     def undo(self, run: Run) -> None:
         run.services.placement.return_allocations(
@@ -191,6 +202,17 @@ class EndEvacuation(Step[Run]):
         migrations.update(api, migration, status=MigrationStatus.DONE)
 
 
+def _to_next_host(run: Run, cause: errors.CausewayError) -> bool:
+    memory = run.memory
+    if memory.place is None or not next_host.is_left(run, cause, memory.wanted_host, memory.failed_hosts):
+        return False
+    LOG.warning("Host %s could not make server %s: %s", memory.place.host, run.uuid, cause.message)
+    failed = {**memory.failed_hosts, memory.place.host: cause.message}
+    again = dataclasses.replace(memory, place=None, guest=None, failed_hosts=failed)
+    next_host.try_it(run, EVACUATE.version, again, EVACUATE.memory_version, cause)
+    return True
+
+
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     """Leaves the server at its dead host. Sets it to ERROR, with the reason, if another host failed to make its guest."""
     memory, services = run.memory, run.services
@@ -198,7 +220,8 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     status = MigrationStatus.CANCELLED if was_cancelled else MigrationStatus.ERROR
     migrations.update(services.api, run.saga.migration_uuid, status=status)
     # A cancelled evacuation has no reason to report, and leaves nothing.
-    becomes = memory.old_vm_state if was_cancelled or memory.place is None else VmState.ERROR
+    none_was_tried = memory.place is None and not memory.failed_hosts
+    becomes = memory.old_vm_state if was_cancelled or none_was_tried else VmState.ERROR
     endings.failed(run, cause, TASKS, vm_state=becomes, migration_context=None)
     services.notifier.compute_task_error(
         run.context, "rebuild_server", instance_uuid=run.uuid, state=becomes, error=cause
@@ -217,6 +240,7 @@ EVACUATE = Recipe(
     (SelectHost(), RebuildGuest(), EndEvacuation()),
     pivot="EndEvacuation",
     rolled_back=_rolled_back,
+    try_again=_to_next_host,
     undo_late=_undo_late,
     memory=EvacuateMemory,
 )

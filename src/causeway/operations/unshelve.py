@@ -6,6 +6,7 @@ If they go to another cell, their records move first: `causeway.operations.unshe
 from __future__ import annotations
 
 import dataclasses
+import logging
 from typing import TypeAlias
 
 from causeway import errors
@@ -14,7 +15,7 @@ from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.states import SHELVED, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests
+from causeway.operations import endings, guests, next_host
 from causeway.operations.places import at_place, place_of
 from causeway.operations.run import OperationRun
 from causeway.operations.shelve import HOST, IMAGE, SINCE
@@ -30,6 +31,8 @@ from causeway.parts.followers import follower_of
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.api import journal
 from causeway.store.cell import instances
+
+LOG = logging.getLogger(__name__)
 
 TASKS = {TaskState.UNSHELVING}
 # The key of the server's system metadata that says that the server was off when it left its dead host.
@@ -63,7 +66,7 @@ class SelectHost(Step[Run]):
     """Chooses and claims a host of the cell for a server without one. From then on, events of the network service go there."""
 
     name = "SelectHost"
-    reads = frozenset({"offloaded", "wanted_host"})
+    reads = frozenset({"failed_hosts", "offloaded", "wanted_host"})
     writes = frozenset({"place"})
     makes = frozenset({Thing.ALLOCATION})
 
@@ -81,11 +84,21 @@ class SelectHost(Step[Run]):
             # An earlier attempt may have claimed another host.
             services.placement.delete_allocations(run.uuid)
         with run.event("conductor_unshelve_instance"):
-            chosen = placing.choose(
-                services, run.context, instance, run.cell.uuid, order=run.order, host=run.memory.wanted_host
-            ).instance
+            chosen = self._choose(run, instance)
         run.memory.place = place_of(chosen)
         instances.update(run.database, run.uuid, host=chosen.host, node=chosen.node)
+
+    def _choose(self, run: Run, instance: Instance) -> Instance:
+        memory = run.memory
+        try:
+            return placing.choose(
+                *(run.services, run.context, instance, run.cell.uuid),
+                order=run.order,
+                host=memory.wanted_host,
+                ignore=memory.failed_hosts,
+            ).instance
+        except errors.NoValidHost as refusal:
+            raise next_host.none_is_left(refusal, memory.failed_hosts) from refusal
 
     def undo(self, run: Run) -> None:
         if run.memory.offloaded and not _is_unshelved(run):
@@ -187,13 +200,32 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     endings.failed(run, cause, TASKS, **changes)
 
 
+def _try_elsewhere(run: Run, cause: errors.CausewayError) -> bool:
+    """Replaces this operation by one for another host. Returns False if none is left."""
+    return _to_next_host(run, cause) or _to_another_cell(run, cause)
+
+
+def _to_next_host(run: Run, cause: errors.CausewayError) -> bool:
+    memory = run.memory
+    if memory.place is None or not memory.offloaded:
+        return False
+    if not next_host.is_left(run, cause, memory.wanted_host, memory.failed_hosts):
+        return False
+    failed = {**memory.failed_hosts, memory.place.host: cause.message}
+    LOG.warning("Host %s could not start server %s: %s", memory.place.host, run.uuid, cause.message)
+    instances.update(run.database, run.uuid, host=None, node=None)
+    again = dataclasses.replace(memory, place=None, guest=None, failed_hosts=failed)
+    next_host.try_it(run, UNSHELVE_VERSION, again, 1, cause)
+    return True
+
+
 def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
     """Replaces this operation if no host of the cell will do and the server may leave the cell. Returns False if it may not."""
     memory = run.memory
     if not memory.may_leave_cell or not memory.offloaded or not isinstance(cause, errors.NoValidHost):
         return False
     there = UnshelveAcrossCellsMemory(
-        run.cell.uuid, "", unshelve=dataclasses.replace(memory, place=None, may_leave_cell=False)
+        run.cell.uuid, "", unshelve=dataclasses.replace(memory, place=None, may_leave_cell=False, failed_hosts={})
     )
     follower = follower_of(run.saga, operations.UNSHELVE_ACROSS_CELLS, UNSHELVE_ACROSS_CELLS_VERSION, there, 1, cause)
     requester = journal.requester(run.services.api, run.saga.id)
@@ -207,7 +239,7 @@ UNSHELVE = Recipe(
     (SelectHost(), StartGuest(), EndUnshelve(), DeleteImage()),
     pivot="EndUnshelve",
     rolled_back=_rolled_back,
-    try_again=_to_another_cell,
+    try_again=_try_elsewhere,
     undo_late=undo_claim,
     version=UNSHELVE_VERSION,
     memory=UnshelveMemory,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from causeway.model.outcomes import GuestOutcome
 from causeway.operations.move_records import MoveRecordsMemory
+from causeway.operations.next_host import FailedHosts
 from causeway.operations.places import Place
 from causeway.sagas.memory import Given
 
@@ -18,7 +19,8 @@ class UnshelveMemory:
     """``wanted_host``: the requested one. ``power_on``: whether the server runs afterwards.
 
     ``offloaded``: the guest is made anew, from the image ``image_id`` unless its root disk is a volume. ``place``: once it
-    was chosen, or if it was claimed before. ``may_leave_cell``: if no host of its own cell takes it.
+    was chosen, or if it was claimed before. ``may_leave_cell``: if no host of its own cell takes it. ``failed_hosts``: tried
+    before.
     """
 
     wanted_host: Given[str | None] = None
@@ -28,6 +30,7 @@ class UnshelveMemory:
     place: Place | None = None
     guest: GuestOutcome | None = None
     may_leave_cell: Given[bool] = False
+    failed_hosts: Given[FailedHosts] = field(default_factory=dict)
 
 
 @dataclass

@@ -60,8 +60,7 @@ def choose(
     spec.availability_zone = spec.availability_zone or zone
     hardware = asked_of(services.conf, spec.flavor, spec.image, requests_of(instance))
     spec.numa_topology, spec.pci_requests = hardware.numa_topology, hardware.pci_requests
-    if instance.host is not None:
-        spec.ignore_hosts = [instance.host, *ignore]
+    spec.ignore_hosts = [*ignore] if instance.host is None else [instance.host, *ignore]
     if forced and host is not None:
         spec.force_hosts = [host]
     # The server holds nothing yet. So a late claim is refused if another host is claimed already.
