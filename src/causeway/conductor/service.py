@@ -20,8 +20,6 @@ from causeway.conductor.endpoints.inside import InsideEndpoint
 from causeway.conductor.endpoints.live import LiveEndpoint
 from causeway.conductor.endpoints.moves import Keeper, MoveCallers, MovesEndpoint
 from causeway.conductor.endpoints.power import PowerEndpoint
-from causeway.conductor.former.devices import FormerDevicesEndpoint
-from causeway.conductor.former.requests import FormerRequestsEndpoint
 from causeway.conductor.upkeep import auto_confirm, auto_offload, cleaning, overdue_rescues, reclaim, recovery
 from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.conductor.upkeep.periodic import Periodic
@@ -87,8 +85,6 @@ class ConductorService:
                     GuestStatesEndpoint(services),
                     InsideEndpoint(services),
                     ImageCachingEndpoint(services),
-                    FormerDevicesEndpoint(services, devices, self._keeper),
-                    FormerRequestsEndpoint(services, self._keeper),
                     EvacuatedEndpoint(services),
                     LiveEndpoint(services),
                     MovesEndpoint(self._keeper),
@@ -109,7 +105,7 @@ class ConductorService:
         Call this when the hosts can be reached. ``alone``: no other conductor works on servers, so every task is abandoned.
         """
         if alone:
-            recovery.settle(self._services, self._conductor)
+            recovery.settle(self._services)
         self._keeper.take_over()
         self._keeper.start()
         try:

@@ -81,9 +81,6 @@ class BuildRequests(ApiBase):
     instance: Mapped[dict[str, Any]]
     block_devices: Mapped[list[Any]]
     requested_networks: Mapped[list[Any]]
-    # Null if an older version wrote the row. The user's token is encrypted, see `causeway.parts.requesters`.
-    requester: Mapped[dict[str, Any] | None] = mapped_column(sa.JSON)
-    sealed_token: Mapped[str | None] = mapped_column(LongText)
 
 
 class Flavors(ApiBase):

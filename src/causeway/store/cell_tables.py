@@ -131,20 +131,6 @@ class BlockDeviceMapping(CellBase):
     created_at: Mapped[datetime | None]
 
 
-class DeviceChanges(CellBase):
-    """Volumes and ports of servers that are being attached or detached."""
-
-    __tablename__ = "device_changes"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
-    request_id: Mapped[str] = mapped_column(Bounded(64))
-    what: Mapped[str] = mapped_column(Bounded(64))
-    started_at: Mapped[datetime] = mapped_column(index=True)
-    resource_id: Mapped[str | None] = mapped_column(Uuid)
-    owner: Mapped[str | None] = mapped_column(Name)
-
-
 class InstanceActions(CellBase):
     __tablename__ = "instance_actions"
     __table_args__ = (sa.Index("instance_actions_request", "instance_uuid", "request_id"),)

@@ -67,11 +67,17 @@ def sync(database: Database, kind: Kind) -> None:
 
     A new database gets everything in one transaction. An older one is changed statement by statement, each in its own
     transaction: a transaction that locks several tables would deadlock with services, which lock them in another order. A
-    revision that stopped in the middle can be repeated. Raises DatabaseFailed if it did not get its locks.
+    revision that stopped in the middle can be repeated. Raises DatabaseFailed if it did not get its locks, or does not know the
+    database's revision.
     """
     found = state(database, kind)
     if found.current == found.newest:
         return
+    if found.current is not None and found.current not in found.known:
+        raise errors.DatabaseFailed(
+            f"The schema of {database.name} has revision {found.current}, which this release does not know: a newer release made"
+            " it, or one before 0.1.0."
+        )
     if database.is_sqlite or found.current is None:
         with database.write() as connection:
             _upgrade(connection, kind)

@@ -103,7 +103,7 @@ def test_a_host_that_reports_the_node_of_another_cell_is_a_failure(
 
 
 def test_a_schema_that_is_older_or_newer_is_reported(checked: Status, cell1: Database) -> None:
-    for revision, level, says in (("0001", "failure", "db sync"), ("9999", "warning", "newer")):
+    for revision, level, says in (("0008", "failure", "db sync"), ("9999", "warning", "newer")):
         with cell1.write() as connection:
             connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{revision}'"))
         assert checked()["cell1: database"][0] == level

@@ -231,7 +231,7 @@ TABLE = (
         "network.ports_of_server",
         "SERVICE",
         "api/proxies/floating_ips.py api/servers/subresources/interfaces.py"
-        " api/servers/subresources/security_groups.py conductor/endpoints/candidates.py conductor/former/devices.py"
+        " api/servers/subresources/security_groups.py conductor/endpoints/candidates.py"
         " moves/steps/select.py operations/build_failed.py operations/guests.py operations/interfaces.py"
         " parts/making.py parts/placing.py parts/port_resources.py parts/releasing.py",
         _PORTS_OF,

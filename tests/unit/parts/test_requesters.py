@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
-from alembic import command
 from oslo_config import cfg
 
 from causeway.conf import new_config
 from causeway.context import RequestContext
-from causeway.model.flavor import Flavor
-from causeway.model.instance import Instance
 from causeway.model.requesters import Requester
 from causeway.parts import requesters
-from causeway.store import schema
-from causeway.store.api import build_requests
-from causeway.store.api.build_requests import BuildRequest
-from causeway.store.database import Database, utcnow
 
 UUID, OTHER_UUID = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
 TOKEN = "the-users-token"
@@ -31,11 +22,6 @@ def configured(**groups: dict[str, Any]) -> cfg.ConfigOpts:
 
 def of_service(password: str) -> cfg.ConfigOpts:
     return configured(service_user={"auth_type": "password", "password": password})
-
-
-def a_request(uuid: str = UUID) -> BuildRequest:
-    instance = Instance(uuid, "project", "user", "new", Flavor("1", "f", 1, 1, 1))
-    return BuildRequest(uuid, "project", utcnow(), instance)
 
 
 @pytest.fixture
@@ -98,24 +84,6 @@ def test_nobody_sees_the_token(context: RequestContext, caplog: pytest.LogCaptur
         assert secret not in shown
     assert TOKEN not in str(kept.requester) + kept.sealed_token
     assert "another-token" not in str(kept.requester)
-
-
-def test_a_build_request_of_an_older_version_is_its_users_and_has_no_token(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
-    schema.sync(database, "api")
-    with database.write() as connection:
-        build_requests.insert_in(connection, a_request())
-        for column in ("requester", "sealed_token"):
-            connection.execute(sa.text(f"ALTER TABLE build_requests DROP COLUMN {column}"))
-    config = schema._config("api")
-    with database.engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.stamp(config, "0007")
-    schema.sync(database, "api")
-
-    (found,) = build_requests.list_for(database, None)
-    assert requesters.context_of(of_service("secret"), Requester(found.requester, found.sealed_token), UUID) is None
-    database.close()
 
 
 def test_the_ids_that_were_checked_are_stored_with_the_requester(context: RequestContext) -> None:

@@ -23,7 +23,6 @@ from causeway.model.outcomes import MoveToken
 from causeway.rpc import RpcServer
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import ComputeClient
-from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.declare import HOLDERS_OF_TOKEN, Argument, Call, Client, calls_of
 from causeway.rpc.endpoint import Method
 from causeway.store.cells import Cells
@@ -32,27 +31,6 @@ from causeway.virt.simulated.driver import SimulatedDriver
 
 CALLS = [(client, call) for client in RPC_CLIENTS for call in calls_of(client).values()]
 
-# Methods that no client of this release calls -> why they are there.
-OF_FORMER_APIS = "APIs of the release before ask so (causeway.conductor.former)"
-WITHOUT_CALL: dict[type[Client], dict[str, str]] = {
-    ConductorClient: dict.fromkeys(
-        (
-            "attach_interface",
-            "attach_volume",
-            "build_instance",
-            "delete_instance",
-            "detach_interface",
-            "detach_volume",
-            "evacuate_instance",
-            "rebuild_instance",
-            "shelve_instance",
-            "shelve_offload_instance",
-            "snapshot_instance",
-            "unshelve_instance",
-        ),
-        OF_FORMER_APIS,
-    )
-}
 # What clients have beside calls.
 NO_CALLS = {"allows"}
 
@@ -169,7 +147,7 @@ def test_a_method_has_a_call_or_a_reason(
     methods: dict[str, dict[str, tuple[Method, str]]], client: type[Client]
 ) -> None:
     uncalled = methods[client.topic].keys() - calls_of(client).keys()
-    assert uncalled == WITHOUT_CALL.get(client, {}).keys()
+    assert uncalled == set()
 
 
 @pytest.mark.parametrize("client", RPC_CLIENTS, ids=lambda client: client.topic)

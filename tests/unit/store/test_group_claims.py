@@ -11,7 +11,6 @@ import pytest
 import sqlalchemy as sa
 
 from causeway.model.host import ServerGroup
-from causeway.store import schema
 from causeway.store.api import group_claims, groups
 from causeway.store.database import Database, utcnow
 
@@ -67,11 +66,3 @@ def test_a_group_that_is_gone_has_no_claims(database: Database) -> None:
     assert group_claims.take(database, "group", "one", "host1") is None
     with database.read() as connection:
         assert connection.execute(sa.select(group_claims.TABLE)).all() == []
-
-
-def test_a_database_of_before_gets_the_table(database: Database) -> None:
-    with database.write() as connection:
-        group_claims.TABLE.drop(connection)
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
-    schema.sync(database, "api")
-    assert group_claims.take(database, "group", "one", "host1") == {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from causeway import errors
 from causeway.model.instance import Instance
-from causeway.store import listing, mapped_pages, mapping_facts, schema, server_rows
+from causeway.store import listing, mapped_pages, mapping_facts, server_rows
 from causeway.store.api import build_requests, mappings
 from causeway.store.cell import instances
 from causeway.store.conditions import ChangedSince, Deleted, HasStatus, OneOf
@@ -170,22 +169,6 @@ class TestOlderMappings:
                 patched.setattr(cloud.cells.database(cloud.uuids[0]), name, down)
             assert mapping_facts.fill(cloud.cells) == 1
         assert mapping_facts.fill(cloud.cells) == 1
-
-    def test_a_database_of_the_version_before_gets_what_is_missing(self, tmp_path: Path) -> None:
-        cloud = MappedCloud(tmp_path)
-        server = cloud.server("s", 0)
-        with cloud.api.write() as connection:
-            for index in mappings.TABLE.indexes:
-                if index.name and index.name.startswith("instance_mappings_"):
-                    index.drop(connection)
-            connection.exec_driver_sql("ALTER TABLE instance_mappings DROP COLUMN deleted")
-            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0002'")
-        schema.sync(cloud.api, "api")
-        assert cloud.deleted_of(server) is None
-        assert cloud.names() == ["s"]
-        assert mapping_facts.fill(cloud.cells) == 1
-        assert mapped_pages.read(cloud.cells, ServerQuery("p", 10, [ALIVE])) is not None
-        cloud.close()
 
 
 class TestDeleted:

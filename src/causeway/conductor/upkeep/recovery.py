@@ -1,7 +1,6 @@
 """Recovers work that a dead conductor did not finish. (Operations are not recovered here: they are in the journal.)
 
-Recovery ends the task of a server, and sets the server to the state of its guest. Work that the previous release began becomes
-operations (`causeway.conductor.former`).
+Recovery ends the task of a server, and sets the server to the state of its guest.
 
 Normal work writes nothing for this, except that every conductor regularly updates its service record. If a server's task has not
 changed for `recovery_interval`, a conductor asks all live conductors whether they work on the server. If all have answered, and
@@ -18,19 +17,16 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from causeway import errors
-from causeway.conductor.former import devices as former_devices
-from causeway.conductor.former import work as former_work
 from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
 from causeway.model.states import DELETING, PowerState, VmState
 from causeway.parts import history
-from causeway.parts.requests import Requests, context_of
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import TOPIC, ConductorClient
 from causeway.sagas.lives import Life
-from causeway.store.api import build_requests, journal
-from causeway.store.cell import device_changes, hosts, instances
+from causeway.store.api import journal
+from causeway.store.cell import hosts, instances
 from causeway.store.database import Database, utcnow
 
 LOG = logging.getLogger(__name__)
@@ -98,7 +94,7 @@ class Recovery:
             except errors.CausewayError as failure:
                 LOG.info("Conductor %s does not say what it works on: %s", conductor, failure.message)
                 return
-        take_up(self._services, self._conductor, [work for work in found if work.uuid not in known])
+        take_up(self._services, [work for work in found if work.uuid not in known])
 
     def _others(self) -> list[str]:
         down_time: int = self._services.conf.service_down_time
@@ -108,25 +104,6 @@ class Recovery:
         ]
 
 
-class _Build:
-    """A server that the previous release was building: it has no host, and no operation builds it."""
-
-    cell_uuid = ""
-
-    def __init__(self, request: build_requests.BuildRequest) -> None:
-        self.uuid = request.instance_uuid
-        self._request = request
-
-    def take_up(self, services: ConductorServices, conductor: ConductorClient) -> None:
-        move_id = former_work.build(services, self._request)
-        if move_id is None:
-            return
-        LOG.warning("Server %s was not built by the previous release, and is built now", self.uuid)
-        # Releases the claim of a host that was chosen but not recorded.
-        services.placement.delete_allocations(self.uuid)
-        conductor.run_move(context_of(journal.get(services.api, move_id)), move_id=move_id)
-
-
 class _Task:
     """A server of a cell that has a task."""
 
@@ -134,49 +111,29 @@ class _Task:
         self.uuid, self.cell_uuid = instance.uuid, cell_uuid
         self._database, self._instance = database, instance
 
-    def take_up(self, services: ConductorServices, conductor: ConductorClient) -> None:
+    def take_up(self, services: ConductorServices) -> None:
         if instances.take_up(self._database, self._instance):
-            _settle(services, conductor, self.cell_uuid, self._database, self._instance)
+            _settle(services, self.cell_uuid, self._database, self._instance)
 
 
-class _Change:
-    """A volume or port that the previous release was attaching or detaching."""
-
-    def __init__(self, cell_uuid: str, database: Database, change: device_changes.DeviceChange) -> None:
-        self.uuid = change.instance_uuid
-        self.cell_uuid, self._database, self._change = cell_uuid, database, change
-
-    def take_up(self, services: ConductorServices, conductor: ConductorClient) -> None:
-        requests = Requests(services.conf, services.api, services.cells, conductor)
-        former_devices.adopt(services, requests, self._database, self._change)
-
-
-def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _Task | _Change]:
-    """Returns builds and tasks that have not changed since ``before``, except those of operations, in all cells that answer."""
-    asked = build_requests.list_for(services.api, None)
-    # In this order: an operation is written together with its build request, and may have ended since.
+def abandoned(services: ConductorServices, before: datetime) -> list[_Task]:
+    """Returns tasks that have not changed since ``before``, except those of operations, in all cells that answer."""
     moving = {move.instance_uuid for move in journal.unfinished(services.api)}
-    found: list[_Build | _Task | _Change] = [
-        _Build(request) for request in asked if request.created_at <= before and request.instance_uuid not in moving
-    ]
     answers = services.cells.ask_all(
-        lambda _cell, database: (
-            instances.busy_since(database, before),
-            device_changes.begun_before(database, before),
-        ),
-        cell0=False,
-        without_failed=True,
+        lambda _cell, database: instances.busy_since(database, before), cell0=False, without_failed=True
     )
-    for cell_uuid, (busy, changes) in answers.by_cell.items():
+    found: list[_Task] = []
+    for cell_uuid, busy in answers.by_cell.items():
         database = services.cells.open(services.cells.mapping(cell_uuid))
-        found += [_Task(cell_uuid, database, each) for each in busy if each.uuid not in moving]
-        found += [_Change(cell_uuid, database, each) for each in changes]
+        # Whatever became of a delete, its operation is in the journal.
+        left = (each for each in busy if each.uuid not in moving and each.task_state not in DELETING)
+        found += [_Task(cell_uuid, database, each) for each in left]
     return found
 
 
-def take_up(services: ConductorServices, conductor: ConductorClient, found: list[_Build | _Task | _Change]) -> None:
+def take_up(services: ConductorServices, found: list[_Task]) -> None:
     """Recovers work, on a thread for each cell. If some of it fails, the rest is recovered all the same."""
-    by_cell: dict[str, list[_Build | _Task | _Change]] = defaultdict(list)
+    by_cell: dict[str, list[_Task]] = defaultdict(list)
     for work in found:
         by_cell[work.cell_uuid].append(work)
 
@@ -185,7 +142,7 @@ def take_up(services: ConductorServices, conductor: ConductorClient, found: list
             if services.stopping.is_set():
                 return
             try:
-                work.take_up(services, conductor)
+                work.take_up(services)
             except errors.DatabaseFailed:
                 # The other servers would fail for the same reason, each after a timeout. The next look tries them.
                 raise
@@ -196,21 +153,13 @@ def take_up(services: ConductorServices, conductor: ConductorClient, found: list
     services.by_cell("Recovering abandoned tasks").each(work_of, services.cells.timeout)
 
 
-def settle(services: ConductorServices, conductor: ConductorClient) -> None:
+def settle(services: ConductorServices) -> None:
     """Ends or repeats every task. Call this only while no conductor works on anything."""
-    take_up(services, conductor, abandoned(services, utcnow()))
+    take_up(services, abandoned(services, utcnow()))
 
 
-def _settle(
-    services: ConductorServices, conductor: ConductorClient, cell_uuid: str, database: Database, instance: Instance
-) -> None:
+def _settle(services: ConductorServices, cell_uuid: str, database: Database, instance: Instance) -> None:
     LOG.warning("Server %s was left with task %s", instance.uuid, instance.task_state)
-    if instance.task_state in DELETING:
-        # The previous release was deleting the server.
-        move_id = former_work.delete(services, admin_context(), instance)
-        if move_id is not None:
-            conductor.run_move(context_of(journal.get(services.api, move_id)), move_id=move_id)
-        return
     if instance.vm_state is VmState.BUILDING:
         failure = errors.OperationFailed(f"{INTERRUPTED} It was not built: delete it and create another.")
         history.fail(database, instance.uuid, failure, instance.host, vm_state=VmState.ERROR, task_state=None)

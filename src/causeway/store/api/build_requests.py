@@ -21,7 +21,7 @@ from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork
 from causeway.store.api_tables import BuildRequests, InstanceMappings, RequestSpecs
 from causeway.store.columns import RowMapper
-from causeway.store.database import Database, utcnow
+from causeway.store.database import Database
 
 TABLE: sa.Table = BuildRequests.__table__  # type: ignore[assignment]
 
@@ -37,9 +37,6 @@ class BuildRequest:
     block_devices: list[BlockDevice] = field(default_factory=list)
     # None: the request wants no network ("none")
     requested_networks: list[RequestedNetwork] = field(default_factory=list)
-    # The requester and token, if an older version wrote the request. Now the operation in the journal has them.
-    requester: dict[str, Any] | None = field(default=None, repr=False)
-    sealed_token: str | None = field(default=None, repr=False)
 
 
 MAPPER = RowMapper(BuildRequest, TABLE)
@@ -132,16 +129,6 @@ def change_server(database: Database, uuid: str, changes: dict[str, Any]) -> boo
         values = {"instance": MAPPER.to_value("instance", changed)}
         connection.execute(TABLE.update().where(TABLE.c.instance_uuid == uuid).values(values))
         return True
-
-
-def take_over_in(connection: sa.Connection, request: BuildRequest) -> bool:
-    """Takes a build request over from a conductor of the previous release, which then can't end it.
-
-    Returns False if another conductor was quicker, or the server was built. That release recognises the owner by the time of
-    creation.
-    """
-    unchanged = (TABLE.c.instance_uuid == request.instance_uuid, TABLE.c.created_at == request.created_at)
-    return bool(connection.execute(TABLE.update().where(*unchanged).values(created_at=utcnow())).rowcount)
 
 
 def delete_in(connection: sa.Connection, uuid: str) -> bool:

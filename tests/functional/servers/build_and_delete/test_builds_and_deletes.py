@@ -1,4 +1,4 @@
-"""Builds and deletes on the engine of operations: broken off anywhere, cancelled, or asked for by a former release.
+"""Builds and deletes on the engine of operations: broken off anywhere, or cancelled.
 
 Two conductors share the work. Who dies is a thread that ends where it stands: nobody hears of it.
 """
@@ -14,11 +14,10 @@ from causeway import errors
 from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
 from causeway.conductor.upkeep import recovery
-from causeway.context import admin_context
 from causeway.model import operations
 from causeway.operations import build
 from causeway.store import archive
-from causeway.store.api import build_requests, journal, mappings
+from causeway.store.api import journal
 from causeway.store.database import utcnow
 from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until
@@ -354,12 +353,6 @@ def test_a_conductor_that_was_only_slow_does_no_harm(
     deleted(cloud, server)
 
 
-def delete_operations(cloud: Cloud, server: Any) -> None:
-    """As if a former release had been asked."""
-    with cloud.parts.api_database.write() as connection:
-        connection.execute(journal.MOVES.delete().where(journal.MOVES.c.instance_uuid == server.id))
-
-
 def test_recovery_leaves_alone_what_the_journal_has(cloud: Cloud, at_point: Any) -> None:
     hold = Hold(at_point, "build.ChooseHost.do.before")
     server = ask_for(cloud)
@@ -369,54 +362,6 @@ def test_recovery_leaves_alone_what_the_journal_has(cloud: Cloud, at_point: Any)
     check_built(cloud, server)
     assert len(journal.of_server(cloud.parts.api_database, server.id)) == 1
     deleted(cloud, server)
-
-
-def test_a_build_that_a_former_release_was_asked_for_is_taken_up(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr("causeway.api.servers.creating.create.notify_conductor", lambda *_: None)
-        server = ask_for(cloud)
-    kept = journal.requester(cloud.parts.api_database, operation(cloud, server, operations.BUILD).id)
-    with cloud.parts.api_database.write() as connection:
-        table = build_requests.TABLE
-        row = table.update().where(table.c.instance_uuid == server.id)
-        connection.execute(row.values(requester=kept.requester, sealed_token=kept.sealed_token))
-    delete_operations(cloud, server)
-    check_built(cloud, server)
-    deleted(cloud, server)
-
-
-def test_a_delete_that_a_former_release_was_asked_for_is_taken_up(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = cloud.boot()
-    with monkeypatch.context() as patched:
-        patched.setattr("causeway.operations.requests.notify_conductor", lambda *_: None)
-        cloud.member.compute.delete_server(server.id)
-    delete_operations(cloud, server)
-    is_gone(cloud, server)
-    assert cloud.events(server, "delete") == [("compute_terminate_instance", "Success")]
-
-
-def test_what_an_api_of_a_former_release_asks_for_is_done(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It wrote no operation, and calls conductors by other names."""
-    services = cloud.parts.conductor._services
-    with monkeypatch.context() as patched:
-        patched.setattr(recovery, "abandoned", lambda *_: [])
-        patched.setattr("causeway.api.servers.creating.create.notify_conductor", lambda *_: None)
-        patched.setattr("causeway.operations.requests.notify_conductor", lambda *_: None)
-        server = cloud.member.compute.create_server(
-            name="server", flavor_id="any.small", image_id=cloud.image_id, networks=[{"uuid": cloud.network_id}]
-        )
-        delete_operations(cloud, server)
-        context = admin_context(project_id=cloud.member.current_project_id)
-        services.conductor._rpc.cast(context, "build_instance", instance_uuid=server.id)
-        cloud.wait(server, "ACTIVE")
-        cloud.settle()
-        cloud.member.compute.delete_server(server.id)
-        delete_operations(cloud, server)
-        services.conductor._rpc.cast(context, "delete_instance", instance_uuid=server.id)
-        is_gone(cloud, server)
-    assert mappings.get(cloud.parts.api_database, server.id).queued_for_delete
 
 
 def asked_hosts(cloud: Cloud, server: Any) -> list[tuple[str, str]]:

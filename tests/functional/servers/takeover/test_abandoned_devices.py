@@ -8,22 +8,15 @@ stands: nobody hears of it.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from causeway.audit import audit_embedded
-from causeway.clients.rights import OF_SERVER
 from causeway.conductor.service import ConductorService
-from causeway.context import RequestContext, admin_context
-from causeway.model.block_device import BlockDevice
-from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.operations import Operation
 from causeway.parts import acceptance
 from causeway.store.api import journal
-from causeway.store.cell import device_changes
-from causeway.store.database import utcnow
 from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until
 from tests.functional.servers.slow_conductors import Hold
@@ -305,76 +298,6 @@ def test_a_detach_ends_what_a_resize_keeps_for_its_revert(cloud: Cloud, dies_at:
     assert cloud.attachments(devices.server) == []
     cloud.reverted(devices.server)
     devices.check()
-
-
-def as_the_former_release_left_it(cloud: Cloud, devices: Devices, what: str, resource_id: str | None) -> None:
-    _cell, database = cloud.parts.cells.of_server(devices.server.id)
-    row = {
-        "instance_uuid": devices.server.id,
-        "request_id": "req-of-the-former-release",
-        "what": what,
-        "started_at": utcnow() - timedelta(hours=1),
-        "resource_id": resource_id,
-        "owner": "a-conductor/of-the-former-release",
-    }
-    with database.write() as connection:
-        connection.execute(device_changes.TABLE.insert(), row)
-    cloud.parts.conductor._recovery.look()
-    until(lambda: device_changes.begun_before(database, utcnow()), lambda found: not found, "it to be adopted")
-    devices.settled()
-
-
-def test_a_detach_that_the_former_release_left_is_carried_out(cloud: Cloud) -> None:
-    devices = Devices(cloud)
-    assert (devices.attach(), devices.plug()) == (200, 200)
-    as_the_former_release_left_it(cloud, devices, "detach_volume", devices.volume.id)
-    as_the_former_release_left_it(cloud, devices, "detach_interface", devices.port.id)
-    devices.check()
-
-
-def test_an_attach_that_the_former_release_left_is_undone(cloud: Cloud) -> None:
-    """The volume is reserved, and nobody wrote that down; a port was made and bound, and nobody wrote that down either."""
-    devices = Devices(cloud)
-    cloud.parts.conductor._services.volumes.create_attachment(
-        admin_context(), devices.volume.id, devices.server.id, called_as=OF_SERVER
-    )
-    as_the_former_release_left_it(cloud, devices, "attach_volume", devices.volume.id)
-    cloud.parts.conductor._services.network.create_port(
-        admin_context(), cloud.member.current_project_id, devices.server.id, cloud.network_id
-    )
-    as_the_former_release_left_it(cloud, devices, "attach_interface", device_changes.NEW_PORT)
-    devices.check()
-
-
-def test_what_a_still_older_release_left_is_discarded(cloud: Cloud) -> None:
-    devices = Devices(cloud)
-    as_the_former_release_left_it(cloud, devices, "attach_volume", None)
-    devices.check()
-
-
-def test_an_api_of_the_former_release_is_heard(cloud: Cloud) -> None:
-    """It has written its row and the action's record, and calls what this release's conductors had."""
-    devices, services = Devices(cloud), cloud.parts.conductor._services
-    rpc = cloud.parts.conductor._conductor._rpc
-    # What users name is used with their token.
-    token, user = cloud.member.authorize(), cloud.member.current_user_id
-    project = cloud.member.current_project_id
-    context = RequestContext(auth_token=token, user_id=user, project_id=project, overwrite=False)
-    server, volume = {"instance_uuid": devices.server.id}, {"volume_id": devices.volume.id}
-    more = {"device": None, "tag": None, "delete_on_termination": False}
-    assert (
-        rpc.call(context, "attach_volume", result=BlockDevice, **server, **volume, **more).volume_id
-        == devices.volume.id
-    )
-    requested = RequestedNetwork(port_id=devices.port.id)
-    assert rpc.call(context, "attach_interface", result=Vif, **server, requested=requested).id == devices.port.id
-    devices.check(volume=True, port=True)
-    rpc.cast(context, "detach_volume", **server, **volume)
-    rpc.cast(context, "detach_interface", **server, port_id=devices.port.id)
-    until(lambda: (devices.of_guest()[0], len(devices._plugged())), lambda found: found == (set(), 1), "both to go")
-    devices.settled()
-    devices.check()
-    assert services.life.at_work() == set()
 
 
 def test_two_requests_do_not_change_the_same_volume_at_once(cloud: Cloud) -> None:

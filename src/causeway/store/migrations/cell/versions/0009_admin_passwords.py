@@ -13,6 +13,11 @@ depends_on = None
 
 def upgrade() -> None:
     # The first revision makes the tables as they are now: only older databases lack something.
-    for table in ("instances", "shadow_instances"):
-        if "admin_password" not in {known["name"] for known in sa.inspect(op.get_bind()).get_columns(table)}:
-            op.add_column(table, sa.Column("admin_password", LongText, nullable=True))
+    if not _is_there("instances"):
+        op.add_column("instances", sa.Column("admin_password", LongText, nullable=True))
+    if not _is_there("shadow_instances"):
+        op.add_column("shadow_instances", sa.Column("admin_password", LongText, nullable=True))
+
+
+def _is_there(table: str) -> bool:
+    return "admin_password" in {column["name"] for column in sa.inspect(op.get_bind()).get_columns(table)}

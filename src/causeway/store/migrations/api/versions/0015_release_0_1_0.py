@@ -1,10 +1,12 @@
-"""The first schema."""
+"""The schema of release 0.1.0, the first one."""
 
 from alembic import op
 
+# The shadow tables add themselves to the metadata.
+from causeway.store import shadow_tables  # noqa: F401
 from causeway.store.api_tables import ApiBase
 
-revision = "0001"
+revision = "0015"
 down_revision = None
 branch_labels = None
 depends_on = None
