@@ -5,8 +5,8 @@ prints the table. With libvirt there are real guests in QEMU, and what crashes i
 after each step of moves across cells; and hypervisors and networks meet their accidents, see
 `moves.real_accidents`.
 
-``--of operations`` runs everything else that takes long on a server (create, delete, shelve, ...), by ``crash`` and ``error``.
-See `operations.matrix`.
+``--of operations`` runs everything else that takes long on a server (create, delete, shelve, ...), by the actions that are
+there for them. See `operations.matrix`.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ def devcloud(state_dir: Path, port: int, hosts: tuple[str, ...], compute_url: st
         cloud.register_hosts(hosts)
         placement = local_placement(state.database("placement"))
         cleanup.callback(placement.close)
-        web.mount("/placement", placement.public_app(_credentials(accounts["placement"], accounts.auth_url)))
+        placement_app = placement.public_app(_credentials(accounts["placement"], accounts.auth_url))
+        web.mount("/placement", cloud.faults.wrap("placement", placement_app))
         for prefix, app in cloud.apps.items():
             web.mount(prefix, app)
         web.start()

@@ -132,7 +132,8 @@ class EmbeddedCloud:
         self._on_progress(f"databases of the API and of {len(self.hosts_by_cell)} cells")
         self.api_database, self.cells = self._open_databases()
 
-        self.web.mount("/placement", self.placement.public_app(self._authtoken("placement")))
+        placement_app = self.placement.public_app(self._authtoken("placement"))
+        self.web.mount("/placement", self.devcloud.faults.wrap("placement", placement_app))
         long_polls = LongPolls(round(THREADS * LONG_POLLS))
         self.web.mount(
             "/compute",

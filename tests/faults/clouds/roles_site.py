@@ -14,6 +14,7 @@ from causeway.parts.requests import context_of
 from causeway.rpc.client import RpcClient
 from causeway.rpc.conductor import TOPIC
 from causeway.rpc.transport import Transports
+from tests.faults.clouds.halfway import HalfwayDevcloud
 from tests.faults.clouds.site import Site
 from tests.functional.processes.deployment import CONDUCTORS, Deployment, until
 from tests.functional.processes.rabbit import rabbit, why_not
@@ -55,7 +56,9 @@ class RolesSite(Site):
         url = self._rabbit.__enter__()
         # Who calls a conductor that is paused gets no answer: that must not take longer than everything else here.
         self.options["DEFAULT"]["rpc_response_timeout"] = 5
-        self.deployment = FilledDeployment(self.state.path, url, cells=cells, options=self.options)
+        self.deployment = FilledDeployment(
+            self.state.path, url, cells=cells, options=self.options, surround=_with_placement_to_hold
+        )
         self.deployment.start()
         conf = new_config(transport_url=f"{url}/cloud")
         self._transports = Transports(conf)
@@ -106,3 +109,9 @@ class RolesSite(Site):
             marks = [line for line in lines if "while another host runs it" in line]
             found += [line.split("Guest ")[1].split()[0] for line in marks]
         return found
+
+
+def _with_placement_to_hold(deployment: Deployment) -> None:
+    """devcloud, whose Placement can be held in the middle of a write."""
+    deployment._kinds["devcloud"] = HalfwayDevcloud
+    deployment._start_devcloud()

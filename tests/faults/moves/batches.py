@@ -41,6 +41,7 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     rules = spoiled
     if action == killed_services.ACTION:
         assert isinstance(site, RolesSite)
+        killed_services.discard_hits(site)
         killed_services.arm(site, points)
     else:
         rules = spoiled | {point: RULES[action] | {"times": 1} for point in points}

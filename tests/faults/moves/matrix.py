@@ -21,8 +21,9 @@ Actions:
 - ``power-cut``: as ``crash``, and everything is lost that the process had not synced, as strace saw it. See
   `clouds.unsynced`.
 - ``hang``: the move stops there for longer than its lease, another conductor takes it over, then the first wakes.
-- ``service-killed``: Identity, Image, Network and Block Storage get SIGKILL while each works on a request: before it
-  was carried out, or when nobody knows yet that it was. They are there again two seconds later. See `clouds.killed_services`.
+- ``service-killed``: Identity, Image, Network, Block Storage and Placement get SIGKILL while each works on a request: before it
+  was carried out, when nobody knows yet that it was, or (Placement) half way. They are there again two seconds later. See
+  `clouds.killed_services`.
 - ``dead-source``, ``dead-target``: while moves stand before or behind a step (or before they are asked for), that host's compute
   is stopped for good and forced down. All must settle without it; then it comes back, and is cleaned.
 - ``target-lost``, ``source-lost``: the guest or disks of the host that is to keep the server are gone before confirm or revert:
@@ -113,7 +114,7 @@ def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
     assert not unknown, f"`causeway faults list` does not know {unknown}"
     wanted = [point for point, of_conductor in seen.items() if of_conductor or action not in paused.ACTIONS]
     if action == killed_services.ACTION:
-        wanted = [point for point in wanted if killed_services.concerns(point)]
+        wanted = killed_services.points(wanted)
     if flow.is_drain:
         # All else is reached in the same way by what users ask for.
         wanted = [point for point in wanted if point.startswith(("drain.", *(f"{recipe}." for recipe in flow.recipes)))]
@@ -208,9 +209,11 @@ def run(
 def _run_in_batches(site: Site, flow: Flow, action: str, points: list[str], size: int) -> Iterator[Case[Flow]]:
     """A point that was not reached (another fault was quicker) is tried again in a smaller batch, and by itself in the end."""
     # Points of different parts of the way in a batch: each server comes to one of them.
-    spread = [point for start in range(size) for point in points[start::size]]
+    alone = [point for point in points if killed_services.is_half(point)]
+    together = [point for point in points if point not in alone]
+    spread = [point for start in range(size) for point in together[start::size]]
     left: list[str] = []
-    for batch in chunks(spread, size):
+    for batch in [*chunks(spread, size), *chunks(alone, 1)]:
         for case in run_any(site, flow, action, batch):
             if case.reached or size == 1:
                 yield case

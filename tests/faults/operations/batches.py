@@ -1,14 +1,15 @@
 """One batch of operations, each on a server of its own that meets a fault of its own.
 
 The operations are asked for one after the other, each when the one before stands at its point: so it is known which fault is
-whose, and one crash, or one pause of a conductor, serves them all. A fault that holds nobody up (error, hang) has the time to be
-got over before the next operation is asked for; after errors the process is started again all the same.
+whose, and one crash, one pause of a conductor, or one kill of the services around serves them all. A fault that holds nobody up
+(error, hang) has the time to be got over before the next operation is asked for; after errors the process is started again all
+the same.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import Any
 
 from tests.faults.answers import Answer, call
 from tests.faults.cases import FORWARD, REFUSED, ROLLED_BACK, Case
-from tests.faults.clouds import paused
+from tests.faults.clouds import killed_services, paused
 from tests.faults.clouds.roles_site import RolesSite
 from tests.faults.clouds.site import ChildSite, LocalSite, Site, until
 from tests.faults.complaints import LEAKED, LOST, STUCK, Complaint
@@ -29,7 +30,7 @@ from tests.faults.operations.table import Operation
 from tests.faults.world import World, holding, named_snapshots, see
 
 # Whoever meets one of these stands where they are until the process is killed, or the pause is over.
-HOLDING = ("crash", *paused.ACTIONS)
+HOLDING = ("crash", killed_services.ACTION, *paused.ACTIONS)
 # Seconds for an operation to come to its point; and after its end, for what is done then still.
 TO_POINT, AFTERWARDS = 20.0, 2.0
 # Seconds for everybody to get over a fault, and to settle what a crash left.
@@ -98,16 +99,22 @@ def _break(site: Site, pairs: list[Pair], action: str) -> dict[str, Subject]:
     makers: dict[str, Subject] = {}
     known = _volumes(site)
     site.arm({})
+    if isinstance(site, RolesSite):
+        killed_services.discard_hits(site)
     asked: list[Future[None]] = []
     standing: list[dict[str, Any]] = []
     with ThreadPoolExecutor(len(pairs), thread_name_prefix="users") as users:
         for case, subject in pairs:
             # Of those that have passed, and were only counted.
-            passed = len(_hits_at(site, case.point))
-            rules[case.point] = RULES[action] | {"times": passed + 1}
-            site.arm_also(rules)
+            passed = len(_taken_at(site, case))
+            if action == killed_services.ACTION:
+                assert isinstance(site, RolesSite)
+                killed_services.arm(site, [case.point])
+            else:
+                rules[case.point] = RULES[action] | {"times": passed + 1}
+                site.arm_also(rules)
             asked.append(users.submit(_ask, site, case, subject))
-            if isinstance(site, RolesSite):
+            if action in paused.ACTIONS:
                 asked[-1].result()
             case.reached = _comes_to_point(site, case, subject, asked[-1], passed)
             standing += _hits_at(site, case.point)[passed:]
@@ -120,6 +127,8 @@ def _break(site: Site, pairs: list[Pair], action: str) -> dict[str, Subject]:
             site.kill()
             site.disarm()
             site.restart()
+        elif isinstance(site, RolesSite) and action == killed_services.ACTION:
+            killed_services.strike(site)
         elif isinstance(site, RolesSite):
             _pause(site, pairs, action, standing)
     for future in asked:
@@ -177,14 +186,22 @@ def _hits_at(site: Site, point: str) -> list[dict[str, Any]]:
     return [hit for hit in site.hits() if hit["point"] == point]
 
 
+def _taken_at(site: Site, case: OperationCase) -> Sequence[object]:
+    """Who came to the point so far."""
+    if case.action == killed_services.ACTION:
+        assert isinstance(site, RolesSite)
+        return killed_services.held(site, case.point)
+    return _hits_at(site, case.point)
+
+
 def _comes_to_point(site: Site, case: OperationCase, subject: Subject, asked: Future[None], passed: int) -> bool:
     """``passed``: how many came there before. A conductor that will be paused is sent all operations of the server."""
     passed_on: set[str] = set()
     end, done_at = time.monotonic() + TO_POINT, 0.0
     while (now := time.monotonic()) < end:
-        if len(_hits_at(site, case.point)) > passed:
+        if len(_taken_at(site, case)) > passed:
             return True
-        if isinstance(site, RolesSite) and subject.uuid is not None:
+        if case.action in paused.ACTIONS and isinstance(site, RolesSite) and subject.uuid is not None:
             paused.pass_on_newest(site, subject.uuid, passed_on)
         if not asked.done() or not is_settled(site, subject.uuid):
             done_at = 0.0

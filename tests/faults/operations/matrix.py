@@ -9,9 +9,10 @@ ERROR where the field does that, and the same can be asked again and works. In b
 deleted. Else what is wrong, the worst of it: *stuck* (a task, a volume or a server with which nothing can be done any more),
 *lost* (those who know of the server disagree, or what was accepted is neither done nor denied), *leaked* (something is left).
 
-Actions are those of `moves.matrix`: ``crash``; ``error``: the call or step fails once there, and when all has settled the process
-is started again; ``hang``, ``pause`` and ``long-pause`` for operations of the journal, at the points that a conductor reaches
-while it works on them, because only those are taken over. What can't be evacuated without a dead host gets one: see `Operation`.
+Actions are those of `moves.matrix`: ``crash``; ``error``: the call or step fails once there, and when all has settled the
+process is started again; ``service-killed``: services around are killed while they work on requests of the operations;
+``hang``, ``pause`` and ``long-pause`` for operations of the journal, at the points that a conductor reaches while it works on
+them, because only those are taken over. What can't be evacuated without a dead host gets one: see `Operation`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from causeway.faults import injector
 from causeway.faults.points import every_point
 from tests.faults.answers import call
 from tests.faults.cases import Case
-from tests.faults.clouds import paused
+from tests.faults.clouds import killed_services, paused
 from tests.faults.clouds.roles_site import RolesSite, why_not
 from tests.faults.clouds.site import ChildSite, LocalSite, Site, until
 from tests.faults.operations.batches import AFTERWARDS, OperationCase, is_settled, run_batch, wait_for_end
@@ -39,9 +40,9 @@ from tests.faults.reporting import Report, Wanted
 
 # Those that are done to a conductor.
 TAKEOVERS = ("hang", "pause", "long-pause")
-ACTIONS = ("crash", "error", *TAKEOVERS)
-# Cases at once.
-BATCH = 12
+ACTIONS = ("crash", "error", killed_services.ACTION, *TAKEOVERS)
+# Cases at once; who waits for a request that is held must not have lost patience before the last one is.
+BATCH, BATCH_OF_HELD = 12, 6
 # What is reached from time to time, whatever is done: hosts report, and what is remembered for a while is asked for anew.
 BACKGROUND = (
     "rpc.cell_conductor.report_host",
@@ -70,7 +71,7 @@ def temporary_site(action: str, *, offloads: bool) -> Iterator[Site]:
 def make_site(action: str, directory: Path, *, offloads: bool = True) -> Site:
     """``action`` "": nothing happens to it but what is asked for."""
     site: Site
-    if action in paused.ACTIONS:
+    if action in (*paused.ACTIONS, killed_services.ACTION):
         site = RolesSite(directory)
     elif action in ("", "hang"):
         site = LocalSite(directory, conductors=2 if action else 1)
@@ -143,6 +144,8 @@ def all_points(operations: list[Operation]) -> dict[Operation, dict[str, bool]]:
 
 def points_for(action: str, found: dict[str, bool]) -> list[str]:
     """Those at which it can be done."""
+    if action == killed_services.ACTION:
+        return killed_services.points(list(found))
     return [point for point, of_conductor in found.items() if of_conductor or action not in TAKEOVERS]
 
 
@@ -171,8 +174,9 @@ def _alone(site: Site, case: OperationCase, more_tries: int = TRIES) -> Operatio
     """Runs a case by itself: several times if the conductor that is to be paused must be the one that works on it."""
     alone = Case(case.flow, case.action, case.point)
     run_batch(site, [alone])
-    if alone.reached or not isinstance(site, RolesSite) or not more_tries:
+    if alone.reached or case.action not in paused.ACTIONS or not more_tries:
         return alone
+    assert isinstance(site, RolesSite)
     # Not each time: a try may take an even number of turns, or an odd one, and one of them would always come back to the other.
     if more_tries % 2 == 0:
         site.pass_turn()
@@ -183,24 +187,30 @@ def batches_of(cases: list[OperationCase]) -> list[list[OperationCase]]:
     """In each are points of different parts of the way, and none of them twice.
 
     The network service's messages come when they come: who stands elsewhere may be the one that reaches their points, and whose
-    operation then continues would take another's fault. So each of these has a batch of its own.
+    operation then continues would take another's fault. So each of these has a batch of its own; and so has who stands in the
+    middle of a write of Placement.
     """
-    alone = [[case] for case in cases if case.point.endswith(MESSAGES)]
+    alone = [[case] for case in cases if _is_alone(case)]
     # The last points of the way first: whoever stands at an earlier one may have a lock that others need to get further.
-    cases = [case for case in reversed(cases) if not case.point.endswith(MESSAGES)]
+    cases = [case for case in reversed(cases) if not _is_alone(case)]
     dead = dict.fromkeys(case.flow.kills_host for case in cases)
     return [
         batch for host in dead for batch in _spread([case for case in cases if case.flow.kills_host == host])
     ] + alone
 
 
+def _is_alone(case: OperationCase) -> bool:
+    return case.point.endswith(MESSAGES) or killed_services.is_half(case.point)
+
+
 def _spread(cases: list[OperationCase]) -> list[list[OperationCase]]:
-    batches: list[list[OperationCase]] = [[] for _ in range(-(-len(cases) // BATCH))]
+    size = BATCH_OF_HELD if cases and cases[0].action == killed_services.ACTION else BATCH
+    batches: list[list[OperationCase]] = [[] for _ in range(-(-len(cases) // size))]
     for number, case in enumerate(cases):
         # Beginning with another one each time, so that neighbours are apart.
         turn = number % len(batches)
         for batch in batches[turn:] + batches[:turn]:
-            if len(batch) < BATCH and case.point not in {other.point for other in batch}:
+            if len(batch) < size and case.point not in {other.point for other in batch}:
                 batch.append(case)
                 break
         else:
@@ -214,7 +224,7 @@ def run_and_report(console: Console, wanted: Wanted) -> int:
     found = all_points(operations)
     report = Report(console, wanted, OPERATIONS)
     for action in [action for action in ACTIONS if action in wanted.actions]:
-        if action in paused.ACTIONS and why_not() is not None:
+        if action in (*paused.ACTIONS, killed_services.ACTION) and why_not() is not None:
             report.say(f"Without {action}: {why_not()}")
             continue
         points = {operation: points_for(action, of_it) for operation, of_it in found.items()}
