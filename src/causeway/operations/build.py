@@ -18,7 +18,7 @@ from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, given_volumes
-from causeway.operations.build_failed import TASKS, claim, rolled_back, try_to_release, undo_guest, undo_late
+from causeway.operations.build_failed import TASKS, claim, release, rolled_back, undo_guest, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
 from causeway.parts import checked, devices, groups, liveness, making, releasing
 from causeway.parts.patience import ServerStep, While
@@ -81,7 +81,7 @@ class ChooseHost(ServerStep[BuildRun]):
         raise errors.NoValidHost(f"No valid host was found. {last.message}", details=last.details)
 
     def undo(self, run: BuildRun) -> None:
-        try_to_release(run, partial(_release_claims, run))
+        release(run, partial(_release_claims, run))
 
 
 class PlaceInCell(Step[BuildRun]):
@@ -181,7 +181,7 @@ class MakeDevices(ServerStep[BuildRun]):
                 )
 
     def undo(self, run: BuildRun) -> None:
-        try_to_release(run, partial(self._release, run))
+        release(run, partial(self._release, run))
 
     def _release(self, run: BuildRun) -> None:
         present = run.devices()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.clients.network import is_made_for
@@ -34,14 +35,30 @@ LOG = logging.getLogger(__name__)
 TASKS = {TaskState.SPAWNING}
 
 
-def try_to_release(run: BuildRun, work: Callable[[], None]) -> None:
-    """Calls ``work`` to release something. If that fails, it is released when the server is deleted."""
+def release(run: BuildRun, work: Callable[[], None]) -> None:
+    """Calls ``work`` to release something.
+
+    What a service refuses is released when the server is deleted. If a service is unavailable, this raises its error: the build
+    releases it later. Its user does not wait for that: the server is in ERROR already.
+    """
     try:
         work()
     except errors.TakenOver:
         raise
     except errors.CausewayError as failure:
+        if failure.passes_by_itself:
+            _show_failure(run)
+            raise
         LOG.warning("Server %s was not built and keeps something until it is deleted: %s", run.uuid, failure.message)
+
+
+def _show_failure(run: BuildRun) -> None:
+    try:
+        rolled_back(run, errors.from_wire(run.saga.error))
+    except errors.TakenOver:
+        raise
+    except errors.CausewayError as failure:
+        LOG.warning("It is not shown yet that server %s was not built: %s", run.uuid, failure.message)
 
 
 def claim(services: ConductorServices, instance: Instance, target: Selection) -> None:
@@ -116,13 +133,17 @@ def _fail(run: BuildRun, cause: errors.CausewayError) -> None:
     host = run.target.host
     try:
         if run.is_recorded(cause.message):
+            # Perhaps while the volume service was unavailable.
+            unreserved = [device for device in run.devices() if device.attachment_id is None]
+            volumes = given_volumes.keep(run, unreserved)
+            if volumes:
+                with run.database.write() as connection:
+                    _record(connection, volumes)
             return
         volumes = given_volumes.keep(run, run.devices())
         with run.database.write() as connection:
             run.write_history(connection, cause)
-            for device in volumes:
-                known = {"attachment_id": device.attachment_id, "connection_info": device.connection_info}
-                block_devices.update_in(connection, device.uuid, **known)
+            _record(connection, volumes)
             actions.set_message_in(connection, run.uuid, run.context.request_id, cause.message)
             actions.add_fault_in(connection, run.uuid, history.fault_of(cause, host))
             changes: dict[str, Any] = {"vm_state": VmState.ERROR, "host": None, "node": None, "network_info": []}
@@ -132,6 +153,12 @@ def _fail(run: BuildRun, cause: errors.CausewayError) -> None:
         return
     instance.vm_state = VmState.ERROR
     run.services.notifier.instance_action(run.context, instance, "create", "error", host=host, fault=cause)
+
+
+def _record(connection: sa.Connection, volumes: list[BlockDevice]) -> None:
+    for device in volumes:
+        known = {"attachment_id": device.attachment_id, "connection_info": device.connection_info}
+        block_devices.update_in(connection, device.uuid, **known)
 
 
 def undo_late(run: BuildRun) -> None:

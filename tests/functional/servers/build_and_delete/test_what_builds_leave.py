@@ -174,6 +174,30 @@ def test_a_build_that_fails_because_a_service_is_unavailable_says_so(cloud: Clou
     until(lambda: volumes_of_all(cloud), lambda left: left == volumes, "the volumes to go")
 
 
+@pytest.mark.parametrize("service", ["network", "volume"])
+def test_what_can_not_be_released_goes_when_its_service_is_back(
+    cloud: Cloud, at_point: Any, own_volume: Any, service: str
+) -> None:
+    """Its user sees at once that the server was not built, and has nothing to do for that."""
+    cloud.option("stuck_retry_interval", 0.5, "moves")
+    ports, volumes = ports_of_network(cloud), volumes_of_all(cloud)
+    given = {"boot_index": -1, "source_type": "volume", "destination_type": "volume", "uuid": own_volume.id}
+    at_point(f"{BUILD_GUEST}.request", lambda: cloud.fail("status", "", service=service))
+    server = ask_for(cloud, from_image(cloud), given)
+    found = failed(cloud, server)
+    assert f"The {service} service failed" in found.fault["message"]
+    assert cloud.parts.placement.client().get_allocations(server.id).allocations
+    cloud.parts.devcloud.faults.clear()
+    cloud.settle()
+    until(lambda: volumes_of_all(cloud), lambda left: left == volumes, "the volumes to go")
+    assert ports_of_network(cloud) == ports
+    assert not cloud.parts.placement.client().get_allocations(server.id).allocations
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+    assert cloud.volume_becomes(own_volume, "reserved")
+    assert f"The {service} service failed" in failed(cloud, server).fault["message"]
+    is_deleted(cloud, server)
+
+
 def test_a_server_runs_once_though_the_host_that_made_its_guest_gave_no_answer(cloud: Cloud) -> None:
     left = [Verdict.LOSE_REPLY]
 
