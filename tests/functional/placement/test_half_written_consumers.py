@@ -11,6 +11,7 @@ from placement.handlers import util as handlers
 from causeway import errors
 from causeway.clients.placement import PlacementClient
 from causeway.clients.placement.local import LocalPlacement
+from causeway.clients.placement.types import Candidates
 from tests.functional.half_written import half_delete, half_move, half_write
 
 SMALL = {"VCPU": 1, "MEMORY_MB": 128, "DISK_GB": 1}
@@ -115,6 +116,27 @@ def test_deleting_what_it_holds_succeeds(client: PlacementClient, make_host: Mak
     hide(client, server, host)
     client.delete_allocations(server)
     assert client.get_usages(host)["VCPU"] == 0
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_a_delete_that_is_repeated_leaves_no_consumer(
+    client: PlacementClient, placement: LocalPlacement, make_host: MakeHost, hide: Hide, remembers: bool
+) -> None:
+    host, server = make_host(), new_uuid()
+    hide(client, server, host)
+    (client if remembers else placement.client()).delete_allocations(server)
+    assert not placement.client().is_hidden(server, "project", "user")
+    assert client.get_usages(host)["VCPU"] == 0
+
+
+def test_a_delete_leaves_a_consumer_that_it_has_no_room_to_write_for(
+    client: PlacementClient, make_host: MakeHost, hide: Hide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, server = make_host(), new_uuid()
+    hide(client, server, host)
+    monkeypatch.setattr(client, "allocation_candidates", lambda _request: Candidates([], {}))
+    client.delete_allocations(server)
+    assert client.is_hidden(server, "project", "user")
 
 
 def test_a_full_host_is_still_full(client: PlacementClient, make_host: MakeHost, hide: Hide) -> None:

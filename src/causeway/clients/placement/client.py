@@ -20,6 +20,7 @@ All changes are idempotent: if they are repeated after a crash or a lost answer,
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,12 +47,16 @@ from causeway.clients.placement.types import (
 )
 from causeway.clients.placement.writes import Records, Write
 
+LOG = logging.getLogger(__name__)
+
 ATTEMPTS = 4
 CONTENDED = "Too many others were claiming on the same host at the same time."
 MEMORY_SIZE = 10_000
 DEFAULT_TIMEOUT_SECONDS = 30.0
 # The largest generation that Placement's databases hold: no consumer is changed that often.
 _IMPOSSIBLE = 2**31 - 1
+# What Placement calls the project, and the user, of a consumer of which it knows none.
+_NOBODY = "00000000-0000-0000-0000-000000000000"
 # What every compute node has, in its smallest unit.
 _SMALLEST = {"MEMORY_MB": 1}
 
@@ -224,15 +229,18 @@ class PlacementClient(ProviderCalls):
                 raise
 
     def delete_allocations(self, consumer: str) -> None:
-        """Deletes all allocations of a consumer, if it has any."""
+        """Deletes all allocations of a consumer, if it has any.
+
+        If it has none, an earlier write of it may have been broken off in the middle: then the consumer itself is deleted.
+        """
         self._records.discard(consumer)
         try:
             with translated(f"to free what {consumer} holds"):
                 self._retry(lambda: self._http.call("DELETE", "/allocations/{consumer}", consumer=consumer))
         except errors.ServiceRefused as refused:
-            if isinstance(refused.__cause__, Refusal) and refused.__cause__.status == 404:
-                return
-            raise
+            if not (isinstance(refused.__cause__, Refusal) and refused.__cause__.status == 404):
+                raise
+            self._delete_if_hidden(consumer)
 
     # Moves: the migration's uuid holds the source's resources until confirm or revert
 
@@ -358,6 +366,15 @@ class PlacementClient(ProviderCalls):
         with translated(f"to delete consumer {consumer}"):
             # With its generation: whoever claims for the consumer meanwhile keeps what it gets.
             self._write(Write(claimed, {}, project_id, user_id))
+
+    def _delete_if_hidden(self, consumer: str) -> None:
+        if not self.is_hidden(consumer, _NOBODY, _NOBODY):
+            return
+        try:
+            self.delete_hidden(consumer, _NOBODY, _NOBODY)
+        except errors.ClaimRefused as refused:
+            # There is no room, or somebody claims for it now. The audit finds what is left.
+            LOG.warning("Placement keeps a consumer %s without allocations: %s", consumer, refused.message)
 
     # Inside
 
