@@ -8,6 +8,7 @@ from __future__ import annotations
 import configparser
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +25,8 @@ from tests.ports import free_port
 
 BIN = Path(sys.executable).parent
 PLACEMENT = "placement"
+# Seconds within which whoever is started again and again has found what it needs.
+STARTS = 60.0
 # What others of the same name leave in RabbitMQ when they are killed is gone so many seconds later.
 QUEUE_SECONDS = 20
 # An outage takes some seconds: what waits for it does not fail sooner.
@@ -138,8 +141,17 @@ class ProcessesSite(Site):
         return self.deployment.processes
 
     def start_again(self, name: str) -> None:
-        """A process that was killed; it serves when this returns."""
-        self.deployment.restart(name).wait_ready()
+        """A process that was killed; it serves when this returns. One that ends because it needs something that is not there
+        is started again, as systemd does."""
+        end = time.monotonic() + STARTS
+        while True:
+            process = self.deployment.restart(name)
+            try:
+                process.wait_ready()
+                return
+            except AssertionError:
+                if not process.has_ended or time.monotonic() > end:
+                    raise
 
     def await_api(self) -> None:
         until(self.deployment._healthy, bool, "the API to answer")

@@ -20,8 +20,8 @@ evacuate its servers; later it comes back.
   looks at the files of the simulated hypervisors, at the services around and in the databases.
 - `run`: the threads, and the end: all is settled, judged, deleted, and nothing may be left.
 
-``--processes``: each role and each part around is a process, and struck by itself while all others continue. `strikes` is the
-table of accidents, `gauges` what the cloud holds before and after, `processes` puts it together.
+``--processes``: each role and each part around is a process, and struck by itself (``--pairs``: two at once) while all others
+continue. `strikes` is the table of accidents, `gauges` what the cloud holds before and after, `processes` puts it together.
 
 ``python -m tests.faults.storm [--servers 30] [--seconds 180] [--seed 0] [--keep DIRECTORY] [--no-drains]`` prints what was asked
 for and answered, how the operations ended, and what is wrong; its exit status is 1 if anything is. Without ``--processes`` the

@@ -36,6 +36,7 @@ from tests.faults.storm.run import Result, Storm
     "--processes", is_flag=True, help="Each role, service and server around is a process, and struck by itself."
 )
 @click.option("--strikes", default="", help="With --processes: only accidents with this in their names.")
+@click.option("--pairs", is_flag=True, help="With --processes: two accidents at once.")
 @click.option(
     "--database", "kind", type=click.Choice(["postgresql", "mariadb"]), default="postgresql", show_default=True
 )
@@ -51,6 +52,7 @@ def main(
     drains: bool,
     processes: bool,
     strikes: str,
+    pairs: bool,
     kind: str,
     file: Path | None,
 ) -> None:
@@ -70,6 +72,7 @@ def main(
                 seed=seed,
                 drains=drains,
                 only=strikes,
+                pairs=pairs,
             )
             result, written, tables = whole.result, whole.as_json(), whole.tables()
         else:

@@ -1,4 +1,7 @@
-"""The storm on a cloud of processes, which are struck one after the other; what it holds is measured before and after."""
+"""The storm on a cloud of processes, which are struck one after the other, or two at once.
+
+What the cloud holds is measured before and after.
+"""
 
 from __future__ import annotations
 
@@ -83,10 +86,12 @@ def run(
     seed: int = 0,
     drains: bool = True,
     only: str = "",
+    pairs: bool = False,
 ) -> ProcessesResult:
-    """A storm from its beginning to its end. ``kind``: of the database server; ``only``: accidents with this in their names."""
+    """A storm from its beginning to its end. ``kind``: of the database server; ``only``: accidents with this in their names;
+    ``pairs``: two at once."""
     with ProcessesSite(directory, kind=kind) as site:
-        weather = ProcessesWeather(site, random.Random(seed), only=only)
+        weather = ProcessesWeather(site, random.Random(seed), only=only, pairs=pairs)
         storm = Storm(
             site,
             servers=servers,

@@ -1,7 +1,8 @@
 """What strikes a cloud of processes: each role and each part around is killed, frozen or stopped, and is back after a while.
 
-One is struck at a time; all others, users among them, continue. Services are killed while they work on a request: Placement
-before a lock of a table that it writes in two transactions, devcloud before or behind a request that it carries out.
+One is struck at a time, or two at once (``pairs``); all others, users among them, continue. Services are killed while they work
+on a request: Placement before a lock of a table that it writes in two transactions, devcloud before or behind a request that it
+carries out.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -46,11 +48,16 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class Strike:
-    """``often``: its weight among all. ``act`` does it, and has restored what it broke when it returns."""
+    """``often``: its weight among all. ``act`` does it, and has restored what it broke when it returns. ``parts``: what it needs,
+    so that another accident must not have it at the same time; nothing: it comes alone."""
 
     name: str
     often: float
     act: Callable[[ProcessesWeather], None]
+    parts: frozenset[str] = frozenset()
+
+    def goes_with(self, other: Strike) -> bool:
+        return bool(self.parts and other.parts) and not self.parts & other.parts
 
 
 class ProcessesWeather(Weather):
@@ -59,13 +66,16 @@ class ProcessesWeather(Weather):
     #: what users who look into databases meet while these are down
     passing: tuple[type[Exception], ...] = (errors.CausewayError,)
 
-    def __init__(self, site: ProcessesSite, dice: random.Random, *, only: str = "", hosts_die: bool = True) -> None:
-        """``only``: accidents with this in their names."""
+    def __init__(
+        self, site: ProcessesSite, dice: random.Random, *, only: str = "", pairs: bool = False, hosts_die: bool = True
+    ) -> None:
+        """``only``: accidents with this in their names. ``pairs``: two at once, where they can be."""
         super().__init__(hosts_die=hosts_die)
         self.cloud = site
         self.dice = dice
         self.struck: Counter[str] = Counter()
         self._all = [each for each in STRIKES if only in each.name]
+        self._are_pairs = pairs
         # So that a storm has seen each before it sees one again.
         self._left: list[Strike] = []
 
@@ -73,11 +83,17 @@ class ProcessesWeather(Weather):
         if not self._left:
             self._left = [each for each in self._all for _ in range(max(1, round(each.often)))]
             self.dice.shuffle(self._left)
-        chosen = self._left.pop()
-        chosen.act(self)
-        self.struck[chosen.name] += 1
-        self.crashes += 1
-        self._since += 1
+        chosen = [self._left.pop()]
+        if self._are_pairs:
+            chosen += [each for each in reversed(self._left) if each.goes_with(chosen[0])][:1]
+            for other in chosen[1:]:
+                self._left.remove(other)
+        with ThreadPoolExecutor(len(chosen), thread_name_prefix="accidents") as accidents:
+            for done in [accidents.submit(each.act, self) for each in chosen]:
+                done.result()
+        self.struck[" + ".join(sorted(each.name for each in chosen))] += 1
+        self.crashes += len(chosen)
+        self._since += len(chosen)
         if self.dead is not None and self._since >= BACK_AFTER:
             self.restore()
 
@@ -211,19 +227,29 @@ def _databases(site: ProcessesSite) -> Part:
     return site.database
 
 
+def _strike(name: str, often: float, act: Callable[[ProcessesWeather], None], *parts: str) -> Strike:
+    return Strike(name, often, act, frozenset(parts))
+
+
+QUEUE, DATABASES = "RabbitMQ", "databases"
 STRIKES = (
-    *(Strike(f"{name} killed", 1, kill(name)) for name in _roles()),
-    *(Strike(f"{name} frozen", 1, freeze(name)) for name in _roles()),
-    *(Strike(f"{name} restarted", 1, terminate(name)) for name in ("api", "scheduler", *CONDUCTORS, "cell1-host1")),
-    Strike("RabbitMQ stopped", 1, away(_queue, lambda part: part.stop())),
-    Strike("RabbitMQ killed", 2, away(_queue, lambda part: part.kill())),
-    Strike("RabbitMQ frozen", 2, frozen(_queue)),
-    Strike("databases stopped", 1, away(_databases, lambda part: part.stop())),
-    Strike("databases killed", 2, away(_databases, lambda part: part.kill())),
-    Strike("databases frozen", 2, frozen(_databases)),
-    Strike("Placement killed in a request", 4, kill_placement_in_request),
-    Strike("Placement frozen", 1, freeze(PLACEMENT)),
-    Strike("devcloud killed in a request", 4, kill_devcloud_in_request),
-    Strike("devcloud frozen", 1, freeze(DEVCLOUD)),
-    Strike("a host dies", 3, lambda weather: weather.die()),
+    *(_strike(f"{name} killed", 1, kill(name), name) for name in _roles()),
+    *(_strike(f"{name} frozen", 1, freeze(name), name) for name in _roles()),
+    *(
+        _strike(f"{name} restarted", 1, terminate(name), name)
+        for name in ("api", "scheduler", *CONDUCTORS, "cell1-host1")
+    ),
+    _strike("RabbitMQ stopped", 1, away(_queue, lambda part: part.stop()), QUEUE),
+    _strike("RabbitMQ killed", 2, away(_queue, lambda part: part.kill()), QUEUE),
+    _strike("RabbitMQ frozen", 2, frozen(_queue), QUEUE),
+    _strike("databases stopped", 1, away(_databases, lambda part: part.stop()), DATABASES),
+    _strike("databases killed", 2, away(_databases, lambda part: part.kill()), DATABASES),
+    _strike("databases frozen", 2, frozen(_databases), DATABASES),
+    # A lock of the database is its aim.
+    _strike("Placement killed in a request", 4, kill_placement_in_request, PLACEMENT, DATABASES),
+    _strike("Placement frozen", 1, freeze(PLACEMENT), PLACEMENT),
+    _strike("devcloud killed in a request", 4, kill_devcloud_in_request, DEVCLOUD),
+    _strike("devcloud frozen", 1, freeze(DEVCLOUD), DEVCLOUD),
+    # The API is asked for it.
+    _strike("a host dies", 3, lambda weather: weather.die()),
 )

@@ -199,9 +199,7 @@ class Deployment:
             super_only = {"conductor": {"role": "super"}} if self.cell_conductors and name in CONDUCTORS else {}
             self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}, **super_only, **self._metrics(name)})
         for host, cell in self.hosts.items():
-            own = {"host": host, "transport_url": f"{self.rabbit}/{cell}", "compute_driver": self.compute_driver}
-            more = {**self._metrics(host), **self.hypervisor(host)}
-            self._write(f"{host}.conf", {**more, "DEFAULT": {**own, **more.get("DEFAULT", {})}})
+            self._configure_host(host, cell)
         for name, cell in self.cell_conductors.items():
             conductor = {
                 "DEFAULT": {"host": name, "transport_url": f"{self.rabbit}/{cell}"},
@@ -228,6 +226,20 @@ class Deployment:
     def start_role(self, role: str, name: str, *arguments: str) -> Process:
         options = [f"--config-file={file}" for file in self.files_of(name)]
         return self._start(name, role, *options, *arguments)
+
+    def add_host(self, host: str, cell: str) -> Process:
+        """Another one, which the cloud does not know yet: its compute starts."""
+        self.hosts[host] = cell
+        self.metrics[host] = f"127.0.0.1:{free_ports(1)[0]}"
+        self._configure_host(host, cell)
+        return self.start_role("compute", host)
+
+    def remove_host(self, host: str) -> None:
+        """One that was added: its compute ends. The cloud still knows it."""
+        process = self.processes.pop(host)
+        process.terminate()
+        process.wait_ended()
+        del self.hosts[host], self.metrics[host]
 
     def start_console_proxy(self, port: int) -> None:
         """Ready when this returns. It has no configuration of the services around: it calls none of them."""
@@ -422,6 +434,11 @@ class Deployment:
 
     def _version(self) -> list[str]:
         return ["env", f"PYTHONPATH={self.source}"] if self.source is not None else []
+
+    def _configure_host(self, host: str, cell: str) -> None:
+        own = {"host": host, "transport_url": f"{self.rabbit}/{cell}", "compute_driver": self.compute_driver}
+        more = {**self._metrics(host), **self.hypervisor(host)}
+        self._write(f"{host}.conf", {**more, "DEFAULT": {**own, **more.get("DEFAULT", {})}})
 
     def _metrics(self, name: str) -> dict[str, dict[str, str]]:
         return {"metrics": {"enabled": "true", "bind": self.metrics[name]}}

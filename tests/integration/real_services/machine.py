@@ -45,7 +45,8 @@ class Machine:
         with log.open("ab") as output:
             self._running[name] = subprocess.Popen(
                 [str(part) for part in command],
-                env={**self.environment(), "TMPDIR": scratch, **(environment or {})},
+                # By its name PostgreSQL shows whose connection is whose.
+                env={**self.environment(), "TMPDIR": scratch, "PGAPPNAME": name, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

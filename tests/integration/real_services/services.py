@@ -24,6 +24,14 @@ WSGI = {
     "neutron": "neutron.wsgi.api",
     "cinder": "cinder.wsgi.api",
 }
+_NEUTRON = ("--config-file", "etc/neutron/neutron.conf", "--config-file", "etc/neutron/ml2.ini")
+_CINDER = ("--config-file", "etc/cinder/cinder.conf")
+WORKERS = {
+    "neutron-rpc-server": _NEUTRON,
+    "neutron-periodic-workers": _NEUTRON,
+    "cinder-scheduler": _CINDER,
+    "cinder-volume": _CINDER,
+}
 ACCOUNTS = {"demo": "demo", "admin": "admin"}
 GROUPS = ("placement", "glance", "neutron", "cinder", "service_user")
 
@@ -71,15 +79,8 @@ class RealServices:
         for name in NAMES:
             self.await_api(name)
         self._fill_catalog()
-        neutron = ("--config-file", "etc/neutron/neutron.conf", "--config-file", "etc/neutron/ml2.ini")
-        cinder = ("--config-file", "etc/cinder/cinder.conf")
-        for command, options in {
-            "neutron-rpc-server": neutron,
-            "neutron-periodic-workers": neutron,
-            "cinder-scheduler": cinder,
-            "cinder-volume": cinder,
-        }.items():
-            self.machine.start(command, [VENV / "bin" / command, *options])
+        for command in WORKERS:
+            self.start_worker(command)
         self.start_agents()
         self._await_workers()
 
@@ -95,6 +96,10 @@ class RealServices:
         self.machine.start(
             "agents", [VENV / "bin/python", HERE / "agents.py", "etc/neutron/neutron.conf", *self._hosts]
         )
+
+    def start_worker(self, command: str) -> None:
+        """What works for an API, and is asked over the queue."""
+        self.machine.start(command, [VENV / "bin" / command, *WORKERS[command]])
 
     def start_api(self, name: str) -> None:
         arguments = "--config-file etc/cinder/cinder.conf" if name == "cinder" else ""
