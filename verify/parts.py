@@ -182,12 +182,13 @@ PARTS: tuple[Part, ...] = (
         *("pauses", "moves: one of two conductors stops at every point, and wakes", 40, "pause", "long-pause"), lane="c"
     ),
     _faults("late-wakes", "the same, and it wakes when users have requested more", 25, "longest-pause", lane="c"),
-    _faults("killed-services", "moves: services around die in the middle of requests", 60, "service-killed", lane="b"),
+    _faults("killed-services", "moves: services around die in the middle of requests", 25, "service-killed", lane="b"),
     _faults("dead-sources", "moves: the source dies before and after every step", 80, "dead-source", lane="c"),
     _faults("dead-targets", "moves: the target dies before and after every step", 40, "dead-target", lane="c"),
     _faults("lost-copies", "moves: what would be kept is gone", 10, "target-lost", "source-lost", lane="c"),
     _operations("errors", "every point fails once", 25, "error"),
     _operations("crashes", "everything crashes at every point, and starts again", 40, "crash"),
+    _operations("killed-services", "services around die in the middle of requests", 60, "service-killed"),
     _operations("hangs", "a conductor hangs at every point, another takes over", 50, "hang"),
     _operations("pauses", "one of two conductors stops at every point, and wakes", 60, "pause", "long-pause"),
     Part(

@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(why_not() is not None
 # Another number takes other points.
 SEED = 5
 SAMPLE = ["cross resize volume", "cross revert volume", "same confirm image"]
+# Placement was killed between two transactions of a write.
+HALVES = {"cross resize image": "POST /allocations.half", "same confirm image": "DELETE /allocations/{consumer}.half"}
 
 
 @pytest.mark.long
@@ -28,3 +30,11 @@ def test_a_service_that_dies_in_a_request_costs_nothing(
     assert any(case.reached for case in cases)
     bad = [case for case in cases if case.outcome not in ("recovered", "not reached")]
     assert not bad, "\n".join(map(str, bad))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", HALVES, ids=lambda value: value.replace(" ", "-"))
+def test_a_placement_that_dies_in_the_middle_of_a_write_costs_nothing(roles_site: RolesSite, name: str) -> None:
+    (flow,) = [flow for flow in FLOWS if flow.name == name]
+    (case,) = run(roles_site, ACTION, {flow: [f"call.placement {HALVES[name]}"]}, lambda _case: None)
+    assert (case.outcome, case.end) == ("recovered", "forward"), str(case)

@@ -1,6 +1,7 @@
 """Faults that left something behind once, each in the middle of an operation; all of them: ``matrix --of operations``.
 
-A process dies and is started again, or a conductor hangs and another one takes over. Then the operation has taken effect, or the
+A process dies and is started again, a conductor hangs and another one takes over, or services around die in the middle of a
+request. Then the operation has taken effect, or the
 server is as it was and the same can be asked again; and when the server is deleted, nothing is left of it anywhere.
 """
 
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.cases import Case
+from tests.faults.clouds.killed_services import ACTION
+from tests.faults.clouds.roles_site import why_not
 from tests.faults.operations.batches import OperationCase
 from tests.faults.operations.matrix import make_site, run_on, warm
 from tests.faults.operations.table import OPERATIONS
@@ -76,6 +79,19 @@ HANGS = [
 ]
 
 
+KILLS = [
+    ("create image-backed", "call.network PUT /v2.0/ports/{port_id}.reply"),
+    ("create volume-backed", "call.network PUT /v2.0/ports/{port_id}.request"),
+    ("create image-backed", "call.placement PUT /allocations/{consumer}.half"),
+    ("delete image-backed", "call.placement DELETE /allocations/{consumer}.half"),
+    ("shelve image-backed", "call.image PUT /v2/images/{image_id}/file.reply"),
+    ("shelve image-backed", "call.placement DELETE /allocations/{consumer}.half"),
+    ("attach volume", "call.volume PUT /v3/attachments/{attachment_id}.reply"),
+    ("detach volume", "call.volume DELETE /v3/attachments/{attachment_id}.reply"),
+    ("live-migrate image-backed", "call.placement POST /allocations.half"),
+]
+
+
 def _run(request: pytest.FixtureRequest, directory: Path, action: str) -> Cases:
     """Cases of the tests that are wanted: they share a cloud."""
     wanted = [
@@ -83,9 +99,10 @@ def _run(request: pytest.FixtureRequest, directory: Path, action: str) -> Cases:
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.path == request.path and f"{action}_outcomes" in item.fixturenames
     ]
-    with make_site(action, directory) as site:
+    done = ACTION if action == "kill" else action
+    with make_site(done, directory) as site:
         warm(site)
-        cases = [Case(BY_NAME[operation], action, point) for operation, point in wanted]
+        cases = [Case(BY_NAME[operation], done, point) for operation, point in wanted]
         return {(case.flow.name, case.point): case for case in run_on(site, cases)}
 
 
@@ -97,6 +114,11 @@ def crash_outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 @pytest.fixture(scope="module")
 def hang_outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cases:
     return _run(request, tmp_path_factory.mktemp("hangs"), "hang")
+
+
+@pytest.fixture(scope="module")
+def kill_outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    return _run(request, tmp_path_factory.mktemp("kills"), "kill")
 
 
 @pytest.mark.long
@@ -113,3 +135,14 @@ def test_a_crash_leaves_nothing_behind(crash_outcomes: Cases, operation: str, po
 def test_a_takeover_leaves_nothing_behind(hang_outcomes: Cases, operation: str, point: str) -> None:
     case = hang_outcomes[operation, point]
     assert (case.is_well, case.end) == (True, "forward"), str(case)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+@pytest.mark.parametrize(("operation", "point"), KILLS)
+def test_a_service_that_dies_in_a_request_leaves_nothing_behind(
+    kill_outcomes: Cases, operation: str, point: str
+) -> None:
+    case = kill_outcomes[operation, point]
+    assert case.is_well, str(case)
