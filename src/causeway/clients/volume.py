@@ -121,7 +121,11 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
 
     def owner_of(self, volume_id: str) -> str | None:
         """The project of a volume, whoever asks. Raises VolumeNotFound."""
-        return self._show(None, volume_id, SERVICE).project_id
+        return self.show_any(volume_id).project_id
+
+    def show_any(self, volume_id: str) -> Volume:
+        """A volume of any project. Raises VolumeNotFound."""
+        return self._show(None, volume_id, SERVICE)
 
     def _show(self, context: RequestContext | None, volume_id: str, called_as: CalledAs) -> Volume:
         route, what = "/v3/volumes/{volume_id}", f"show volume {volume_id}"
@@ -257,6 +261,19 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
     def migration_status(self, context: RequestContext, volume_id: str) -> str | None:
         return self._show(context, volume_id, SERVICE).migration_status
 
+    def reset_to_available(self, context: RequestContext, volume_id: str) -> None:
+        """Ends a reservation that no attachment belongs to, as an administrator."""
+        self._call(
+            context,
+            "POST",
+            "/v3/volumes/{volume_id}/action",
+            f"reset volume {volume_id}",
+            called_as=SERVICE,
+            body={"os-reset_status": {"status": "available"}},
+            repeatable=True,
+            volume_id=volume_id,
+        )
+
     # Attachments
 
     def create_attachment(
@@ -348,6 +365,13 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
         With our own credentials: a user's token shows only one project, but administrators move servers of others.
         """
         query = {"instance_id": instance_uuid, "all_tenants": "1"} | ({"volume_id": volume_id} if volume_id else {})
+        what = "list volume attachments"
+        answer = self._call(context, "GET", "/v3/attachments/detail", what, called_as=SERVICE, query=query)
+        return [_attachment(each) for each in answer.json()["attachments"]]
+
+    def attachments_of(self, context: RequestContext, volume_id: str) -> list[Attachment]:
+        """All attachments of a volume, whosever they are."""
+        query = {"volume_id": volume_id, "all_tenants": "1"}
         what = "list volume attachments"
         answer = self._call(context, "GET", "/v3/attachments/detail", what, called_as=SERVICE, query=query)
         return [_attachment(each) for each in answer.json()["attachments"]]

@@ -20,7 +20,7 @@ from causeway.model.things import Thing
 from causeway.operations import endings, given_volumes
 from causeway.operations.build_failed import TASKS, claim, release, rolled_back, undo_guest, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
-from causeway.parts import checked, devices, groups, liveness, making, releasing
+from causeway.parts import checked, devices, groups, half_reserved, liveness, making, releasing
 from causeway.parts.patience import ServerStep, While
 from causeway.parts.port_devices import at_host
 from causeway.sagas.recipe import Recipe, Step
@@ -160,8 +160,9 @@ class MakeDevices(ServerStep[BuildRun]):
                 making.make_first_port(run.services, run.context, instance, wanted, again=again)
             )
         volumes = [device for device in present if device.is_volume]
+        in_doubt = again and half_reserved.is_in_doubt(run)
         for device in volumes:
-            making.make_volume(run.services, run.context, instance, device, again=again)
+            making.make_volume(run.services, run.context, instance, device, again=again, in_doubt=in_doubt)
             # Asks for the lease again: the process may have been suspended while it made the volume.
             making.reserve_first_volume(run.services, run.context, instance, device)
         run.memory.ports = instance.network_info

@@ -22,7 +22,7 @@ from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.operations.undo_late import undo_attachments
-from causeway.parts import devices
+from causeway.parts import devices, half_reserved
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import block_devices
 
@@ -85,7 +85,10 @@ class ReserveNewVolume(Step[Swap]):
 
     def _release(self, run: Swap) -> None:
         # All attachments of the new volume to this server: nothing else makes any.
-        devices.release_reservations(run.services, run.context, run.uuid, run.memory.new_volume_id, set())
+        new_id = run.memory.new_volume_id
+        had = devices.release_reservations(run.services, run.context, run.uuid, new_id, set())
+        if not had and half_reserved.is_in_doubt(run):
+            half_reserved.end(run.services, run.context, run.instance(), new_id)
 
 
 class CopyVolume(Step[Swap]):

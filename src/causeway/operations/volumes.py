@@ -20,7 +20,7 @@ from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
-from causeway.parts import devices
+from causeway.parts import devices, half_reserved
 from causeway.parts.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
@@ -124,7 +124,9 @@ class ReserveVolume(ServerStep[Attach]):
         else:
             # The server may have had the volume before.
             known = {device.attachment_id for device in run.devices() if device.uuid != run.saga.id}
-            devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, known)
+            had = devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, known)
+            if not had and half_reserved.is_in_doubt(run):
+                half_reserved.end(run.services, run.context, run.instance(tags=False), run.memory.resource_id)
         block_devices.delete(run.database, run.saga.id)
 
 

@@ -150,13 +150,18 @@ def release_volume(
 
 def release_reservations(
     services: ConductorServices, context: RequestContext, instance_uuid: str, volume_id: str, known: set[str | None]
-) -> None:
-    """Deletes the server's unrecorded attachments of a volume: those neither ``known`` nor needed for a revert."""
+) -> bool:
+    """Deletes the server's unrecorded attachments of a volume: those neither ``known`` nor needed for a revert.
+
+    Returns whether the server had any attachment of it.
+    """
     kept = known | noted_by_moves(services, instance_uuid)
     ours = admin_context(request_id=context.request_id)
-    for found in services.volumes.attachments_of_server(context, instance_uuid, volume_id=volume_id):
+    attachments = services.volumes.attachments_of_server(context, instance_uuid, volume_id=volume_id)
+    for found in attachments:
         if found.id not in kept:
             services.volumes.delete_attachment(ours, found.id)
+    return bool(attachments)
 
 
 def noted_by_moves(services: ConductorServices, instance_uuid: str) -> set[str | None]:

@@ -17,7 +17,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
-from causeway.parts import checked, devices
+from causeway.parts import checked, devices, half_reserved
 from causeway.parts.services import ConductorServices
 
 LOG = logging.getLogger(__name__)
@@ -103,10 +103,11 @@ def make_volume(
     device: BlockDevice,
     *,
     again: bool = False,
+    in_doubt: bool = False,
 ) -> None:
     """Makes the device's volume, if it needs a new one, and waits until it can be reserved.
 
-    ``again``: an earlier attempt may have made and reserved it.
+    ``again``: an earlier attempt may have made and reserved it; ``in_doubt``: and the volume service may have been killed then.
     """
     is_new = device.volume_id is None
     if device.volume_id is None:
@@ -116,7 +117,9 @@ def make_volume(
         device.volume_id, device.multiattach = volume.id, volume.multiattach
     if again and device.attachment_id is None:
         # Deletes unrecorded reservations of an earlier attempt.
-        devices.release_reservations(services, context, instance.uuid, device.volume_id, set())
+        had = devices.release_reservations(services, context, instance.uuid, device.volume_id, set())
+        if not had and in_doubt:
+            half_reserved.end(services, context, instance, device.volume_id)
     if is_new:
         services.volumes.wait_available(context, device.volume_id)
 

@@ -33,6 +33,7 @@ from tests.faults.cases import Case
 from tests.faults.clouds import killed_services, paused
 from tests.faults.clouds.roles_site import RolesSite, why_not
 from tests.faults.clouds.site import ChildSite, LocalSite, Site, until
+from tests.faults.moves.matrix import SLOW
 from tests.faults.operations.batches import AFTERWARDS, OperationCase, is_settled, run_batch, wait_for_end
 from tests.faults.operations.subjects import PATIENCE, Subject, create, wait_for
 from tests.faults.operations.table import OPERATIONS, Operation
@@ -106,6 +107,8 @@ def points_of(site: LocalSite, operation: Operation) -> dict[str, bool]:
     site.disarm()
 
     def note(point: str, scope: injector.Scope) -> None:
+        if SLOW in point:
+            return
         of_conductor = scope.move_id is not None and scope.host not in site.hosts
         seen[point] = seen.get(point, False) or of_conductor
 
