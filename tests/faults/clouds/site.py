@@ -211,7 +211,10 @@ class Site:
         for path in self.guests_on(host):
             guest = msgspec.json.decode(path.read_bytes(), type=Guest)
             guest.power_state = PowerState.SHUTDOWN
-            path.write_bytes(msgspec.json.encode(guest))
+            # Users look at it meanwhile.
+            new = path.with_suffix(".new")
+            new.write_bytes(msgspec.json.encode(guest))
+            new.replace(path)
             found.add(guest.uuid)
             for other in self.hosts:
                 (self.state.host(other) / "incoming" / path.name).unlink(missing_ok=True)
