@@ -152,7 +152,8 @@ PARTS: tuple[Part, ...] = (
     ),
     _real("upgrade", "an upgrade while servers move", 3, "test_online_upgrade.py", lane="a"),
     _real("faults", "each part around fails in the middle of a move", 17, "test_faults_of_parts.py", lane="a"),
-    _real("killed", "each service around is killed in requests of a move", 10, "test_killed_in_requests.py", lane="b"),
+    _real("killed", "each service around is killed in requests", 25, "test_killed_in_requests.py", lane="b"),
+    _real("killed-mariadb", "the same, on MariaDB", 12, "test_killed_on_mariadb.py", lane="b"),
     _real("suite-sample", "a sample of the suite by URL beside the real services", 2, "test_suite_sample.py", lane="a"),
     Part(
         *(

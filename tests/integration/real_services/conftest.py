@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.integration.real_services import faults_of_parts, killed_in_requests,
 from tests.integration.real_services.beside import Surround, deployed
 from tests.integration.real_services.machine import VENV
 from tests.integration.real_services.services import RealServices
+from tests.integration.real_services.sites import Site, site_with_services
 
 # Seconds. Users' tokens end in the middle of moves: whatever takes long continues with the services' own.
 TOKEN_LIFE = 60
@@ -37,6 +39,19 @@ def why_not_here() -> str | None:
     return why_not()
 
 
+@contextmanager
+def killed_site(kind: str) -> Iterator[Site]:
+    """A deployment beside services that may be killed. ``kind``: of all databases."""
+    reason = why_not_here()
+    if reason is not None:
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="causeway-killed-", ignore_cleanup_errors=True) as folder,
+        site_with_services(Path(folder), kind) as site,
+    ):
+        yield site
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if faults_of_parts.results:
         terminalreporter.write(faults_of_parts.table())
@@ -55,6 +70,7 @@ ORDER = (
     "test_online_upgrade",
     "test_faults_of_parts",
     "test_killed_in_requests",
+    "test_killed_on_mariadb",
 )
 
 

@@ -14,7 +14,7 @@ from tests.integration.real_services.faults_of_parts import PATIENCE, asked, aud
 from tests.integration.real_services.sites import Site
 from tests.integration.real_services.strikes import Scene
 
-FORWARD, ROLLED_BACK = "forward", "rolled back"
+FORWARD, ROLLED_BACK, STARTED_AGAIN = "forward", "rolled back", "started again"
 
 
 class Operation:
@@ -197,7 +197,7 @@ class StartHost(Operation):
         outcome = FORWARD
         if process.has_ended:
             # As systemd does.
-            outcome = "started again"
+            outcome = STARTED_AGAIN
             cloud.restart(self.name).wait_ready()
         until(lambda: self._services(scene), lambda found: [each.state for each in found] == ["up"], "it to be up")
         return outcome
