@@ -183,8 +183,10 @@ def settled(scene: Scene) -> Any:
     end = time.monotonic() + PATIENCE
     while True:
         with suppress(openstack.exceptions.SDKException, errors.CausewayError):
+            # First: a server that waits for the end of its confirm has no task, and was perhaps read before it.
+            is_over = not journal.unfinished(scene.cloud.api_database)
             found = scene.cloud.show(scene.server)
-            if found.task_state is None and not journal.unfinished(scene.cloud.api_database):
+            if is_over and found.task_state is None:
                 return found
         assert time.monotonic() < end, f"not settled: {journal.unfinished(scene.cloud.api_database)}"
         time.sleep(0.1)

@@ -124,7 +124,6 @@ ROWS = (
         (BINDINGS, "standardattributes", "ml2_port_binding_levels"),
         ("migrate",),
     ),
-    *_each("neutron", f"network DELETE {PORT}/bindings/{{host}}", (BINDINGS,), ("confirm", "revert")),
     *_each("glance", "image POST /v2/images", ("images",), ("migrate",)),
     *_each("glance", "image PUT /v2/images/{image_id}/file", ("images", "image_locations"), ("migrate",)),
     *_each("glance", "image DELETE /v2/images/{image_id}", ("images",), ("migrate",)),
