@@ -14,6 +14,11 @@ def identity(shared: Any) -> Any:
     return shared.sdk("admin").identity
 
 
+def test_users_have_no_credentials_of_other_kinds(identity: Any, shared: Any) -> None:
+    assert list(identity.credentials()) == []
+    assert list(shared.sdk("demo").identity.credentials()) == []
+
+
 def test_a_group_has_members(identity: Any, shared: Any) -> None:
     demo = shared.sdk("demo")
     group = identity.create_group(name="operators", description="of the night")

@@ -71,6 +71,14 @@ def test_a_volume_that_is_deleted_by_force_takes_its_offer_along(demo: Any, devc
     assert demo.block_storage.find_transfer(offer.id) is None
 
 
+def test_administrators_see_the_pool_of_a_volume(admin: Any, demo: Any, volume: Any) -> None:
+    (pool,) = admin.block_storage.backend_pools()
+    assert pool.name == admin.block_storage.get_volume(volume.id).host
+    assert pool.capabilities["volume_backend_name"] == "files"
+    with pytest.raises(openstack.exceptions.ForbiddenException):
+        list(demo.block_storage.backend_pools())
+
+
 def test_what_nobody_makes_here_is_listed_as_nothing(devcloud: Any) -> None:
     storage = devcloud.sdk("admin").block_storage
     for listed in (storage.groups, storage.group_types, storage.group_snapshots, storage.qos_specs, storage.backups):

@@ -74,6 +74,11 @@ def list_access_rules(call: Call, user_id: str) -> Json:
     return views.collection(call, "access_rules", [])
 
 
+def list_of_users(call: Call) -> Json:
+    """What users stored for other ways to log in (EC2, TOTP): devcloud has no such way, so there are none."""
+    return views.collection(call, "credentials", [])
+
+
 def log_in(call: Call, given: Json, user_id: str | None) -> ApplicationCredential | None:
     """The credential with this id, or with this name of this user; None if its secret is another, or it has expired."""
     query = select(ApplicationCredential)

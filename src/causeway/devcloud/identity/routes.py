@@ -51,6 +51,7 @@ ROUTES = [
     Route("POST", CREDENTIALS, credentials.create, 201),
     Route("GET", CREDENTIALS + "/{credential_id}", credentials.show),
     Route("DELETE", CREDENTIALS + "/{credential_id}", credentials.delete, 204),
+    Route("GET", "/v3/credentials", credentials.list_of_users),
     Route("GET", "/v3/groups", groups.list_groups),
     Route("POST", "/v3/groups", groups.create, 201),
     Route("GET", "/v3/groups/{group_id}", groups.show),

@@ -7,6 +7,7 @@ from causeway.devcloud.errors import bad_request
 from causeway.devcloud.tables.base import now
 from causeway.devcloud.tables.quota import Quota
 from causeway.devcloud.tables.volume import Snapshot, Volume
+from causeway.devcloud.volume import views
 from causeway.devcloud.web import Call
 
 SERVICE = "volume"
@@ -97,7 +98,7 @@ def delete_quota(call: Call, target: str, **_: str) -> None:
 
 def list_services(call: Call, **_: str) -> Json:
     call.require_admin()
-    rows = (("cinder-scheduler", "devcloud"), ("cinder-volume", "devcloud@files"))
+    rows = (("cinder-scheduler", "devcloud"), ("cinder-volume", views.BACKEND))
     return {
         "services": [
             {
@@ -112,6 +113,24 @@ def list_services(call: Call, **_: str) -> Json:
             for binary, host in rows
         ]
     }
+
+
+def list_pools(call: Call, **_: str) -> Json:
+    """The one pool. How much fits into it depends on the disk below, which is not asked."""
+    call.require_admin()
+    pool: Json = {"name": views.POOL}
+    if str(call.request.params.get("detail", "false")).lower() in ("true", "1"):
+        pool["capabilities"] = {
+            "volume_backend_name": "files",
+            "vendor_name": "Causeway",
+            "driver_version": "1",
+            "storage_protocol": "local",
+            "total_capacity_gb": "unknown",
+            "free_capacity_gb": "unknown",
+            "reserved_percentage": 0,
+            "timestamp": now(),
+        }
+    return {"pools": [pool]}
 
 
 def list_zones(_call: Call, **_: str) -> Json:

@@ -67,6 +67,7 @@ BELOW_PROJECT = [
     Route("GET", "/os-quota-sets/{target}/defaults", admin.show_default_quota),
     Route("GET", "/os-quota-class-sets/{name}", admin.show_quota_class),
     Route("GET", "/os-services", admin.list_services),
+    Route("GET", "/scheduler-stats/get_pools", admin.list_pools),
     Route("GET", "/os-availability-zone", admin.list_zones),
     Route("GET", "/extensions", admin.list_extensions),
 ]

@@ -8,6 +8,10 @@ from causeway.devcloud.tables.volume import Attachment, Snapshot, SnapshotProgre
 from causeway.devcloud.volume import files
 from causeway.devcloud.web import Call, links_root
 
+# Where volumes are, as administrators see it.
+BACKEND = "devcloud@files"
+POOL = f"{BACKEND}#files"
+
 
 def links(call: Call, family: str, row_id: str) -> list[Json]:
     root = links_root(call.request)
@@ -65,7 +69,7 @@ def volume(call: Call, row: Volume) -> Json:
     if call.caller.is_admin:
         migration = call.session.get(VolumeMigration, row.id)
         migration_status = None if migration is None else migration.status
-        body["os-vol-host-attr:host"] = "devcloud@files#files"
+        body["os-vol-host-attr:host"] = POOL
         body["os-vol-mig-status-attr:migstat"] = migration_status
         body["os-vol-mig-status-attr:name_id"] = None
         body["migration_status"] = migration_status
