@@ -14,6 +14,13 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 PATIENCE = 60
+# How many colours are in the picture of noVNC on our page: one is an empty screen.
+COLOURS = """
+let c = document.querySelector('#screen canvas');
+let d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set();
+for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
+return seen.size
+"""
 
 
 @contextmanager

@@ -15,6 +15,8 @@ import openstack
 import yaml
 
 from causeway.conf.scheduler import FILTERS
+from causeway.embedded.settings import StateDir
+from causeway.virt.lab.hosts import Lab
 from tests.integration.tempest.stack import CELLS, stack
 
 # As the tests know them from the field's development clouds: vCPUs, RAM in MiB, disk in GiB.
@@ -35,6 +37,8 @@ _ENDS_WITHIN = 60.0
 # Some tests make flavors whose extra specs no host has.
 _NOT_ON_IN_THE_FIELD = "AggregateInstanceExtraSpecsFilter"
 _OPTIONS: dict[str, dict[str, Any]] = {
+    # Horizon, at whatever port, shows consoles in its pages.
+    "console": {"frame_ancestors": "http://127.0.0.1:*"},
     "quota": {"instances": 100, "cores": 200, "ram": 102_400},
     "filter_scheduler": {"enabled_filters": ",".join(name for name in FILTERS if name != _NOT_ON_IN_THE_FIELD)},
 }
@@ -58,6 +62,22 @@ def cloud_beside(directory: Path, database: str = "postgresql") -> Iterator[Path
 @contextmanager
 def cloud(directory: Path) -> Iterator[Path]:
     """Gives its clouds.yaml, in a folder for the clients, with the names that the tests know; everything has ended afterwards."""
+    with _up(directory, "--hosts-per-cell", "2") as clouds:
+        yield clouds
+
+
+@contextmanager
+def cloud_of_guests(directory: Path) -> Iterator[Path]:
+    """As `cloud`, with one host, whose guests are real (image ``demo``)."""
+    try:
+        with _up(directory, "--cells", "1", "--driver", "libvirt") as clouds:
+            yield clouds
+    finally:
+        Lab(StateDir(directory / "state").lab).stop(keep_guests=False)
+
+
+@contextmanager
+def _up(directory: Path, *more: str) -> Iterator[Path]:
     state, options = directory / "state", directory / "causeway.conf"
     wanted = ConfigParser()
     wanted.read_dict(_OPTIONS)
@@ -65,7 +85,8 @@ def cloud(directory: Path) -> Iterator[Path]:
         wanted.write(file)
     command: list[str | Path] = [
         *(Path(sys.executable).with_name("causeway"), "up", "--state-dir", state, "--port", "0"),
-        *("--hosts-per-cell", "2", "--config-file", options),
+        *("--config-file", options),
+        *more,
     ]
     with (directory / "cloud.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -18,6 +18,13 @@ class Counts:
     skipped: Counter[str] = field(default_factory=Counter)
     excluded: Counter[str] = field(default_factory=Counter)
 
+    def add(self, other: Counts) -> None:
+        """Those of another run of the same suite."""
+        self.passed += other.passed
+        self.failed |= other.failed
+        self.skipped += other.skipped
+        self.excluded += other.excluded
+
     def report(self, json_file: Path | None) -> int:
         """To standard output, and as a line of JSON to ``json_file``; 0 only if something passed and nothing failed."""
         for case, said in self.failed.items():

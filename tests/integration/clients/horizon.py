@@ -1,4 +1,8 @@
-"""Horizon: its pages in a browser, as a member and as an administrator see them (`horizon_pages`)."""
+"""Horizon in a browser, as a member and as an administrator see it.
+
+Its pages are opened on simulated hosts (`horizon_pages`, `horizon_servers`), a screen on a real guest (`horizon_screens`), and
+what was logged meanwhile is looked at (`horizon_logs`).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from causeway.virt.lab.hosts import missing
 from tests.integration.clients import pytests
-from tests.integration.clients.cloud import MEMBER, connected
+from tests.integration.clients.cloud import MEMBER, cloud_of_guests, connected
+from tests.integration.clients.counts import Counts
 from tests.integration.clients.tools import Tool
 from tests.ports import free_port
 
@@ -20,6 +26,11 @@ from tests.ports import free_port
 TOOL = Tool("horizon", ("horizon", "setuptools"))
 # Seconds: its first page compiles what all pages look like.
 _READY_WITHIN, _ENDS_WITHIN = 300.0, 30.0
+# The last one looks at what the others left in the logs.
+_MODULES = ("horizon_pages", "horizon_servers", "horizon_logs")
+# Only real guests have screens.
+_OF_GUESTS = ("horizon_screens", "horizon_logs")
+_FIXTURES = "tests.integration.clients.horizon_fixtures"
 _SETTINGS = """\
 from openstack_dashboard.settings import *
 
@@ -46,7 +57,7 @@ def dashboard(clouds: Path, directory: Path) -> Iterator[str]:
     (settings / "dashboard_settings.py").write_text(written)
     given = {"DJANGO_SETTINGS_MODULE": "dashboard_settings", "PYTHONPATH": str(settings)}
     address = f"127.0.0.1:{free_port()}"
-    with (directory / "horizon.log").open("wb") as log:
+    with _log(directory).open("wb") as log:
         process = subprocess.Popen(
             [TOOL.bin / "django-admin", "runserver", "--noreload", address],
             env=TOOL.environment(clouds, directory) | given, cwd=directory, stdout=log, stderr=log,
@@ -73,7 +84,27 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 def run(regex: str, clouds: Path, directory: Path, json_file: Path | None) -> int:
     """``regex``: which tests, by their names."""
-    module = Path(__file__).with_name("horizon_pages.py")
+    counts = _counted(_MODULES, regex, clouds, directory)
+    if (reason := missing()) is not None:
+        counts.skipped[reason] += 1
+    else:
+        guests = directory / "guests"
+        guests.mkdir()
+        with cloud_of_guests(guests) as own:
+            counts.add(_counted(_OF_GUESTS, regex, own, guests))
+    return counts.report(json_file)
+
+
+def _counted(modules: Sequence[str], regex: str, clouds: Path, directory: Path) -> Counts:
+    """On the cloud in whose folder ``directory`` everything is."""
+    files = [Path(__file__).with_name(f"{name}.py") for name in modules]
     with dashboard(clouds, directory) as url:
-        environment = TOOL.environment(clouds, directory) | {"HORIZON_URL": url}
-        return pytests.run(Path(sys.executable), module, regex, environment, directory, json_file)
+        environment = TOOL.environment(clouds, directory) | {"HORIZON_URL": url, "HORIZON_LOG": str(_log(directory))}
+        of_cloud = directory / "state/causeway.log"
+        if of_cloud.exists():
+            environment["CLOUD_LOG"] = str(of_cloud)
+        return pytests.counted(Path(sys.executable), files, regex, environment, directory, _FIXTURES)
+
+
+def _log(directory: Path) -> Path:
+    return directory / "horizon.log"

@@ -15,4 +15,4 @@ def run(regex: str, clouds: Path, directory: Path, json_file: Path | None) -> in
     """``regex``: which tests, by their names."""
     environment = TOOL.environment(clouds, directory) | {"OS_CLOUD": MEMBER}
     module = Path(__file__).with_name("libcloud_driver.py")
-    return pytests.run(TOOL.bin / "python", module, regex, environment, directory, json_file)
+    return pytests.run(TOOL.bin / "python", [module], regex, environment, directory, json_file)

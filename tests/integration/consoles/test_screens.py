@@ -11,7 +11,7 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from causeway.virt.lab.hosts import missing
-from tests.browser import chromium_started, shown
+from tests.browser import COLOURS, chromium_started, shown
 from tests.functional.servers import patience
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.console_socket import Console
@@ -19,13 +19,6 @@ from tests.integration.embedded_guests import cloud_with_guests
 
 REASON = missing()
 PIXELS = "let c = document.querySelector('#screen canvas'); return c && c.width * c.height"
-# How many colours are in the picture: one is an empty screen.
-COLOURS = """
-let c = document.querySelector('#screen canvas');
-let d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set();
-for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
-return seen.size
-"""
 
 pytestmark = [
     pytest.mark.libvirt,
