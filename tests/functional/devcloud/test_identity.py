@@ -131,6 +131,12 @@ def test_an_image_is_shared_with_its_members(devcloud: Any) -> None:
     devcloud.ok("PUT", f"{path}/members/{other}", {"status": "accepted"}, "other")
     assert image in devcloud.call("GET", "/image/v2/images", user="other").text
     assert devcloud.call("DELETE", path, user="other").status_code == 403
+    assert [each["member_id"] for each in devcloud.ok("GET", path + "/members", user="demo")["members"]] == [other]
+
+
+def test_an_image_that_is_not_shared_has_no_list_of_members(devcloud: Any) -> None:
+    image = devcloud.ok("POST", "/image/v2/images", {"name": "own", "visibility": "private"}, "demo")["id"]
+    assert devcloud.call("GET", f"/image/v2/images/{image}/members", user="demo").status_code == 403
 
 
 def test_everything_is_found_again_after_a_restart(start_devcloud: Any, tmp_path: Path) -> None:

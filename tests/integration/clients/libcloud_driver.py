@@ -248,7 +248,10 @@ def test_an_image_is_changed(driver: Any, server: Any) -> None:
     made = driver.create_image(server, "before")
     wait_for(lambda: driver.get_image(made.id).extra["status"].upper() == "ACTIVE")
     status(driver, server, "active")
-    changed = driver.ex_update_image(made.id, [{"op": "replace", "path": "/name", "value": "after"}])
+    wanted = {"/name": "after", "/visibility": "shared"}
+    changed = driver.ex_update_image(
+        made.id, [{"op": "replace", "path": path, "value": value} for path, value in wanted.items()]
+    )
     assert changed.name == "after"
     assert driver.ex_list_image_members(made.id) == []
     assert driver.delete_image(made)

@@ -264,7 +264,9 @@ class RealServices:
             demo = identity.find_project("demo") or identity.create_project(name="demo", domain_id="default")
             endpoints = {kind: (name, self.addresses.url(name)) for name, kind in CATALOG.items()}
             endpoints["block-storage"] = ("cinder", f"{self.addresses.url('cinder')}/v3")
-            endpoints["compute"] = ("causeway", self._compute_url)
+            # Under the field's names: clients such as Libcloud look for them.
+            endpoints["volumev3"] = ("cinderv3", f"{self.addresses.url('cinder')}/v3/%(project_id)s")
+            endpoints["compute"] = ("nova", self._compute_url)
             for kind, (name, url) in endpoints.items():
                 found = identity.create_service(name=name, type=kind)
                 for interface in ("public", "internal", "admin"):

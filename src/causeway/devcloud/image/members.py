@@ -12,6 +12,8 @@ STATUSES = ("pending", "accepted", "rejected")
 
 def list_members(call: Call, image_id: str) -> Json:
     row = views.find(call, image_id)
+    if row.visibility != "shared":
+        raise forbidden(f"Not allowed to list members for image {image_id}: Only shared images have members.")
     members = [
         _view(member)
         for member in row.members
