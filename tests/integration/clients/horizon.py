@@ -42,6 +42,8 @@ OPENSTACK_KEYSTONE_URL = {identity!r}
 SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
 CACHES = {{"default": {{"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}}}
 STATIC_ROOT = COMPRESS_ROOT = {static!r}
+# Its page of a server has a frame with its own page of the serial console.
+X_FRAME_OPTIONS = "SAMEORIGIN"
 LAUNCH_INSTANCE_DEFAULTS = {{"create_volume": False}}
 """
 

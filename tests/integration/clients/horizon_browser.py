@@ -41,10 +41,10 @@ class Dashboard:
         assert self.complaints() == []
 
     def menu(self) -> set[str]:
-        """The paths that the menus at the side and of the user lead to."""
+        """The paths that the menus at the side and of the user lead to, except those that log out or switch projects."""
         script = "return [...document.querySelectorAll(arguments[0])].map(link => link.getAttribute('href'))"
-        links = self.browser.execute_script(script, "#sidebar-accordion a[href^='/'], .navbar a[href^='/']")
-        return {link.strip("/") for link in links}
+        links = self.browser.execute_script(script, "#sidebar-accordion a[href^='/'], .dropdown-menu a[href^='/']")
+        return {link.strip("/") for link in links if not link.startswith("/auth/")}
 
     def fetch(self, path: str) -> str:
         """What the dashboard answers, where a browser would store it in a file."""
