@@ -55,7 +55,7 @@ tempest: install ## Tempest, the field's own tests: the API on simulated hosts, 
 	@scripts/install-tool.sh tempest tempest
 	@$(BIN)/python -W ignore -m tests.integration.tempest $(TEMPEST)
 
-clients: install ## other people's software on a cloud of `causeway up` each: functional tests of openstacksdk, python-openstackclient and python-novaclient, unmodified, Ansible, Heat, Libcloud, Rally, and Horizon in a browser (CLIENTS="--suite nova --regex R"); the tests also beside the real services (CLIENTS="--beside", as root)
+clients: install ## other people's software on a cloud of `causeway up` each: functional tests of openstacksdk, python-openstackclient and python-novaclient, unmodified, Ansible, Heat, Libcloud, Rally, and Horizon in a browser (CLIENTS="--suite nova --regex R"); the tests also beside the real services (CLIENTS="--beside", as root; CLIENTS="--suite ansible --beside")
 	@$(if $(findstring --beside,$(CLIENTS)),scripts/install-services.sh)
 	@$(BIN)/python -W ignore -m tests.integration.clients $(CLIENTS)
 

@@ -96,6 +96,13 @@ def _tool(name: str, about: str, minutes: float) -> Part:
     return Part("clients", name, about, (*_CLIENTS, "--suite", name, "--json", RESULT), minutes, reading.suites)
 
 
+def _tool_beside(name: str, minutes: float) -> Part:
+    """The same beside the real services."""
+    command = (*_CLIENTS, "--suite", name, "--beside", "--json", RESULT)
+    about = f"{name.capitalize()} beside the real services"
+    return Part("clients", f"{name}-beside", about, command, minutes, reading.suites, ("servers", "services"))
+
+
 PARTS: tuple[Part, ...] = (
     Part("lint", "lint", "style, types, who may import whom, retired words, commits' subjects", ("make", "lint"), 2),
     Part("docs", "site", "the documentation builds without a warning, its links lead somewhere", ("make", "docs"), 2),
@@ -214,7 +221,7 @@ PARTS: tuple[Part, ...] = (
     ),
     _tool("ansible", "Ansible's collection: playbooks that change nothing when they are run again", 5),
     _tool("libcloud", "what Libcloud's driver offers", 2),
-    _tool("horizon", "Horizon's pages in a browser, and a server's life", 8),
+    _tool("horizon", "Horizon's pages in a browser, a server's life, consoles", 15),
     _tool("heat", "Heat: a stack is created, resized, deleted", 5),
     _tool("rally", "every Nova scenario of Rally, three times each", 20),
     Part(
@@ -222,6 +229,8 @@ PARTS: tuple[Part, ...] = (
         (*_CLIENTS, "--beside", "--json", RESULT),
         *(30, reading.suites, ("servers", "services")),
     ),
+    _tool_beside("ansible", 8),
+    _tool_beside("libcloud", 4),
     _bench("calls", "statements, calls and time of each operation", 5, reading.calls, "benchmarks"),
     _bench("downtime", "how long a guest can't be reached", 10, reading.numbers, "benchmarks.downtime"),
     _bench("scale", "10 cells with 1,000 hosts, 100,000 servers", 12, reading.numbers, "benchmarks.scale"),
