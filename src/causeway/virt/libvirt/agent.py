@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from causeway import durable
-from causeway.errors import GuestFailed, WarmCopyImpossible
+from causeway.errors import GuestFailed
 from causeway.model.instance import Instance
 from causeway.virt import quiescing
 from causeway.virt.libvirt import power
@@ -81,7 +81,7 @@ class Agent:
         why_not = self._freeze(uuid) if quiescing.has_agent(instance) else "its image says nothing of an agent"
         if why_not:
             if quiescing.is_required(instance):
-                raise WarmCopyImpossible(f"The file systems of guest {uuid} can't be kept still.", details=why_not)
+                raise quiescing.refused(instance, why_not)
             yield
             return
         try:

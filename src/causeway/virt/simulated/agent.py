@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from causeway.errors import GuestFailed, WarmCopyImpossible
+from causeway.errors import GuestFailed
 from causeway.model.instance import Instance
 from causeway.virt import quiescing
 from causeway.virt.simulated.guest import Guest
@@ -23,7 +23,7 @@ def still(files: HostFiles, guest: Guest, instance: Instance) -> Iterator[None]:
         freeze(files, guest, instance)
     except GuestFailed as failure:
         if quiescing.is_required(instance):
-            raise WarmCopyImpossible(failure.message, details=failure.details) from failure
+            raise quiescing.refused(instance, failure.message) from failure
     try:
         yield
     finally:

@@ -24,13 +24,14 @@ class MovedDisksDriver(SimulatedBase, ABC):
     _rounds: rounds.Rounds
 
     def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> AbstractContextManager[virt.DiskExport]:
-        return self._export(instance.uuid, name, flatten=flatten, of_running=False)
+        return self._export(instance, name, flatten=flatten, of_running=False)
 
     def export_running_disk(self, instance: Instance, name: str) -> AbstractContextManager[virt.DiskExport]:
-        return self._export(instance.uuid, name, flatten=True, of_running=True)
+        return self._export(instance, name, flatten=True, of_running=True)
 
     @contextmanager
-    def _export(self, uuid: str, name: str, *, flatten: bool, of_running: bool) -> Iterator[virt.DiskExport]:
+    def _export(self, instance: Instance, name: str, *, flatten: bool, of_running: bool) -> Iterator[virt.DiskExport]:
+        uuid = instance.uuid
         target = self.files.exports_dir / f"{uuid}-{uuids.uuid4()}"
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
@@ -39,7 +40,8 @@ class MovedDisksDriver(SimulatedBase, ABC):
                 raise GuestFailed(f"Guest {uuid} {is_wrong}: its disk can't be exported.", details=self.hostname)
             if guest is not None:
                 self._catch_up(guest)
-            copy = disk.export(self.files.disks(uuid) / name, target, flatten=flatten)
+            with agent.still(self.files, guest, instance) if guest is not None and of_running else nullcontext():
+                copy = disk.export(self.files.disks(uuid) / name, target, flatten=flatten)
         base_image_id = copy.header.base_image_id
         size = target.stat().st_size
         try:

@@ -82,4 +82,4 @@ def test_what_must_be_still_and_is_not_is_copied_when_the_guest_is_off(
     assert freezes(cloud, server, way) == 0
     memory = cloud.moves(server)[0].data["warm"]
     assert (memory["rounds"], memory["received"]) == (1, 1)
-    assert "does not answer" in memory["ended"]
+    assert "no agent in it answers" in memory["ended"]
