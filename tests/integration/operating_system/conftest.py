@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def image() -> Path:
-    return debian_image.build_debian_image(user_cache_path("causeway") / "guest-image")
+    cache = user_cache_path("causeway", ensure_exists=True) / "guest-image"
+    # Each worker asks for it, and one builds it.
+    with cache.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return debian_image.build_debian_image(cache)
 
 
 @pytest.fixture(scope="module")

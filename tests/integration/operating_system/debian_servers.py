@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from tests.functional.servers.moves_cloud import until
 
 # What the agent writes into the guest's journal when it keeps the file systems still.
 FROZEN = "guest-fsfreeze called"
+# Seconds by which a guest's clock may be wrong: what it takes to ask for the time on a busy machine, and no more.
+TOLERANCE = 2.0
 # Of one command in a guest, in seconds.
 _SECONDS = 300.0
 _OPTIONS = {
@@ -71,6 +74,10 @@ class Debian:
             f"Debian to boot; its console: {self.console()[-2000:]}",
         )
 
+    def boot_id(self) -> str:
+        """Another one after each boot."""
+        return self.run("cat /proc/sys/kernel/random/boot_id")
+
     def console(self) -> str:
         """The console log that users get."""
         answer = self.cloud.member.compute.get_server_console_output(self.server.id)
@@ -119,3 +126,11 @@ class Debians:
             NetworkTopology([NetworkOfLab(network)])
         )
         return ("ip", "netns", "exec", spaces[network])
+
+
+def check_clock(debian: Debian) -> None:
+    """The guest's clock is right."""
+    before = time.time()
+    there = float(debian.run("date +%s.%N"))
+    after = time.time()
+    assert before - TOLERANCE < there < after + TOLERANCE, f"wrong by {there - before:.1f} s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.console_socket import Console
 from tests.functional.servers.moves_cloud import until
 from tests.integration.operating_system.debian_image import ROOT_START
-from tests.integration.operating_system.debian_servers import FROZEN, Debian, Debians
+from tests.integration.operating_system.debian_servers import FROZEN, TOLERANCE, Debian, Debians, check_clock
 from tests.integration.operating_system.load import USER_DATA, check_it_writes
 
 
@@ -47,11 +48,17 @@ def test_the_disk_shrinks_when_the_guest_trims_it(debian: Debian) -> None:
     assert debian.driver.disk_bytes(debian.server.id) < before - 150 * 2**20
 
 
-def test_the_kernel_gets_the_interrupt_of_a_crash_dump(cloud: AuditedCloud, debian: Debian) -> None:
-    said = "NMI received for unknown reason"
-    assert said not in debian.console()
-    cloud.member.compute.trigger_server_crash_dump(debian.server.id)
-    until(debian.console, lambda console: said in console, "the kernel to say so on the console")
+def test_its_clock_is_right_after_it_was_suspended(cloud: AuditedCloud, debian: Debian) -> None:
+    boot = debian.boot_id()
+    cloud.member.compute.suspend_server(debian.server.id)
+    cloud.wait(debian.server, "SUSPENDED")
+    since = time.time()
+    until(time.time, lambda now: now > since + 3 * TOLERANCE, "the clock to be late")
+    cloud.member.compute.resume_server(debian.server.id)
+    cloud.wait(debian.server, "ACTIVE")
+    check_clock(debian)
+    assert debian.boot_id() == boot
+    check_it_writes(debian)
 
 
 def test_its_user_logs_in_on_the_serial_console(cloud: AuditedCloud, debian: Debian) -> None:
@@ -81,12 +88,18 @@ def test_a_stop_presses_the_power_key(cloud: AuditedCloud, debian: Debian) -> No
     assert "Reached target poweroff.target" in ended
 
 
-def test_a_rescued_disk_is_repaired_from_within(cloud: AuditedCloud, debian: Debian) -> None:
-    boot = debian.run("cat /proc/sys/kernel/random/boot_id; sudo touch /broken; sync")
+def test_a_crash_dump_ends_its_kernel_and_a_rescue_repairs_it_from_within(cloud: AuditedCloud, debian: Debian) -> None:
+    boot = debian.boot_id()
+    debian.run("sudo touch /broken; sync; sudo sysctl --quiet kernel.unknown_nmi_panic=1")
+    panic = "Kernel panic - not syncing: NMI"
+    assert panic not in debian.console()
+    cloud.member.compute.trigger_server_crash_dump(debian.server.id)
+    until(debian.console, lambda console: panic in console, "the kernel to panic on the console")
+
     cloud.member.compute.rescue_server(debian.server.id)
     cloud.wait(debian.server, "RESCUE")
     debian.is_booted()
-    assert debian.run("cat /proc/sys/kernel/random/boot_id") != boot
+    assert debian.boot_id() != boot
     # It is another Debian: a new one.
     assert debian.run("test -e /broken || echo new") == "new"
     debian.run("sudo mount /dev/vdb3 /mnt && sudo chroot /mnt sh -c 'rm /broken && dpkg --status bash > /repaired'")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.integration.operating_system import ways
 from tests.integration.operating_system.debian_servers import FROZEN, Debian, Debians
-from tests.integration.operating_system.load import USER_DATA, check_files, check_it_writes
+from tests.integration.operating_system.load import USER_DATA, Session, check_files, check_it_writes
 
 
 @pytest.fixture
@@ -19,45 +21,44 @@ def debian(cloud: AuditedCloud, debians: Debians) -> Debian:
     return debians.booted("busy", flavor_id="first", user_data=USER_DATA)
 
 
-def size(debian: Debian) -> int:
+def root_size(debian: Debian) -> int:
     """Of the root file system, in GiB, rounded up: some of the disk is not for files."""
     return -(-int(debian.run("df --output=size --block-size=1M / | tail -n 1")) // 1024)
 
 
-def whole(debian: Debian) -> int:
+def whole(debian: Debian, reported: Sequence[str] = ()) -> int:
     """Checks that it is as it was and continues; returns the size of its root file system."""
     debian.is_booted()
     check_it_writes(debian)
-    assert check_files(debian) > 5
+    assert check_files(debian, reported) > 5
     assert debian.run("systemctl --failed --no-legend") == ""
-    return size(debian)
+    return root_size(debian)
 
 
-def resized(debian: Debian, flavor: str) -> None:
-    check_it_writes(debian)
-    debian.cloud.resized(debian.server, flavor)
+def resized(debian: Debian, flavor: str) -> int:
+    """Resizes it while it writes; what it wrote until it was off must be there. Returns the size of its root file system."""
+    with Session(debian) as session:
+        debian.cloud.resized(debian.server, flavor)
     # It was copied while it ran, and stood still for a moment when a later round began.
     (*_, move) = debian.cloud.moves(debian.server)
     assert [disk["disk_format"] for disk in move.data["offer"]["disks"]] == ["changes"]
-    debian.is_booted()
+    size = whole(debian, session.reported)
     assert FROZEN in debian.run("sudo journalctl --boot -1 --unit qemu-guest-agent")
+    return size
 
 
 def test_its_files_and_the_size_of_its_disk_are_right_after_each_move(cloud: AuditedCloud, debian: Debian) -> None:
     assert (whole(debian), debian.host[:5]) == (1, "cell1")
 
-    resized(debian, "first.larger")
-    assert (whole(debian), debian.host[:5]) == (2, "cell1")
+    assert (resized(debian, "first.larger"), debian.host[:5]) == (2, "cell1")
     cloud.confirmed(debian.server)
     assert cloud.audit().is_clean
 
-    resized(debian, "second.larger")
-    assert (whole(debian), debian.host[:5]) == (3, "cell2")
+    assert (resized(debian, "second.larger"), debian.host[:5]) == (3, "cell2")
     cloud.reverted(debian.server)
     assert (whole(debian), debian.host[:5]) == (2, "cell1")
 
-    resized(debian, "second.largest")
-    assert (whole(debian), debian.host[:5]) == (3, "cell2")
+    assert (resized(debian, "second.largest"), debian.host[:5]) == (3, "cell2")
     cloud.confirmed(debian.server)
     assert cloud.audit().is_clean
 

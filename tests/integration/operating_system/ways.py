@@ -35,11 +35,18 @@ def migrated(debian: Debian, host: str) -> None:
     assert debian.host == host
 
 
+def evacuated(debian: Debian) -> None:
+    """Evacuation from a host that is dead."""
+    _act(debian, {"evacuate": {}}, status=200)
+    debian.cloud.settle()
+    debian.cloud.wait(debian.server, "ACTIVE")
+
+
 def other_cell(debian: Debian) -> str:
     """The first host of the other cell."""
     return "cell2-host1" if debian.host.startswith("cell1") else "cell1-host1"
 
 
-def _act(debian: Debian, body: dict[str, Any]) -> None:
+def _act(debian: Debian, body: dict[str, Any], status: int = 202) -> None:
     answer = debian.cloud.admin.compute.post(f"/servers/{debian.server.id}/action", json=body, microversion="2.96")
-    assert answer.status_code == 202, answer.text
+    assert answer.status_code == status, answer.text

@@ -1,0 +1,66 @@
+"""A host dies while Debian writes to its volume: it comes up on the other host with all that it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.functional.servers import broken_hosts, dead_hosts
+from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.moves_cloud import until
+from tests.integration.operating_system import ways
+from tests.integration.operating_system.debian_servers import Debian, Debians
+from tests.integration.operating_system.load import USER_DATA, Session, check_files, check_it_writes
+
+
+@pytest.fixture
+def debian(cloud: AuditedCloud, debians: Debians) -> Debian:
+    root = {
+        "boot_index": 0,
+        "source_type": "image",
+        "destination_type": "volume",
+        "uuid": cloud.member.image.find_image("debian").id,
+        "volume_size": 2,
+        "delete_on_termination": True,
+    }
+    return debians.booted("evacuated", block_device_mapping=[root], user_data=USER_DATA)
+
+
+@pytest.fixture
+def die(cloud: AuditedCloud) -> Iterator[Callable[[str], None]]:
+    """Switches a host off, and says so."""
+
+    def die(host: str) -> None:
+        broken_hosts.stop(cloud.embedded, host)
+        broken_hosts.force_down(cloud.embedded, host)
+
+    yield die
+    # The cloud does not know those that were started again.
+    for service in cloud.embedded.computes.values():
+        service.stop()
+
+
+def test_it_comes_up_elsewhere_with_all_that_it_wrote(
+    cloud: AuditedCloud, debian: Debian, die: Callable[[str], None]
+) -> None:
+    dead, other = debian.host, cloud.other_host(debian.server)
+    who = "cat /etc/machine-id /etc/ssh/ssh_host_ed25519_key.pub; cloud-init query instance_id"
+    same = debian.run(who)
+    check_it_writes(debian)
+    with Session(debian) as session:
+        die(dead)
+    ways.evacuated(debian)
+    assert debian.host == other
+    debian.is_booted()
+    assert debian.run(who) == same
+    check_it_writes(debian)
+    assert check_files(debian, session.reported) > 5
+
+    dead_hosts.come_back(cloud, dead)
+    driver: Any = cloud.parts.computes[dead].host.driver
+    until(driver.list_guests, lambda guests: debian.server.id not in guests, "the host to delete its guest")
+    until(lambda: cloud.migration(debian.server).status, lambda status: status == "completed", "the host to be clean")
+    check_it_writes(debian)
+    assert cloud.audit().is_clean
