@@ -12,6 +12,7 @@ from typing import Any
 
 from causeway.virt.lab.hosts import Lab
 from causeway.virt.lab.topology import NetworkOfLab, NetworkTopology
+from causeway.virt.libvirt.commands import run
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.moves_cloud import until
 
@@ -55,10 +56,10 @@ class Debian:
         """Of the host that it is on."""
         return self.cloud.parts.computes[self.host].host.driver
 
-    def command(self, script: str, user: str = "debian") -> list[str]:
-        """The command outside that runs a script of the shell in the guest, as root if it is so: ``sudo``."""
-        options = [word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")]
-        return [*self.inside, "ssh", "-i", str(self.key), *options, f"{user}@{self.address}", script]
+    def command(self, script: str, **options: str) -> list[str]:
+        """The command outside that runs a script of the shell in the guest. ``options``: further ones, as SSH calls them."""
+        words = [word for name, value in {**_OPTIONS, **options}.items() for word in ("-o", f"{name}={value}")]
+        return [*self.inside, "ssh", "-i", str(self.key), *words, f"debian@{self.address}", script]
 
     def run(self, script: str) -> str:
         """What a script of the shell writes in the guest."""
@@ -68,6 +69,7 @@ class Debian:
 
     def is_booted(self) -> None:
         """Waits until cloud-init has ended. The server must be ACTIVE."""
+        self._hang_up()
         until(
             lambda: self._attempt("cloud-init status --wait >/dev/null; systemctl is-active ssh"),
             lambda done: done.stdout.strip() == "active",
@@ -84,12 +86,24 @@ class Debian:
         return str(answer["output"]).replace("\r", "")
 
     def _attempt(self, script: str) -> subprocess.CompletedProcess[str]:
+        """Over one connection for all scripts until the next boot: each would cost an emulated guest seconds."""
+        command = self.command(script, ControlMaster="auto", ControlPath=str(self._line), ControlPersist="60")
         try:
             return subprocess.run(
-                self.command(script), capture_output=True, text=True, timeout=_SECONDS, errors="replace", check=False
+                command, capture_output=True, text=True, timeout=_SECONDS, errors="replace", check=False
             )
         except subprocess.TimeoutExpired as late:
             return subprocess.CompletedProcess(late.cmd, 255, "", f"no end within {_SECONDS:.0f} s")
+
+    def _hang_up(self) -> None:
+        """A guest that was switched off does not end its connections."""
+        if self._line.exists():
+            run("ssh", "-O", "exit", "-o", f"ControlPath={self._line}", "debian", accept=(0, 255))
+
+    @property
+    def _line(self) -> Path:
+        """The socket of its connection. Paths of sockets must be short."""
+        return self.key.parent / str(self.server.id)[:8]
 
 
 @dataclass(frozen=True)
