@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.functional.servers import broken_hosts, dead_hosts
 from tests.functional.servers.audited_cloud import AuditedCloud
+from tests.functional.servers.broken_hosts import force_down
+from tests.functional.servers.dead_hosts import come_back
 from tests.functional.servers.moves_cloud import until
 from tests.integration.operating_system import ways
 from tests.integration.operating_system.debian_servers import Debian, Debians
@@ -33,8 +34,13 @@ def die(cloud: AuditedCloud) -> Iterator[Callable[[str], None]]:
     """Switches a host off, and says so."""
 
     def die(host: str) -> None:
-        broken_hosts.stop(cloud.embedded, host)
-        broken_hosts.force_down(cloud.embedded, host)
+        cloud.embedded.computes[host].stop()
+        # The service has closed its own.
+        driver = cloud.embedded.hosts.driver(host)
+        for uuid in driver.list_guests():
+            driver.power_off(uuid, 0)
+        driver.close()
+        force_down(cloud.embedded, host)
 
     yield die
     # The cloud does not know those that were started again.
@@ -58,7 +64,7 @@ def test_it_comes_up_elsewhere_with_all_that_it_wrote(
     check_it_writes(debian)
     assert check_files(debian, session.reported) > 5
 
-    dead_hosts.come_back(cloud, dead)
+    come_back(cloud, dead)
     driver: Any = cloud.parts.computes[dead].host.driver
     until(driver.list_guests, lambda guests: debian.server.id not in guests, "the host to delete its guest")
     until(lambda: cloud.migration(debian.server).status, lambda status: status == "completed", "the host to be clean")

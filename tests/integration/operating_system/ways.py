@@ -36,9 +36,11 @@ def migrated(debian: Debian, host: str) -> None:
 
 
 def evacuated(debian: Debian) -> None:
-    """Evacuation from a host that is dead."""
+    """Evacuation from a host that is dead. From 2.95 on the server is off then, and its user starts it."""
     _act(debian, {"evacuate": {}}, status=200)
     debian.cloud.settle()
+    debian.cloud.wait(debian.server, "SHUTOFF")
+    debian.cloud.member.compute.start_server(debian.server.id)
     debian.cloud.wait(debian.server, "ACTIVE")
 
 
