@@ -56,6 +56,9 @@ def cloud(image: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aud
             cloud.flavor("debian.larger", ram=640, disk=2)
             yield cloud
             cloud.clean()
+            # The cloud does not know those that a test has started again.
+            for service in embedded.computes.values():
+                service.stop()
     # Gigabytes, which pytest would keep.
     shutil.rmtree(directory)
 

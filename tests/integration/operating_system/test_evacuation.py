@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.functional.servers.audited_cloud import AuditedCloud
-from tests.functional.servers.broken_hosts import force_down
 from tests.functional.servers.dead_hosts import come_back
 from tests.functional.servers.moves_cloud import until
+from tests.integration.embedded_guests import switch_off
 from tests.integration.operating_system import ways
 from tests.integration.operating_system.debian_servers import Debian, Debians
 from tests.integration.operating_system.load import USER_DATA, Session, check_files, check_it_writes
@@ -29,34 +28,13 @@ def debian(cloud: AuditedCloud, debians: Debians) -> Debian:
     return debians.booted("evacuated", block_device_mapping=[root], user_data=USER_DATA)
 
 
-@pytest.fixture
-def die(cloud: AuditedCloud) -> Iterator[Callable[[str], None]]:
-    """Switches a host off, and says so."""
-
-    def die(host: str) -> None:
-        cloud.embedded.computes[host].stop()
-        # The service has closed its own.
-        driver = cloud.embedded.hosts.driver(host)
-        for uuid in driver.list_guests():
-            driver.power_off(uuid, 0)
-        driver.close()
-        force_down(cloud.embedded, host)
-
-    yield die
-    # The cloud does not know those that were started again.
-    for service in cloud.embedded.computes.values():
-        service.stop()
-
-
-def test_it_comes_up_elsewhere_with_all_that_it_wrote(
-    cloud: AuditedCloud, debian: Debian, die: Callable[[str], None]
-) -> None:
+def test_it_comes_up_elsewhere_with_all_that_it_wrote(cloud: AuditedCloud, debian: Debian) -> None:
     dead, other = debian.host, cloud.other_host(debian.server)
     who = "cat /etc/machine-id /etc/ssh/ssh_host_ed25519_key.pub; cloud-init query instance_id"
     same = debian.run(who)
     check_it_writes(debian)
     with Session(debian) as session:
-        die(dead)
+        switch_off(cloud.embedded, dead)
     ways.evacuated(debian)
     assert debian.host == other
     debian.is_booted()
