@@ -1,12 +1,14 @@
-"""A host with a real guest dies: the guest comes up on the other one with what is on its volume."""
+"""A host with a real guest on a volume dies: the guest comes up on the other one. None is left when all hosts are ended."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from causeway.virt.lab.hosts import missing
+from causeway.virt.libvirt.commands import run
 from tests.functional.servers import patience
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.dead_hosts import come_back
@@ -58,3 +60,15 @@ def test_it_comes_up_elsewhere_with_its_volume(cloud: AuditedCloud) -> None:
     until(lambda: cloud.migration(server).status, lambda status: status == "completed", "the host to be clean")
     assert cloud.show(server).status == "ACTIVE"
     assert cloud.audit().is_clean
+
+
+def test_none_is_left_when_the_cloud_has_ended(tmp_path: Path) -> None:
+    with cloud_with_guests(tmp_path, cells=1, hosts_per_cell=1) as embedded:
+        server = AuditedCloud(embedded).boot_from_volume()
+        assert processes(server.id)
+    assert processes(server.id) == []
+
+
+def processes(uuid: str) -> list[str]:
+    """Of the hypervisor."""
+    return run("pgrep", "--full", f"guest=instance-{uuid}", accept=(0, 1)).split()

@@ -242,7 +242,7 @@ class Lab:
 
     def _stop_host(self, folder: Path) -> None:
         """Ends a host and kills its guests. Whoever wants them to shut down properly stops them first."""
-        processes = _processes_of(folder)
+        processes = _processes_of(folder, Path("/run/netns") / self.network.namespace(folder.name))
         handles = []
         try:
             for pid in processes.inits:
@@ -278,8 +278,11 @@ class _Processes:
     guests: list[int] = field(default_factory=list)
 
 
-def _processes_of(folder: Path) -> _Processes:
-    """The processes of a host, found by its folder in their command lines, whoever started them."""
+def _processes_of(folder: Path, network: Path) -> _Processes:
+    """The processes of a host, found by its folder in their command lines, whoever started them.
+
+    A guest on a volume has no file in that folder: guests are found by the host's ``network`` namespace, too.
+    """
     found = _Processes()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -287,13 +290,22 @@ def _processes_of(folder: Path) -> _Processes:
         except (FileNotFoundError, ProcessLookupError):
             continue
         pid, program = int(path.parent.name), Path(words[0]).name
-        if program.startswith("qemu-system") and any(f"{folder}/" in word for word in words):
-            found.guests.append(pid)
+        if program.startswith("qemu-system"):
+            if any(f"{folder}/" in word for word in words) or _is_in(network, pid):
+                found.guests.append(pid)
         elif program == "libvirtd" and str(folder / "libvirtd.pid") in words:
             found.daemons.append(pid)
         elif any(word.endswith("/host_init.py") for word in words) and str(folder) in words:
             found.inits.append(pid)
     return found
+
+
+def _is_in(namespace: Path, pid: int) -> bool:
+    """Whether a process is in a network namespace. False: one of them is gone."""
+    try:
+        return namespace.samefile(f"/proc/{pid}/ns/net")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _signal(pids: list[int], number: signal.Signals) -> None:
