@@ -70,11 +70,15 @@ class Debian:
     def is_booted(self) -> None:
         """Waits until cloud-init has ended. The server must be ACTIVE."""
         self._hang_up()
-        until(
-            lambda: self._attempt("cloud-init status --wait >/dev/null; systemctl is-active ssh"),
-            lambda done: done.stdout.strip() == "active",
-            f"Debian to boot; its console: {self.console()[-2000:]}",
-        )
+        try:
+            until(
+                lambda: self._attempt("cloud-init status --wait >/dev/null; systemctl is-active ssh"),
+                lambda done: done.stdout.strip() == "active",
+                "Debian to boot",
+            )
+        except AssertionError as late:
+            late.add_note(self.console()[-2000:])
+            raise
 
     def boot_id(self) -> str:
         """Another one after each boot."""
