@@ -70,6 +70,8 @@ class GuestAction(ServerAction):
     after_failure: VmState | None = None
     #: task states that the server may have until the end; with another one it was deleted or reset meanwhile
     meanwhile: frozenset[TaskState] = frozenset()
+    #: the guest may run afterwards that did not before
+    starts: bool = False
 
 
 _WITH_GUEST = (VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED)
@@ -106,6 +108,7 @@ def _on_guest(
     notification: str | None,
     becomes: VmState | None = None,
     host: HostCheck = HostCheck.AFTER_STATES,
+    starts: bool = False,
 ) -> GuestAction:
     return GuestAction(
         name=name,
@@ -117,6 +120,7 @@ def _on_guest(
         notification=notification,
         becomes=becomes,
         meanwhile=frozenset() if begins is None else frozenset({begins}),
+        starts=starts,
     )
 
 
@@ -131,6 +135,7 @@ START = _on_guest(
     notification="power_on",
     becomes=VmState.ACTIVE,
     host=HostCheck.BEFORE_STATES,
+    starts=True,
 )
 STOP = _on_guest(
     "stop",
@@ -151,6 +156,7 @@ REBOOT = GuestAction(
     event="compute_reboot_instance",
     notification="reboot",
     becomes=VmState.ACTIVE,
+    starts=True,
     # A guest that could not be rebooted is in an unknown state.
     after_failure=VmState.ERROR,
     # A hard reboot may have interrupted a soft one.
@@ -207,6 +213,7 @@ RESUME = _on_guest(
     event="compute_resume_instance",
     notification="resume",
     becomes=VmState.ACTIVE,
+    starts=True,
 )
 CHANGE_PASSWORD = _on_guest(
     "changePassword",

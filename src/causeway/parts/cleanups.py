@@ -84,8 +84,19 @@ def due(services: ConductorServices, host: str, *, may_ask: bool = True) -> list
     elsewhere.
     """
     noted = cleanups.listed(services.api, host)
+    # Before the records are read: who ends afterwards may have changed them again.
+    over = {cleanup.id for cleanup in noted if _is_over(services, cleanup)}
     servers = whereabouts.look_for(services, {cleanup.instance_uuid for cleanup in noted})
-    return [order for cleanup in noted if (order := _due(services, servers, cleanup, may_ask=may_ask)) is not None]
+    orders = (_due(services, servers, cleanup, is_over=cleanup.id in over, may_ask=may_ask) for cleanup in noted)
+    return [order for order in orders if order is not None]
+
+
+def _is_over(services: ConductorServices, cleanup: Cleanup) -> bool:
+    """Whether the operation that noted the cleanup has ended, so that the server's records say where it lives."""
+    token = cleanup.missed.token if cleanup.missed is not None else None
+    if token is not None:
+        return _has_ended(services, token.move_id)
+    return journal.active_of_server(services.api, cleanup.instance_uuid) is None
 
 
 def clean(services: ConductorServices, context: RequestContext, host: str) -> None:
@@ -98,8 +109,10 @@ def clean(services: ConductorServices, context: RequestContext, host: str) -> No
         cleanups.delete(services.api, host, done)
 
 
-def _due(services: ConductorServices, servers: Whereabouts, cleanup: Cleanup, *, may_ask: bool) -> MissedOrder | None:
-    """The order that the host must carry out for a cleanup now, if any."""
+def _due(
+    services: ConductorServices, servers: Whereabouts, cleanup: Cleanup, *, is_over: bool, may_ask: bool
+) -> MissedOrder | None:
+    """The order that the host must carry out for a cleanup now, if any. ``is_over``: as of before the servers were looked for."""
     missed, host, living = cleanup.missed, cleanup.host, servers.living.get(cleanup.instance_uuid)
     if missed is None:
         return None if living is None or living.host == host else _stop(services, host, living, None)
@@ -107,9 +120,9 @@ def _due(services: ConductorServices, servers: Whereabouts, cleanup: Cleanup, *,
         servers.require_elsewhere(cleanup.instance_uuid, host, cleanup.cell_uuid)
         return _stop(services, host, missed.instance, missed.token)
     if missed.what is Missed.DISCARD_COPIES:
-        verdict: bool | None = _discards_copies(services, servers, host, missed, may_ask=may_ask)
+        verdict: bool | None = is_over and _discards_copies(services, servers, host, missed, may_ask=may_ask)
     else:
-        verdict = _verdict(services, host, missed, living)
+        verdict = _verdict(services, host, missed, living, is_over=is_over)
     if verdict is None:
         LOG.warning(
             "The order %s for server %s is no longer needed on host %s: the server lives there, or elsewhere",
@@ -138,8 +151,6 @@ def _discards_copies(
     """Whether copies of a running guest's disks can go: their move has ended, and the server is whole without them."""
     uuid = missed.instance.uuid
     living = servers.living.get(uuid)
-    if missed.token is not None and not _has_ended(services, missed.token.move_id):
-        return False
     if living is None or living.host in (None, host):
         return True
     if not may_ask:
@@ -152,7 +163,9 @@ def _discards_copies(
     return True
 
 
-def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instance: Instance | None) -> bool | None:
+def _verdict(
+    services: ConductorServices, host: str, missed: MissedOrder, instance: Instance | None, *, is_over: bool
+) -> bool | None:
     """Whether to carry out an order now; None if never. ``instance``: None if the server was deleted."""
     if missed.what is Missed.RELEASE_CLAIM:
         return _releases_claim(services, host, missed)
@@ -167,11 +180,11 @@ def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instan
             return None
     if missed.what is Missed.REMOVE and lives_there:
         # An operation that is being rolled back may not have recorded yet that it no longer needs this.
-        return False if journal.active_of_server(services.api, instance.uuid) is not None else None
+        return None if is_over else False
     if missed.what is Missed.RESTORE_DISKS:
         if not lives_there:
             return None
-    elif lives_there and missed.token is not None and _has_ended(services, missed.token.move_id):
+    elif lives_there and missed.token is not None and is_over:
         return None
     return not _moves_there(services, host, instance.uuid, missed.token)
 

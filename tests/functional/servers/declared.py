@@ -119,6 +119,14 @@ class Watch:
                 original(run, **given)
 
         Run.save = save  # type: ignore[method-assign,assignment]
+        deletes = PlacementClient.delete_hidden
+
+        def delete_hidden(*given: Any) -> None:
+            # It claims something only to delete that again.
+            with self._inside(None, None):
+                deletes(*given)
+
+        PlacementClient.delete_hidden = delete_hidden  # type: ignore[method-assign,assignment]
 
     @contextmanager
     def _inside(self, step: type[Step[Any]] | None, memory: Any, *, goes_forward: bool = False) -> Iterator[None]:

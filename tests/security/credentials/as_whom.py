@@ -22,6 +22,7 @@ class Row:
 
 # The reasons that many have.
 _USERS = "The service decides by the user's token, and nothing else does; what it answers is kept with the operation."
+_HALF_RESERVED = "Only a volume of the server's project that no attachment belongs to is reset. The user sees nothing."
 _RECORDED = "The id is in the server's record or in the journal: only accepted operations write it there."
 _OF_MOVES = "An image for the time of an accepted move. It belongs to our project, and its id is ours."
 _MADE = "The operation made it, under an id of ours or one that the service gave it; only its journal knows that."
@@ -128,6 +129,9 @@ TABLE = (
         "parts/releasing.py",
         "The volume is in the server's record. The user sees nothing.",
     ),
+    Row("volumes.show_any", "SERVICE", "parts/half_reserved.py", _HALF_RESERVED),
+    Row("volumes.attachments_of", "SERVICE", "parts/half_reserved.py", _HALF_RESERVED),
+    Row("volumes.reset_to_available", "SERVICE", "parts/half_reserved.py", _HALF_RESERVED),
     Row(
         "volumes.reimage",
         "of_server_with",

@@ -11,10 +11,11 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.server_actions import GuestAction
-from causeway.parts import devices, history
+from causeway.parts import devices, history, liveness
 from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
 from causeway.store.cell import block_devices, instances
+from causeway.store.database import Database
 
 Work = Callable[[ComputeClient, Instance, list[BlockDevice]], GuestOutcome]
 
@@ -72,6 +73,8 @@ def change_guest(
     notify(services, context, instance, action, "start")
     try:
         with history.event(database, context, uuid, action.event, host):
+            if action.starts:
+                _refuse_fenced(services, database, host)
             outcome = work(services.computes(cell.uuid), instance, volumes)
     except errors.CausewayError as failure:
         vm_state = action.after_failure or instance.vm_state
@@ -81,6 +84,13 @@ def change_guest(
     devices.save_guest(database, uuid, outcome, vm_state=becomes, task_state=None, expected_task=set(action.meanwhile))
     instance.vm_state, instance.task_state, instance.power_state = becomes, None, outcome.power_state
     notify(services, context, instance, action, "end")
+
+
+def _refuse_fenced(services: ConductorServices, database: Database, host: str) -> None:
+    """Raises HostFenced: other hosts may run the guests of a host that was declared dead, also if it is back already."""
+    life = liveness.of_host(services, database, host)
+    if life.is_fenced:
+        raise errors.HostFenced("The host of the server was declared dead.", details=life.explained())
 
 
 def notify(

@@ -1,0 +1,70 @@
+"""A host that was declared dead is back before its operator says so, or while an operation still ends without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from causeway.model.missed import Missed
+from causeway.parts import cleanups, whereabouts
+from causeway.store.api import journal
+from tests.functional.servers.broken_hosts import force_down
+from tests.functional.servers.dead_hosts import CLOUD, left_on
+from tests.functional.servers.moves_cloud import Cloud, until
+
+__all__ = ["CLOUD"]
+
+pytestmark = pytest.mark.embedded("reaches into drivers and conductors")
+
+STARTS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "start": ("os-stop", "SHUTOFF", {"os-start": None}),
+    "reboot": ("os-stop", "SHUTOFF", {"reboot": {"type": "HARD"}}),
+    "resume": ("suspend", "SUSPENDED", {"resume": None}),
+}
+
+
+def act(cloud: Cloud, server: Any, body: dict[str, Any]) -> None:
+    answer = cloud.member.compute.post(f"/servers/{server.id}/action", json=body)
+    assert answer.status_code == 202, answer.text
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_its_guests_stay_off(cloud: Cloud, name: str) -> None:
+    """Another host may run them already."""
+    off, status, body = STARTS[name]
+    server = cloud.boot()
+    act(cloud, server, {off: None})
+    cloud.wait(server, status)
+    host = cloud.show(server).compute_host
+    force_down(cloud.embedded, host)
+    act(cloud, server, body)
+    until(lambda: cloud.action(server, name).message, bool, "the action to fail")
+    assert cloud.driver(host).running_anywhere(server.id) == []
+    assert cloud.faults(server)[-1].message == "The host of the server was declared dead."
+    force_down(cloud.embedded, host, False)
+    act(cloud, server, {"reboot": {"type": "HARD"}})
+    until(lambda: cloud.driver(host).running_anywhere(server.id), lambda found: found == [host], "the guest to run")
+
+
+def test_an_operation_ends_while_its_cleanups_are_looked_at(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read before its end, the records say that the server lives there. Its cleanup is needed all the same."""
+    server = cloud.boot()
+    host, services = cloud.show(server).compute_host, cloud.embedded.conductor._services
+    cell, _database = cloud.parts.cells.of_server(server.id)
+    record = cloud.record(server, cell.name)
+    cleanups.note(services, host, cell.uuid, Missed.REMOVE, record, [])
+    under_way, look_for = [object()], whereabouts.look_for
+
+    def ends_after_it_was_read(*given: Any) -> Any:
+        found = look_for(*given)
+        under_way.clear()
+        return found
+
+    monkeypatch.setattr(whereabouts, "look_for", ends_after_it_was_read)
+    monkeypatch.setattr(journal, "active_of_server", lambda *_: next(iter(under_way), None))
+    assert cleanups.due(services, host) == []
+    assert left_on(cloud, host) == [Missed.REMOVE]
+    # Nothing is under way any more, and the server lives there.
+    assert cleanups.due(services, host) == []
+    assert left_on(cloud, host) == []
