@@ -101,10 +101,12 @@ def test_eight_tebibytes_go_over_a_gigabit_link_in_hours_that_nobody_waits_for(c
     shown: list[tuple[int, int | None]] = []
 
     def look() -> None:
-        (operation,) = operations(cloud, server)
+        (before,) = operations(cloud, server)
         path = f"/servers/{server.id}/migrations"
         (migration,) = cloud.admin.compute.get(path, microversion="2.96").json()["migrations"]
-        assert operation["bytes_total"] == migration["causeway:bytes_total"]
+        (operation,) = operations(cloud, server)
+        # Another report may have come between two of the answers.
+        assert migration["causeway:bytes_total"] in (before["bytes_total"], operation["bytes_total"])
         if operation["round"] == 1 and operation["bytes_done"]:
             shown.append((operation["bytes_total"], operation["seconds_left"]))
             assert migration["causeway:seconds_left"] is not None

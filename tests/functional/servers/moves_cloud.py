@@ -197,6 +197,15 @@ class Cloud(Faults):
             f"volume {volume.id} to go",
         )
 
+    @contextmanager
+    def own_volume(self) -> Iterator[Any]:
+        """A volume of the user's, which outlives every server."""
+        volume = self.volume()
+        yield volume
+        self.volume_becomes(volume, "available")
+        self.member.block_storage.delete_volume(volume)
+        self.volume_goes(volume)
+
     def boot_from_volume(self, name: str = "server", **fields: Any) -> Any:
         """An ACTIVE server whose root disk is a new volume made from the demo image."""
         root = {

@@ -26,11 +26,8 @@ pytestmark = [*THREADS_DIE, pytest.mark.usefixtures("other")]
 
 @pytest.fixture
 def volume(cloud: Cloud) -> Iterator[Any]:
-    volume = cloud.volume()
-    yield volume
-    cloud.volume_becomes(volume, "available")
-    cloud.member.block_storage.delete_volume(volume)
-    cloud.volume_goes(volume)
+    with cloud.own_volume() as volume:
+        yield volume
 
 
 def given(volume: Any, **fields: Any) -> dict[str, Any]:

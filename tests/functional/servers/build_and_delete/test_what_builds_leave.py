@@ -34,11 +34,8 @@ def own_port(cloud: Cloud) -> Iterator[Any]:
 
 @pytest.fixture
 def own_volume(cloud: Cloud) -> Iterator[Any]:
-    volume = cloud.volume()
-    yield volume
-    cloud.volume_becomes(volume, "available")
-    cloud.member.block_storage.delete_volume(volume)
-    cloud.volume_goes(volume)
+    with cloud.own_volume() as volume:
+        yield volume
 
 
 def from_image(cloud: Cloud, *, delete_on_termination: bool = True) -> dict[str, Any]:

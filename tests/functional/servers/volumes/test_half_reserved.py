@@ -29,11 +29,8 @@ def settled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def volume(cloud: Cloud) -> Iterator[Any]:
-    made = cloud.volume()
-    yield made
-    cloud.volume_becomes(made, "available")
-    cloud.member.block_storage.delete_volume(made)
-    cloud.volume_goes(made)
+    with cloud.own_volume() as volume:
+        yield volume
 
 
 @pytest.fixture
