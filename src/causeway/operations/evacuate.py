@@ -8,8 +8,6 @@ disks. When that host reports again they are deleted, and the migration is ``com
 
 from __future__ import annotations
 
-import dataclasses
-import logging
 import uuid as uuids
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -26,14 +24,12 @@ from causeway.operations import endings, guests, next_host
 from causeway.operations.next_host import FailedHosts
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
-from causeway.parts import late, placing
+from causeway.parts import late
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import migrations
 from causeway.store.cell import instances
-
-LOG = logging.getLogger(__name__)
 
 TASKS = {TaskState.REBUILDING}
 
@@ -99,7 +95,8 @@ class SelectHost(Step[Run]):
             # Releases the claim of a call whose answer was lost: it would prevent the same choice.
             self.undo(run)
         with run.event("rebuild_server"):
-            chosen = self._choose(run)
+            claim = MoveClaim(migration, memory.source_node)
+            chosen = next_host.choose(run, run.instance(), forced=memory.forced, move=claim)
         memory.place = place_of(chosen.instance)
         context = MigrationContext(migration, dest_host=chosen.selection.host, dest_cell=run.cell.uuid)
         instances.update(run.database, run.uuid, migration_context=context)
@@ -113,20 +110,6 @@ class SelectHost(Step[Run]):
         services.notifier.instance_action(
             run.context, run.instance(), "evacuate", None, host=services.host, source="nova-api"
         )
-
-    def _choose(self, run: Run) -> placing.Place:
-        memory = run.memory
-        try:
-            return placing.choose(
-                *(run.services, run.context, run.instance(), run.cell.uuid),
-                order=run.order,
-                host=memory.wanted_host,
-                forced=memory.forced,
-                move=MoveClaim(run.saga.migration_uuid, memory.source_node),
-                ignore=memory.failed_hosts,
-            )
-        except errors.NoValidHost as refusal:
-            raise next_host.none_is_left(refusal, memory.failed_hosts) from refusal
 
     def undo(self, run: Run) -> None:
         run.services.placement.return_allocations(
@@ -203,13 +186,9 @@ class EndEvacuation(Step[Run]):
 
 
 def _to_next_host(run: Run, cause: errors.CausewayError) -> bool:
-    memory = run.memory
-    if memory.place is None or not next_host.is_left(run, cause, memory.wanted_host, memory.failed_hosts):
+    if not next_host.is_left(run, cause):
         return False
-    LOG.warning("Host %s could not make server %s: %s", memory.place.host, run.uuid, cause.message)
-    failed = {**memory.failed_hosts, memory.place.host: cause.message}
-    again = dataclasses.replace(memory, place=None, guest=None, failed_hosts=failed)
-    next_host.try_it(run, EVACUATE.version, again, EVACUATE.memory_version, cause)
+    next_host.try_it(run, EVACUATE.version, EVACUATE.memory_version, cause)
     return True
 
 

@@ -6,7 +6,6 @@ If they go to another cell, their records move first: `causeway.operations.unshe
 from __future__ import annotations
 
 import dataclasses
-import logging
 from typing import TypeAlias
 
 from causeway import errors
@@ -26,13 +25,10 @@ from causeway.operations.unshelve_memory import (
     UnshelveAcrossCellsMemory,
     UnshelveMemory,
 )
-from causeway.parts import placing
 from causeway.parts.followers import follower_of
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.api import journal
 from causeway.store.cell import instances
-
-LOG = logging.getLogger(__name__)
 
 TASKS = {TaskState.UNSHELVING}
 # The key of the server's system metadata that says that the server was off when it left its dead host.
@@ -84,21 +80,9 @@ class SelectHost(Step[Run]):
             # An earlier attempt may have claimed another host.
             services.placement.delete_allocations(run.uuid)
         with run.event("conductor_unshelve_instance"):
-            chosen = self._choose(run, instance)
+            chosen = next_host.choose(run, instance).instance
         run.memory.place = place_of(chosen)
         instances.update(run.database, run.uuid, host=chosen.host, node=chosen.node)
-
-    def _choose(self, run: Run, instance: Instance) -> Instance:
-        memory = run.memory
-        try:
-            return placing.choose(
-                *(run.services, run.context, instance, run.cell.uuid),
-                order=run.order,
-                host=memory.wanted_host,
-                ignore=memory.failed_hosts,
-            ).instance
-        except errors.NoValidHost as refusal:
-            raise next_host.none_is_left(refusal, memory.failed_hosts) from refusal
 
     def undo(self, run: Run) -> None:
         if run.memory.offloaded and not _is_unshelved(run):
@@ -206,16 +190,10 @@ def _try_elsewhere(run: Run, cause: errors.CausewayError) -> bool:
 
 
 def _to_next_host(run: Run, cause: errors.CausewayError) -> bool:
-    memory = run.memory
-    if memory.place is None or not memory.offloaded:
+    if not run.memory.offloaded or not next_host.is_left(run, cause):
         return False
-    if not next_host.is_left(run, cause, memory.wanted_host, memory.failed_hosts):
-        return False
-    failed = {**memory.failed_hosts, memory.place.host: cause.message}
-    LOG.warning("Host %s could not start server %s: %s", memory.place.host, run.uuid, cause.message)
     instances.update(run.database, run.uuid, host=None, node=None)
-    again = dataclasses.replace(memory, place=None, guest=None, failed_hosts=failed)
-    next_host.try_it(run, UNSHELVE_VERSION, again, 1, cause)
+    next_host.try_it(run, UNSHELVE_VERSION, 1, cause)
     return True
 
 

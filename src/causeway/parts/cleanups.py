@@ -168,7 +168,7 @@ def _verdict(
 ) -> bool | None:
     """Whether to carry out an order now; None if never. ``instance``: None if the server was deleted."""
     if missed.what is Missed.RELEASE_CLAIM:
-        return _releases_claim(services, host, missed)
+        return _releases_claim(services, host, missed, is_over=is_over)
     if instance is None:
         return True if missed.what is not Missed.RESTORE_DISKS else None
     lives_there = instance.host == host
@@ -197,7 +197,7 @@ def _moves_there(services: ConductorServices, host: str, instance_uuid: str, tok
     return token is not None and any(_is_live(move) and _chose(move, host) for move in _tries(services, token))
 
 
-def _releases_claim(services: ConductorServices, host: str, missed: MissedOrder) -> bool | None:
+def _releases_claim(services: ConductorServices, host: str, missed: MissedOrder, *, is_over: bool) -> bool | None:
     """Whether the host should release a claim.
 
     The tries of a migration share it, so a try that is under way may still need it.
@@ -206,7 +206,7 @@ def _releases_claim(services: ConductorServices, host: str, missed: MissedOrder)
     if token is None:
         return None
     tries = _tries(services, token)
-    if not _has_ended(services, token.move_id) or any(_is_live(move) for move in tries):
+    if not is_over or any(_is_live(move) for move in tries):
         return False
     return None if any(_chose(move, host) for move in tries) else True
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -94,7 +95,7 @@ class Recovery:
             except errors.CausewayError as failure:
                 LOG.info("Conductor %s does not say what it works on: %s", conductor, failure.message)
                 return
-        take_up(self._services, [work for work in found if work.uuid not in known])
+        take_up(self._services, [work for work in found if work.instance.uuid not in known])
 
     def _others(self) -> list[str]:
         down_time: int = self._services.conf.service_down_time
@@ -104,16 +105,13 @@ class Recovery:
         ]
 
 
+@dataclass(frozen=True)
 class _Task:
-    """A server of a cell that has a task."""
+    """A server of a cell that has a task. ``database``: of the cell."""
 
-    def __init__(self, cell_uuid: str, database: Database, instance: Instance) -> None:
-        self.uuid, self.cell_uuid = instance.uuid, cell_uuid
-        self._database, self._instance = database, instance
-
-    def take_up(self, services: ConductorServices) -> None:
-        if instances.take_up(self._database, self._instance):
-            _settle(services, self.cell_uuid, self._database, self._instance)
+    cell_uuid: str
+    database: Database
+    instance: Instance
 
 
 def abandoned(services: ConductorServices, before: datetime) -> list[_Task]:
@@ -142,12 +140,13 @@ def take_up(services: ConductorServices, found: list[_Task]) -> None:
             if services.stopping.is_set():
                 return
             try:
-                work.take_up(services)
+                if instances.take_up(work.database, work.instance):
+                    _settle(services, cell_uuid, work.database, work.instance)
             except errors.DatabaseFailed:
                 # The other servers would fail for the same reason, each after a timeout. The next look tries them.
                 raise
             except errors.CausewayError as failure:
-                LOG.warning("Server %s was not recovered: %s %s", work.uuid, failure.message, failure.details)
+                LOG.warning("Server %s was not recovered: %s %s", work.instance.uuid, failure.message, failure.details)
 
     work_of = {cell_uuid: partial(of_cell, cell_uuid) for cell_uuid in by_cell}
     services.by_cell("Recovering abandoned tasks").each(work_of, services.cells.timeout)
