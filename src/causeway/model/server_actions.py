@@ -195,6 +195,7 @@ UNPAUSE = _on_guest(
     event="compute_unpause_instance",
     notification="unpause",
     becomes=VmState.ACTIVE,
+    starts=True,
 )
 SUSPEND = _on_guest(
     "suspend",

@@ -18,8 +18,7 @@ from causeway.parts import attachments, cleanups, devices, liveness
 def require_host(run: OperationRun[Any], host: str) -> None:
     """Raises HostDown if the host does not report now, HostFenced if an operator has fenced it."""
     life = liveness.of_host(run.services, run.database, host)
-    if life.is_fenced:
-        raise errors.HostFenced("The host of the server is dead.", details=life.explained())
+    life.refuse_fenced()
     if not life.is_up:
         raise errors.HostDown("The host of the server is needed for that.", details=life.explained())
 

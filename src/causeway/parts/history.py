@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.instance import ActionEvent, InstanceFault
+from causeway.model.states import TaskState
 from causeway.store import servers
 from causeway.store.cell import actions, instances
 from causeway.store.cells import Cells
@@ -102,16 +103,22 @@ def add_fault_beside_move(
 
 
 def fail(
-    database: Database, uuid: str, failure: errors.CausewayError, on_host: str | None = None, /, **changes: Any
+    database: Database,
+    uuid: str,
+    failure: errors.CausewayError,
+    on_host: str | None,
+    tasks: Collection[TaskState | None],
+    **changes: Any,
 ) -> None:
-    """Adds a fault and changes the server's states, if the server still exists.
+    """Adds a fault to a server, if it still exists, and ends its task with these changes.
 
-    For a server that can't move meanwhile: see `add_fault_beside_move`.
+    ``tasks``: those that the failed work may have. A server with another one keeps it, and its states: other work has begun, such
+    as an evacuation from the host that did not answer. For a server that can't move meanwhile: see `add_fault_beside_move`.
     """
     fault = fault_of(failure, on_host)
     try:
         with database.write() as connection:
             actions.add_fault_in(connection, uuid, fault)
-            instances.update_in(connection, uuid, **changes)
+            instances.swap_if_in(connection, uuid, tasks, task_state=None, **changes)
     except errors.ServerNotFound:
         return

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from causeway import errors
 from causeway.model.host import Service
 from causeway.parts.services import ConductorServices
 from causeway.store.cell import hosts
@@ -44,6 +45,11 @@ class HostLife:
     def is_down(self) -> bool:
         return self.liveness is Liveness.DOWN
 
+    def refuse_fenced(self) -> None:
+        """Raises HostFenced if an operator declared the host dead: others may run its guests, also if it is back already."""
+        if self.is_fenced:
+            raise errors.HostFenced("The host of the server was declared dead.", details=self.explained())
+
     def explained(self) -> str:
         """The host's state for administrators, and what they can do."""
         if self.is_down:
@@ -56,14 +62,24 @@ class HostLife:
 
 def of_host(services: ConductorServices, database: Database, host: str) -> HostLife:
     """``database``: of the host's cell."""
-    return of_service(services, host, next(iter(hosts.list_services(database, host=host, binary=BINARY)), None))
+    return in_cell(database, host, services.conf.service_down_time)
+
+
+def in_cell(database: Database, host: str, service_down_time: float) -> HostLife:
+    """`of_host`, for callers that know only the host's cell. ``service_down_time``: the option, in seconds."""
+    found = next(iter(hosts.list_services(database, host=host, binary=BINARY)), None)
+    return _by_record(host, found, service_down_time)
 
 
 def of_service(services: ConductorServices, host: str, found: Service | None) -> HostLife:
     """The life of a host by the record of its compute service. A host without one is down."""
+    return _by_record(host, found, services.conf.service_down_time)
+
+
+def _by_record(host: str, found: Service | None, service_down_time: float) -> HostLife:
     if found is None:
         return HostLife(host, Liveness.DOWN)
     if found.forced_down:
         return HostLife(host, Liveness.FENCED, found.version)
-    alive = hosts.is_up(found, utcnow(), services.conf.service_down_time)
+    alive = hosts.is_up(found, utcnow(), service_down_time)
     return HostLife(host, Liveness.UP if alive else Liveness.DOWN, found.version)

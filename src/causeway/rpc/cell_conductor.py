@@ -5,12 +5,14 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
+from causeway.model.states import TaskState
 from causeway.rpc.declare import HOLDERS_OF_TOKEN, Client, call
 from causeway.virt.live import LiveProgress
 
 TOPIC = "cell_conductor"
 HISTORY = {
-    "1.0": "reports of hosts and of transfers, orders that hosts missed, whether an order is late, recorded claims"
+    "1.0": "reports of hosts and of transfers, orders that hosts missed, whether an order is late, recorded claims; `check_start`"
+    " came later: older ones refuse it"
 }
 
 # Seconds. The limit is short because a transfer waits for the answer to its report.
@@ -58,6 +60,16 @@ class CellConductorClient(Client):
         """Raises TakenOver if an order of a move is too late: another conductor owns the move, or the move has ended.
 
         ``forward``: the order is also too late if the move is being rolled back.
+        """
+
+    @call(since="1.0", timeout=PROGRESS_TIMEOUT, reporter=("host",))
+    def check_start(
+        self, context: RequestContext, *, host: str, instance_uuid: str, task_state: TaskState | None
+    ) -> None:
+        """Raises an error if a host must not start a server's guest, because its order has waited in the queue for too long.
+
+        ``task_state``: the server's task when the order was sent. Raises HostFenced if the host was declared dead meanwhile,
+        StateChanged if the server is on another host or has another task, ServerNotFound if it was deleted.
         """
 
     @call(since="1.0", reporter=("host",))

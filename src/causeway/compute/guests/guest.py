@@ -54,6 +54,16 @@ def spec_of(
     )
 
 
+def refuse_late_start(host: Host, context: RequestContext, instance: Instance) -> None:
+    """Raises an error if the order to start this guest is no longer wanted: see `CellConductorClient.check_start`.
+
+    Such an order has waited in the queue of a host that was down. Orders with a token do not need this: the fence has them.
+    """
+    # A conductor of 0.1.0 does not know.
+    with suppress(errors.NoSuchMethod):
+        host.conductor.check_start(context, host=host.name, instance_uuid=instance.uuid, task_state=instance.task_state)
+
+
 def outcome_of(
     instance: Instance, power_state: PowerState, vifs: list[Vif], volumes: list[BlockDevice]
 ) -> GuestOutcome:

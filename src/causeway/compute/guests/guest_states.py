@@ -22,8 +22,9 @@ class GuestStatesEndpoint:
             self._host.driver.pause(instance.uuid)
         return PowerState.PAUSED
 
-    def unpause_instance(self, context: RequestContext, *, instance: Instance) -> PowerState:  # noqa: ARG002
+    def unpause_instance(self, context: RequestContext, *, instance: Instance) -> PowerState:
         with self._host.lock(instance.uuid):
+            guest.refuse_late_start(self._host, context, instance)
             self._host.driver.unpause(instance.uuid)
         return PowerState.RUNNING
 
@@ -38,6 +39,7 @@ class GuestStatesEndpoint:
     ) -> GuestOutcome:
         host = self._host
         with host.lock(instance.uuid):
+            guest.refuse_late_start(host, context, instance)
             vifs = guest.refreshed_ports(host, context, instance)
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 power_state = host.driver.resume(

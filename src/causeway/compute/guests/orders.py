@@ -5,7 +5,7 @@ An order that is repeated after its answer was lost gets the recorded outcome. A
 
 from __future__ import annotations
 
-from causeway.compute.guests import disk_images, rebuild
+from causeway.compute.guests import disk_images, power, rebuild
 from causeway.compute.guests.build import BuildEndpoint
 from causeway.compute.guests.devices import DevicesEndpoint
 from causeway.compute.guests.power import PowerEndpoint
@@ -96,7 +96,8 @@ class OrdersEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
-        return self._power.power_on_instance(context, instance=instance, block_devices=block_devices)
+        with self._host.lock(instance.uuid):
+            return power.start(self._host, context, instance, block_devices)
 
     @fenced
     def restore_guest(
@@ -107,11 +108,11 @@ class OrdersEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
-        if self._host.driver.supports_warm_copy:
-            # Deletes the file of an upload whose process died.
-            with self._host.lock(instance.uuid):
+        with self._host.lock(instance.uuid):
+            if self._host.driver.supports_warm_copy:
+                # Deletes the file of an upload whose process died.
                 self._host.driver.end_rounds(instance.uuid)
-        return self._power.power_on_instance(context, instance=instance, block_devices=block_devices)
+            return power.start(self._host, context, instance, block_devices)
 
     @fenced
     def stop_guest(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002

@@ -12,6 +12,17 @@ from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState
 
 
+def start(host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]) -> GuestOutcome:
+    """Starts a guest. The caller holds its lock."""
+    vifs = guest.refreshed_ports(host, context, instance)
+    with guest.connected_volumes(host, context, block_devices) as volumes:
+        power_state = host.driver.power_on(
+            guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, rescue=rescue.of_record(instance))
+        )
+    rescue.discard_stale(host, instance)
+    return guest.outcome_of(instance, power_state, vifs, volumes)
+
+
 class PowerEndpoint:
     """RPC: start, stop, reboot, console output."""
 
@@ -23,15 +34,8 @@ class PowerEndpoint:
     ) -> GuestOutcome:
         host = self._host
         with host.lock(instance.uuid):
-            vifs = guest.refreshed_ports(host, context, instance)
-            with guest.connected_volumes(host, context, block_devices) as volumes:
-                power_state = host.driver.power_on(
-                    guest.spec_of(
-                        host, instance, vifs, volumes, block_devices=block_devices, rescue=rescue.of_record(instance)
-                    )
-                )
-            rescue.discard_stale(host, instance)
-            return guest.outcome_of(instance, power_state, vifs, volumes)
+            guest.refuse_late_start(host, context, instance)
+            return start(host, context, instance, block_devices)
 
     def power_off_instance(self, context: RequestContext, *, instance: Instance) -> PowerState:  # noqa: ARG002
         with self._host.lock(instance.uuid):
@@ -43,6 +47,7 @@ class PowerEndpoint:
     ) -> PowerState:
         host = self._host
         with host.lock(instance.uuid):
+            guest.refuse_late_start(host, context, instance)
             vifs = guest.refreshed_ports(host, context, instance) if hard else instance.network_info
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 power_state = host.driver.reboot(

@@ -21,6 +21,7 @@ from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.moves.hardware import recorded_claims
+from causeway.parts import liveness
 from causeway.store.cell import hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
 from causeway.virt.live import LiveProgress
@@ -224,6 +225,23 @@ class CellEndpoint:
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
         self._cloud.check_order(context, token=token, forward=forward)
+
+    def check_start(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        host: str,
+        instance_uuid: str,
+        task_state: TaskState | None,
+    ) -> None:
+        database = self._database()
+        liveness.in_cell(database, host, self._conf.service_down_time).refuse_fenced()
+        instance = instances.get(database, instance_uuid, with_tags=False)
+        if (instance.host, instance.task_state) != (host, task_state):
+            raise errors.StateChanged(
+                f"Server {instance_uuid} is not started: it is on another host, or its start was abandoned.",
+                details=f"on {instance.host} with the task {instance.task_state}; {host} has the order of {task_state}",
+            )
 
     def recorded_claims(
         self,

@@ -65,7 +65,7 @@ class InsideEndpoint:
             with history.event(database, context, instance_uuid, action.event, host):
                 services.computes(cell.uuid).set_admin_password(context, host, instance=instance, password=password)
         except errors.CausewayError as failure:
-            history.fail(database, instance_uuid, failure, instance.host, task_state=None)
+            history.fail(database, instance_uuid, failure, instance.host, action.meanwhile)
             raise
         instances.update(database, instance_uuid, expected_task=set(action.meanwhile), task_state=None)
 

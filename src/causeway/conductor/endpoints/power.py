@@ -15,7 +15,6 @@ from causeway.parts import devices, history, liveness
 from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
 from causeway.store.cell import block_devices, instances
-from causeway.store.database import Database
 
 Work = Callable[[ComputeClient, Instance, list[BlockDevice]], GuestOutcome]
 
@@ -74,23 +73,16 @@ def change_guest(
     try:
         with history.event(database, context, uuid, action.event, host):
             if action.starts:
-                _refuse_fenced(services, database, host)
+                liveness.of_host(services, database, host).refuse_fenced()
             outcome = work(services.computes(cell.uuid), instance, volumes)
     except errors.CausewayError as failure:
         vm_state = action.after_failure or instance.vm_state
-        history.fail(database, uuid, failure, instance.host, task_state=None, vm_state=vm_state)
+        history.fail(database, uuid, failure, instance.host, action.meanwhile, vm_state=vm_state)
         return
     becomes = action.becomes or instance.vm_state
     devices.save_guest(database, uuid, outcome, vm_state=becomes, task_state=None, expected_task=set(action.meanwhile))
     instance.vm_state, instance.task_state, instance.power_state = becomes, None, outcome.power_state
     notify(services, context, instance, action, "end")
-
-
-def _refuse_fenced(services: ConductorServices, database: Database, host: str) -> None:
-    """Raises HostFenced: other hosts may run the guests of a host that was declared dead, also if it is back already."""
-    life = liveness.of_host(services, database, host)
-    if life.is_fenced:
-        raise errors.HostFenced("The host of the server was declared dead.", details=life.explained())
 
 
 def notify(

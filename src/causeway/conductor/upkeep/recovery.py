@@ -161,7 +161,7 @@ def _settle(services: ConductorServices, cell_uuid: str, database: Database, ins
     LOG.warning("Server %s was left with task %s", instance.uuid, instance.task_state)
     if instance.vm_state is VmState.BUILDING:
         failure = errors.OperationFailed(f"{INTERRUPTED} It was not built: delete it and create another.")
-        history.fail(database, instance.uuid, failure, instance.host, vm_state=VmState.ERROR, task_state=None)
+        history.fail(database, instance.uuid, failure, instance.host, {instance.task_state}, vm_state=VmState.ERROR)
         return
     try:
         facts = services.computes(cell_uuid).inspect_instance(
@@ -174,4 +174,11 @@ def _settle(services: ConductorServices, cell_uuid: str, database: Database, ins
     vm_state = instance.vm_state
     if vm_state in (VmState.ACTIVE, VmState.STOPPED):
         vm_state = VmState.ACTIVE if power_state is PowerState.RUNNING else VmState.STOPPED
-    instances.update(database, instance.uuid, task_state=None, power_state=power_state, vm_state=vm_state)
+    instances.update(
+        database,
+        instance.uuid,
+        expected_task={instance.task_state},
+        task_state=None,
+        power_state=power_state,
+        vm_state=vm_state,
+    )

@@ -248,15 +248,23 @@ def end_task_in(connection: sa.Connection, uuid: str, tasks: Collection[TaskStat
 
     Returns False, and changes nothing, if it has another task or none. Raises ServerNotFound, RecordsClosed.
     """
-    for expected, following in ((tasks, {"task_state": None}), (DELETING, {})):
-        try:
-            swap_in(connection, uuid, expected_task=expected, **changes, **following)
-        except errors.StateChanged as change:
-            if isinstance(change, errors.RecordsClosed):
-                raise
-            continue
+    if swap_if_in(connection, uuid, tasks, task_state=None, **changes):
         return True
-    return False
+    return swap_if_in(connection, uuid, DELETING, **changes)
+
+
+def swap_if_in(connection: sa.Connection, uuid: str, tasks: Collection[TaskState | None], **changes: Any) -> bool:
+    """Sets fields of a server that has one of these tasks. Returns False, and changes nothing, if it has another one or none.
+
+    Raises ServerNotFound, RecordsClosed.
+    """
+    try:
+        swap_in(connection, uuid, expected_task=tasks, **changes)
+    except errors.StateChanged as change:
+        if isinstance(change, errors.RecordsClosed):
+            raise
+        return False
+    return True
 
 
 def _found_open(connection: sa.Connection, uuid: str) -> sa.Row[Any]:
