@@ -154,7 +154,7 @@ PARTS: tuple[Part, ...] = (
     Part(
         *("integration", "os", "Debian as clouds have it: boots, moves, its agent, its consoles"),
         (*_PYTEST, *_AT_ONCE, *(f"{_OS}/test_{name}.py" for name in _OS_FILES)),
-        40,
+        19,
         reading.junit,
         ("os",),
         lane="b",

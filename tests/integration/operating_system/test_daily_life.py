@@ -83,9 +83,9 @@ def test_a_stop_presses_the_power_key(cloud: AuditedCloud, debian: Debian) -> No
     cloud.member.compute.start_server(debian.server.id)
     cloud.wait(debian.server, "ACTIVE")
     debian.is_booted()
-    ended = debian.run("sudo journalctl --boot -1 --lines 150 --no-pager")
-    assert "Power key pressed" in ended
-    assert "Reached target poweroff.target" in ended
+    its_end = "sudo journalctl --boot -1 --no-pager"
+    assert "Power key pressed" in debian.run(f"{its_end} --unit systemd-logind")
+    assert "Reached target poweroff.target" in debian.run(f"{its_end} --identifier systemd --lines 150")
 
 
 def test_a_crash_dump_ends_its_kernel_and_a_rescue_repairs_it_from_within(cloud: AuditedCloud, debian: Debian) -> None:
