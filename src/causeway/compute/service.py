@@ -20,16 +20,13 @@ from causeway.compute.disks.disk_offers import DiskOffers
 from causeway.compute.disks.disk_server import DiskServer
 from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.disks.rounds import Rounds
-from causeway.compute.guests.build import BuildEndpoint
 from causeway.compute.guests.consoles import ConsolesEndpoint
-from causeway.compute.guests.devices import DevicesEndpoint
 from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.compute.guests.guest_states import GuestStatesEndpoint
 from causeway.compute.guests.image_caching import ImageCachingEndpoint
 from causeway.compute.guests.inside import InsideEndpoint
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.guests.power import PowerEndpoint
-from causeway.compute.guests.rebuild import RebuildEndpoint
 from causeway.compute.guests.rescue import RescueEndpoint
 from causeway.compute.guests.volume_jobs import VolumeJobsEndpoint
 from causeway.compute.handover.dry_run import DryRunEndpoint
@@ -138,17 +135,14 @@ class ComputeService:
             [
                 expose(endpoint, versions.RPC)
                 for endpoint in (
-                    BuildEndpoint(self.host),
                     PowerEndpoint(self.host),
                     GuestStatesEndpoint(self.host),
                     InsideEndpoint(self.host),
                     ConsolesEndpoint(self.host),
-                    RebuildEndpoint(self.host),
                     OrdersEndpoint(self.host),
                     RescueEndpoint(self.host),
                     VolumeJobsEndpoint(self.host),
                     ImageCachingEndpoint(self.host),
-                    DevicesEndpoint(self.host),
                     ResizeEndpoint(self.host),
                     SnapshotResizeEndpoint(self.host),
                     WarmEndpoint(self.host),

@@ -56,11 +56,11 @@ OPTS: dict[str, list[Opt]] = {
     "upgrade_levels": [
         cfg.StrOpt(
             "compute",
-            regex=rf"^(auto|\d+\.\d+|{'|'.join(RELEASES)})?$",
-            help="The newest RPC version, such as 1.0, that is sent to computes while hosts are upgraded one after the other;"
-            " auto: for each host, the version that it reports. Below 1.1 no server moves between cells. Names of the field's"
-            " releases (ussuri, ..., 2026.1) are accepted too: before ussuri, its first with moves between cells, they mean 1.0,"
-            " and later ones mean no limit.",
+            # Nothing is older than the first release.
+            regex=rf"^(auto|1\.(1[4-9]|[2-9]\d)|{'|'.join(RELEASES)})?$",
+            help="The newest RPC version, such as 1.14, that is sent to computes while hosts are upgraded one after the other;"
+            " auto: for each host, the version that it reports. Names of the field's releases (pike, ..., 2026.1) are accepted"
+            " too, and mean no limit.",
         ),
     ],
 }

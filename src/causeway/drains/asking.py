@@ -17,7 +17,7 @@ from causeway.drains.notices import note_in_history
 from causeway.drains.pace import is_due
 from causeway.drains.paths import STANDING_STILL
 from causeway.faults import injector
-from causeway.model import operations, server_actions, versions
+from causeway.model import operations, server_actions
 from causeway.model.block_device import has_local_disks
 from causeway.model.drains import DrainServer, DrainServerState, DrainState, How
 from causeway.model.flavor import Flavor
@@ -30,7 +30,6 @@ from causeway.operations.move_records import request_move_of_records
 from causeway.operations.shelve import ShelveMemory
 from causeway.operations.unshelve import WAS_OFF
 from causeway.operations.unshelve_memory import UnshelveMemory
-from causeway.parts.liveness import HostLife
 from causeway.store.api import cells, flavors, journal
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import utcnow
@@ -122,9 +121,6 @@ def _ask_for_transfer(
     if is_suspended and target_cell == found.cell_uuid:
         look.block(server, "It is suspended, and its memory goes to other cells only.", "Resume it.")
         return
-    may_leave_cell = found.life is not None and _may_leave_cell(look, found.life)
-    if target_cell not in (None, found.cell_uuid) and not may_leave_cell:
-        raise errors.Conflict(f"Host {instance.host} is too old for moves between cells: upgrade it first.")
     context = _note(
         look,
         server,
@@ -158,7 +154,7 @@ def _ask_for_transfer(
             instance,
             flavor=flavor,
             host=target,
-            cross_cell_allowed=may_leave_cell,
+            cross_cell_allowed=found.life is not None,
             reason=reason,
             cell_uuid=found.cell_uuid,
             held_until=held_until,
@@ -329,8 +325,3 @@ def _flavor_of(look: Look, instance: Instance) -> Flavor | None:
         if name == flavor.name and not flavor.disabled:
             return flavor
     raise errors.FlavorNotFound(f"Flavor {name} could not be found, or is disabled.")
-
-
-def _may_leave_cell(look: Look, life: HostLife) -> bool:
-    level = look.services.conf.upgrade_levels.compute
-    return versions.allows(level, versions.CROSS_CELL) and life.version >= versions.CROSS_CELL.service

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.model import operations, server_actions, versions
+from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.states import TaskState
@@ -20,7 +20,7 @@ from causeway.operations import endings, guests
 from causeway.operations.requests import ask
 from causeway.operations.run import OperationRun
 from causeway.operations.undo_late import undo_attachments
-from causeway.parts import devices, liveness
+from causeway.parts import devices
 from causeway.parts.requests import RequestServices
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
@@ -82,8 +82,6 @@ class DisconnectAtHost(Step[Refresh]):
         instance, device = run.instance(), _device(run)
         host = instance.host or ""
         guests.require_host(run, host)
-        if liveness.of_host(run.services, run.database, host).version < versions.VOLUME_JOBS.service:
-            raise errors.HostTooOld(f"Host {host} is of an earlier release: upgrade its compute service first.")
         run.computes.disconnect_volume(
             run.context, host, token=run.token(self.name), instance=instance, block_device=device
         )

@@ -102,17 +102,14 @@ class RescueGuest(ServerStep[Rescue]):
         if guests.is_dead(run, host):
             # The host is dead, so the guest is off. Its own disk is there, and the next start uses it.
             return
-        try:
-            run.computes.undo_rescue(
-                run.context,
-                host,
-                token=run.token(self.name),
-                instance=instance,
-                block_devices=run.devices(),
-                power_on=run.memory.was_running,
-            )
-        except errors.HostTooOld as failure:
-            LOG.info("Nothing of the rescue of server %s is to be undone: %s", run.uuid, failure.message)
+        run.computes.undo_rescue(
+            run.context,
+            host,
+            token=run.token(self.name),
+            instance=instance,
+            block_devices=run.devices(),
+            power_on=run.memory.was_running,
+        )
 
 
 class MarkRescued(Step[Rescue]):
@@ -176,17 +173,14 @@ class StartFromOwnDisk(ServerStep[Unrescue]):
         host = instance.host or ""
         if image is None or guests.is_dead(run, host):
             return
-        try:
-            run.computes.undo_unrescue(
-                run.context,
-                host,
-                token=run.token(self.name),
-                instance=instance,
-                block_devices=run.devices(),
-                image=image,
-            )
-        except errors.HostTooOld as failure:
-            LOG.info("Nothing of the unrescue of server %s is to be undone: %s", run.uuid, failure.message)
+        run.computes.undo_unrescue(
+            run.context,
+            host,
+            token=run.token(self.name),
+            instance=instance,
+            block_devices=run.devices(),
+            image=image,
+        )
 
 
 class EndUnrescue(Step[Unrescue]):

@@ -119,12 +119,9 @@ class CopyVolume(Step[Swap]):
         if guests.is_dead(run, host):
             # The guest and the copy ended with the host. The old volume has everything.
             return
-        try:
-            run.computes.end_volume_swap(
-                run.context, host, token=run.token(self.name), instance=instance, old=old, new=new, keep_new=False
-            )
-        except errors.HostTooOld as failure:
-            LOG.info("Nothing of the swap of a volume of server %s is to be undone: %s", run.uuid, failure.message)
+        run.computes.end_volume_swap(
+            run.context, host, token=run.token(self.name), instance=instance, old=old, new=new, keep_new=False
+        )
 
 
 class SwitchVolume(Step[Swap]):

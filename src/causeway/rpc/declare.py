@@ -8,8 +8,8 @@
   to any server of the topic does not.
 - The arguments behind the ``*`` are sent, and the return type is that of the answer. Three kinds of arguments differ: `NotSent`,
   `IfSet`, and ``timeout``, which says how many seconds the caller waits.
-- ``since`` is the version with which the message is sent: one of the interface's history (`Client.history`). ``too_old`` and
-  ``formerly`` say what happens if the receiver, or the upgrade level, is older.
+- ``since`` is the version with which the message is sent: one of the interface's history (`Client.history`). ``too_old``
+  makes the error if the receiver, or the upgrade level, is older.
 
 `calls_of` lists the calls of a client. Fault points and the contract test (`tests/unit/rpc/test_contract.py`) are made from it.
 """
@@ -94,7 +94,6 @@ class Call:
     timeout: float | None = None
     newer: Newer | None = None
     too_old: TooOld | None = None
-    formerly: Callable[..., object] | None = None
     reporter: tuple[str, ...] | None = None
 
     @property
@@ -134,7 +133,7 @@ class Call:
                 **message,
             )
 
-        if too_old is None and self.formerly is None:
+        if too_old is None:
             return client._believed(self, host, given, ask())
         unknown: errors.NoSuchMethod | None = None
         if client._rpc.can_send(since):
@@ -144,10 +143,7 @@ class Call:
                 unknown = failure
             else:
                 return client._believed(self, host, given, answer)
-        if too_old is not None:
-            raise too_old(host or (unknown.details if unknown else ""), self.name) from unknown
-        assert self.formerly is not None
-        return self._ask_formerly(self.formerly, client, context, host, given)
+        raise too_old(host or (unknown.details if unknown else ""), self.name) from unknown
 
     def _filled(self, given: dict[str, Any]) -> dict[str, Any]:
         if unknown := given.keys() - self.arguments.keys():
@@ -156,21 +152,6 @@ class Call:
         if missing := [name for name, value in filled.items() if value is inspect.Parameter.empty]:
             raise TypeError(f"{self.name}() lacks {', '.join(missing)}")
         return filled
-
-    def _ask_formerly(
-        self,
-        formerly: Callable[..., object],
-        client: Client,
-        context: RequestContext,
-        host: str | None,
-        given: dict[str, Any],
-    ) -> Any:
-        """Calls ``formerly`` with those of the arguments that it has, and returns its answer."""
-        known = inspect.signature(formerly).parameters
-        answer = formerly(
-            client, context, *([host] if host else []), **{name: given[name] for name in given if name in known}
-        )
-        return None if self.result is type(None) else answer
 
 
 @dataclass(frozen=True)
@@ -184,7 +165,6 @@ class call:
     - ``timeout``: seconds, by default the option ``rpc_response_timeout``.
     - ``newer``: for a call that got more arguments in a later version.
     - ``too_old``: makes the error if the receiver or the upgrade level is older than ``since``.
-    - ``formerly``: the call or function to use instead if the receiver is older. It gets those of the arguments that it has.
     - ``reporter``: where the arguments name the host that calls, such as ``report.host``; or `HOLDERS_OF_TOKEN`. None: hosts must
       not call this. Signed calls are checked against this (`causeway.rpc.senders`).
     """
@@ -195,7 +175,6 @@ class call:
     timeout: float | None = None
     newer: Newer | None = None
     too_old: TooOld | None = None
-    formerly: Callable[..., object] | None = None
     reporter: tuple[str, ...] | None = None
 
     def __call__(self, stub: Callable[P, T]) -> Callable[P, T]:
@@ -210,7 +189,6 @@ class call:
             timeout=self.timeout,
             newer=self.newer,
             too_old=self.too_old,
-            formerly=self.formerly,
             reporter=self.reporter,
         )
         return _sending(stub, declared, addresses_host=addresses_host)

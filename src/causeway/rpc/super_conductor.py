@@ -15,18 +15,14 @@ from causeway.virt.live import LiveProgress
 
 TOPIC = "super_conductor"
 HISTORY = {
-    "1.0": "hosts that are new or back, transfers, missed and late orders; `rate_of` and the node of `map_host` came later: older"
-    " ones refuse them"
+    "1.0": "hosts that are new or back, transfers, missed and late orders; the node of `map_host` came after 0.1.0, which"
+    " refuses it"
 }
 
 # Seconds: less than a compute waits for its cell's conductor.
 PROGRESS_TIMEOUT = 5.0
 # Seconds. If they are over, the waiting compute asks again.
 MISSED_TIMEOUT = 20.0
-
-
-def _no_rate(_client: Client, _context: RequestContext) -> None:
-    """Returns None, for a super conductor that is too old for the call."""
 
 
 class SuperConductorClient(Client):
@@ -68,9 +64,9 @@ class SuperConductorClient(Client):
     def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> str:
         """Passes on the progress of a live migration. Returns the server's uuid. Raises what `report_progress` raises."""
 
-    @call(since="1.0", timeout=PROGRESS_TIMEOUT, formerly=_no_rate)
+    @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:
-        """Returns how many bytes a second a transfer may use; None for no limit, or if the super conductor does not know."""
+        """Returns how many bytes a second a transfer may use; None for no limit."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:

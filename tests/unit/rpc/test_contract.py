@@ -170,5 +170,6 @@ def test_a_history_goes_up(client: type[Client]) -> None:
 
 
 def test_the_history_of_computes_counts_services_too() -> None:
-    assert [version.service for version in versions.COMPUTE] == list(range(1, versions.SERVICE + 1))
+    first = versions.COMPUTE[0].service
+    assert [version.service for version in versions.COMPUTE] == list(range(first, versions.SERVICE + 1))
     assert list(ComputeClient.history)[-1] == versions.RPC

@@ -38,9 +38,6 @@ class Shop(Client):
     @call(since="1.1", too_old=_too_old, newer=Newer("1.2", lambda given: given["size"] > 1, too_old=_too_old))
     def cake(self, context: RequestContext, host: str, *, size: int) -> str: ...
 
-    @call(since="1.1", formerly=bread)
-    def roll(self, context: RequestContext, host: str, *, loaves: int, seeds: list[str], token: str) -> str: ...
-
     @cast(since="1.0")
     def close(self, context: RequestContext) -> None: ...
 
@@ -98,12 +95,6 @@ def test_some_arguments_need_a_newer_version(transport: Transport, level: str | 
                 shop.cake(CONTEXT, "baker", size=size)
 
 
-@pytest.mark.parametrize("level", ["1.0", None])
-def test_who_is_older_is_asked_as_formerly(transport: Transport, level: str | None) -> None:
-    """With those arguments that it knows."""
-    assert Shop(transport, level).roll(CONTEXT, "baker", loaves=2, seeds=["flax"], token="t") == "2 False ['flax']"
-
-
 def test_arguments_that_are_not_declared_are_not_sent(transport: Transport) -> None:
     shop: Any = Shop(transport)
     with pytest.raises(TypeError, match="takes no colour"):
@@ -117,7 +108,6 @@ def test_a_client_lists_its_calls() -> None:
         "bread": False,
         "count": False,
         "cake": False,
-        "roll": False,
         "close": True,
     }
     assert declared_by(Shop.cake).versions == ("1.1", "1.2")

@@ -11,9 +11,8 @@ from causeway.api.answers import server_parts as answers
 from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, JsonSchema, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
-from causeway.api.servers import loading
+from causeway.api.servers import hosts, loading
 from causeway.api.servers.loading import Home
-from causeway.api.servers.subresources import volume_swap
 from causeway.model import operations, server_actions
 from causeway.model.file_names import is_file_name
 from causeway.model.server_actions import ServerAction
@@ -97,7 +96,7 @@ def _home(request: ApiRequest, rule: str, volume_id: str) -> tuple[Home, ServerA
         if home.instance.task_state is TaskState.IMAGE_SNAPSHOT_PENDING:
             action = server_actions.SNAPSHOT_FOR_IMAGE
         loading.check_action(request, home.instance, action)
-        volume_swap.check_host(request, home, action.name)
+        hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
     except (errors.Conflict, errors.ServerNotFound) as refusal:
         raise errors.BadRequest(refusal.message) from refusal
     return home, action

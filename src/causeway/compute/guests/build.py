@@ -11,70 +11,55 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
-from causeway.virt.driver import GuestFacts, RootDisk
+from causeway.virt.driver import RootDisk
 from causeway.virt.undo import undone_on_failure
 
 
-class BuildEndpoint:
-    """RPC: build, destroy and inspect."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
-    def build_instance(
-        self, context: RequestContext, *, instance: Instance, block_devices: list[BlockDevice]
-    ) -> GuestOutcome:
-        host = self._host
-        with (
-            host.lock(instance.uuid),
-            host.vif_events.watch(instance.uuid) as watch,
-            claimed(host, instance) as instance,
-            host.failed_builds.counted(),
-        ):
-            host.require_folders()
-            for vif in instance.network_info:
-                guest.bind_port(host, context, instance, vif)
-            vifs = guest.refreshed_ports(host, context, instance)
-            root_disk = None
-            if not is_volume_backed(block_devices):
-                base = host.image_cache.fetch(context, instance.image_ref, most_gb=instance.flavor.root_gb)
-                root_disk = RootDisk(base=base, base_image_id=instance.image_ref, size_gb=instance.flavor.root_gb)
-            with guest.connected_volumes(host, context, block_devices) as volumes:
-                power_state = host.driver.spawn(
-                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, root_disk=root_disk),
-                    vifs_plugged=guest.plugging(host, watch, vifs),
-                )
-            return GuestOutcome(
-                power_state,
-                guest.refreshed_ports(host, context, instance),
-                volumes,
-                numa_topology=instance.numa_topology,
-                pci_devices=instance.pci_devices,
-                machine_type=host.driver.machine_type(instance),
+def build(host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]) -> GuestOutcome:
+    """Makes a new guest. Its ports (``instance.network_info``) exist but are not bound, and its volumes are reserved."""
+    with (
+        host.lock(instance.uuid),
+        host.vif_events.watch(instance.uuid) as watch,
+        claimed(host, instance) as instance,
+        host.failed_builds.counted(),
+    ):
+        host.require_folders()
+        for vif in instance.network_info:
+            guest.bind_port(host, context, instance, vif)
+        vifs = guest.refreshed_ports(host, context, instance)
+        root_disk = None
+        if not is_volume_backed(block_devices):
+            base = host.image_cache.fetch(context, instance.image_ref, most_gb=instance.flavor.root_gb)
+            root_disk = RootDisk(base=base, base_image_id=instance.image_ref, size_gb=instance.flavor.root_gb)
+        with guest.connected_volumes(host, context, block_devices) as volumes:
+            power_state = host.driver.spawn(
+                guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, root_disk=root_disk),
+                vifs_plugged=guest.plugging(host, watch, vifs),
             )
+        return GuestOutcome(
+            power_state,
+            guest.refreshed_ports(host, context, instance),
+            volumes,
+            numa_topology=instance.numa_topology,
+            pci_devices=instance.pci_devices,
+            machine_type=host.driver.machine_type(instance),
+        )
 
-    def destroy_instance(
-        self,
-        context: RequestContext,  # noqa: ARG002
-        *,
-        instance: Instance,
-        block_devices: list[BlockDevice],
-    ) -> None:
-        driver = self._host.driver
-        with self._host.lock(instance.uuid):
-            driver.destroy(instance.uuid, instance.network_info, guest.volumes_of(block_devices), destroy_disks=True)
-            driver.delete_disks(instance.uuid)
-            driver.delete_stashed_disks(instance.uuid)
-            self._host.claims.release_all(instance.uuid)
-            self._host.departures.discard(instance.uuid)
-            self._host.offers.end_all(instance.uuid)
-            self._host.rounds.discard_all(instance.uuid)
-            self._host.copies.discard_all(instance.uuid)
-            # Deletes the file of an image download that was interrupted when the host died.
-            self._host.image_cache.discard_received(instance.uuid)
 
-    def inspect_instance(self, context: RequestContext, *, instance_uuid: str) -> GuestFacts:  # noqa: ARG002
-        return self._host.driver.inspect(instance_uuid)
+def destroy(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> None:
+    """Destroys a guest with all its disks, including stashed ones, and disconnects its volumes."""
+    driver = host.driver
+    with host.lock(instance.uuid):
+        driver.destroy(instance.uuid, instance.network_info, guest.volumes_of(block_devices), destroy_disks=True)
+        driver.delete_disks(instance.uuid)
+        driver.delete_stashed_disks(instance.uuid)
+        host.claims.release_all(instance.uuid)
+        host.departures.discard(instance.uuid)
+        host.offers.end_all(instance.uuid)
+        host.rounds.discard_all(instance.uuid)
+        host.copies.discard_all(instance.uuid)
+        # Deletes the file of an image download that was interrupted when the host died.
+        host.image_cache.discard_received(instance.uuid)
 
 
 @contextmanager

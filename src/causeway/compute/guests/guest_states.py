@@ -1,8 +1,8 @@
-"""Pauses, suspends and resumes guests, and makes images of their disks."""
+"""Pauses, suspends and resumes guests."""
 
 from __future__ import annotations
 
-from causeway.compute.guests import disk_images, guest
+from causeway.compute.guests import guest
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
@@ -12,7 +12,7 @@ from causeway.model.states import PowerState
 
 
 class GuestStatesEndpoint:
-    """RPC: pause, unpause, suspend, resume, snapshot."""
+    """RPC: pause, unpause, suspend, resume."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -46,6 +46,3 @@ class GuestStatesEndpoint:
                     guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices)
                 )
             return GuestOutcome(power_state, vifs, volumes)
-
-    def snapshot_instance(self, context: RequestContext, *, instance: Instance, image_id: str) -> None:
-        disk_images.upload(self._host, context, instance, image_id)

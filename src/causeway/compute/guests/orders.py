@@ -5,9 +5,7 @@ An order that is repeated after its answer was lost gets the recorded outcome. A
 
 from __future__ import annotations
 
-from causeway.compute.guests import disk_images, power, rebuild
-from causeway.compute.guests.build import BuildEndpoint
-from causeway.compute.guests.devices import DevicesEndpoint
+from causeway.compute.guests import build, devices, disk_images, power, rebuild
 from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced
@@ -29,8 +27,6 @@ class OrdersEndpoint:
     def __init__(self, host: Host) -> None:
         self.fence = host.fence
         self._host = host
-        self._build = BuildEndpoint(host)
-        self._devices = DevicesEndpoint(host)
         self._power = PowerEndpoint(host)
 
     @fenced
@@ -44,19 +40,19 @@ class OrdersEndpoint:
         again: bool,
     ) -> GuestOutcome:
         if again:
-            self._build.destroy_instance(context, instance=instance, block_devices=block_devices)
-        return self._build.build_instance(context, instance=instance, block_devices=block_devices)
+            build.destroy(self._host, instance, block_devices)
+        return build.build(self._host, context, instance, block_devices)
 
     @fenced
     def undo_build(
         self,
-        context: RequestContext,
+        context: RequestContext,  # noqa: ARG002
         *,
         token: MoveToken,  # noqa: ARG002
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        self._build.destroy_instance(context, instance=instance, block_devices=block_devices)
+        build.destroy(self._host, instance, block_devices)
 
     @fenced
     def rebuild_guest(
@@ -79,13 +75,13 @@ class OrdersEndpoint:
     @fenced
     def remove_guest(
         self,
-        context: RequestContext,
+        context: RequestContext,  # noqa: ARG002
         *,
         token: MoveToken,  # noqa: ARG002
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        self._build.destroy_instance(context, instance=instance, block_devices=block_devices)
+        build.destroy(self._host, instance, block_devices)
 
     @fenced
     def start_guest(
@@ -123,14 +119,11 @@ class OrdersEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: MoveToken,  # noqa: ARG002
         instance: Instance,
-        image_id: str | None,
+        image_id: str | None,  # noqa: ARG002
     ) -> None:
         self._power.power_off_instance(context, instance=instance)
-        if image_id is not None:
-            # Conductors of the previous release send this.
-            disk_images.upload(self._host, context, instance, image_id, self._progress(context, token))
 
     @fenced
     def upload_disk(
@@ -152,7 +145,7 @@ class OrdersEndpoint:
         instance: Instance,
         block_device: BlockDevice,
     ) -> BlockDevice:
-        return self._devices.attach_volume(context, instance=instance, block_device=block_device)
+        return devices.attach_volume(self._host, context, instance, block_device)
 
     @fenced
     def disconnect_volume(
@@ -163,7 +156,7 @@ class OrdersEndpoint:
         instance: Instance,
         block_device: BlockDevice,
     ) -> None:
-        self._devices.detach_volume(context, instance=instance, block_device=block_device)
+        devices.detach_volume(self._host, context, instance, block_device)
 
     @fenced
     def claim_port_device(
@@ -186,18 +179,18 @@ class OrdersEndpoint:
         instance: Instance,
         port_id: str,
     ) -> list[Vif]:
-        return self._devices.attach_interface(context, instance=instance, port_id=port_id)
+        return devices.attach_port(self._host, context, instance, port_id)
 
     @fenced
     def unplug_port(
         self,
-        context: RequestContext,
+        context: RequestContext,  # noqa: ARG002
         *,
         token: MoveToken,  # noqa: ARG002
         instance: Instance,
         vif: Vif,
     ) -> None:
-        self._devices.detach_interface(context, instance=instance, vif=vif)
+        devices.detach_port(self._host, instance, vif)
 
     def _progress(self, context: RequestContext, token: MoveToken) -> TransferProgress:
         return TransferProgress(self._host, context, token, is_joined=True)

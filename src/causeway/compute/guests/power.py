@@ -1,4 +1,4 @@
-"""Power and console."""
+"""Power, state and console."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState
+from causeway.virt.driver import GuestFacts
 
 
 def start(host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]) -> GuestOutcome:
@@ -24,10 +25,13 @@ def start(host: Host, context: RequestContext, instance: Instance, block_devices
 
 
 class PowerEndpoint:
-    """RPC: start, stop, reboot, console output."""
+    """RPC: inspect, start, stop, reboot, console output."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
+
+    def inspect_instance(self, context: RequestContext, *, instance_uuid: str) -> GuestFacts:  # noqa: ARG002
+        return self._host.driver.inspect(instance_uuid)
 
     def power_on_instance(
         self, context: RequestContext, *, instance: Instance, block_devices: list[BlockDevice]

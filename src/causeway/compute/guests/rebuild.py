@@ -12,24 +12,6 @@ from causeway.model.outcomes import GuestOutcome
 from causeway.virt.driver import Progress, RootDisk, no_progress
 
 
-class RebuildEndpoint:
-    """RPC: rebuild_instance."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
-    def rebuild_instance(
-        self,
-        context: RequestContext,
-        *,
-        instance: Instance,
-        block_devices: list[BlockDevice],
-        snapshot_id: str | None,
-        power_on: bool,
-    ) -> GuestOutcome:
-        return rebuild(self._host, context, instance, block_devices, snapshot_id, power_on=power_on)
-
-
 def rebuild(
     host: Host,
     context: RequestContext,

@@ -11,7 +11,7 @@ import dataclasses
 import logging
 
 from causeway import errors
-from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.guests import build
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
@@ -34,7 +34,6 @@ class MissedOrdersEndpoint:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._build = BuildEndpoint(host)
         self._orders = OrdersEndpoint(host)
         self._resize = ResizeEndpoint(host)
         self._snapshot_resize = SnapshotResizeEndpoint(host)
@@ -75,7 +74,7 @@ class MissedOrdersEndpoint:
             gone = dataclasses.replace(instance, network_info=[])
             connected = [device for device in devices if device.connection_info is not None]
             if token is None:
-                self._build.destroy_instance(context, instance=gone, block_devices=connected)
+                build.destroy(self._host, gone, connected)
             else:
                 # The order to make the guest may still arrive later.
                 self._orders.undo_build(context, token=token, instance=gone, block_devices=connected)

@@ -10,7 +10,6 @@ import dataclasses
 import logging
 
 from causeway import errors
-from causeway.model import versions
 from causeway.model.block_device import BlockDevice, has_local_disks
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState
@@ -204,28 +203,12 @@ def _show(
     """
     if not life.is_up:
         raise _refused(f"The host that has {what} is down.", life.explained())
-    if life.version < versions.VERIFY.service or not computes.allows(ComputeClient.verify_server):
-        return _look(run, computes, life.host, devices, stashed=stashed, what=what)
     try:
         facts = computes.verify_server(
             run.context, life.host, instance=instance, block_devices=devices, stashed=stashed
         )
     except (errors.CopyNotUsable, errors.GuestFailed) as failure:
         raise _refused(f"The host could not show {what}: {failure.message}", failure.details) from failure
-    return facts.power_state
-
-
-def _look(
-    run: Run, computes: ComputeClient, host: str, devices: list[BlockDevice], *, stashed: bool, what: str
-) -> PowerState | None:
-    """Checks only what a compute of an earlier release can report: whether there is a guest, or stashed disks."""
-    facts = computes.inspect_instance(run.context, host, instance_uuid=run.uuid)
-    if stashed:
-        is_there = facts.has_stashed_disks or not has_local_disks(devices)
-    else:
-        is_there = facts.power_state is not None
-    if not is_there:
-        raise _refused(f"The host could not show {what}.", f"host {host}: {facts}")
     return facts.power_state
 
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from causeway import errors
 from causeway.hardware import firmware
 from causeway.hardware.port_devices import needs_device, with_device
-from causeway.model import versions
 from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.network import Vif
@@ -24,7 +23,7 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.reservations import delete_orphaned_attachments, reserve_once, volumes
 from causeway.moves.steps.select import note_destination
-from causeway.parts import groups, liveness
+from causeway.parts import groups
 from causeway.parts.port_devices import at_host
 from causeway.scheduler.request import Selection
 from causeway.store.cell import instances
@@ -242,11 +241,8 @@ def clear_stash(run: Run) -> None:
 
 
 def _carries_firmware(run: Run) -> bool:
-    """Whether the guest has firmware or TPM state, and its host is new enough to keep it."""
-    if not firmware.of_instance(run.source_instance()).keeps_state:
-        return False
-    life = liveness.of_host(run.services, run.source_database, run.memory.source_host)
-    return life.version >= versions.FIRMWARE.service
+    """Whether the guest has firmware or TPM state."""
+    return firmware.of_instance(run.source_instance()).keeps_state
 
 
 def with_new_flavor(run: Run) -> Instance:

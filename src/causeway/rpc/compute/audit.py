@@ -11,26 +11,26 @@ from causeway.rpc.declare import Client, call
 class AuditCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
-    @call(since="1.0")
+    @call(since="1.14")
     def list_host(self, context: RequestContext, host: str) -> HostContents:
         """Returns everything that is on a host."""
 
-    @call(since="1.0")
+    @call(since="1.14")
     def remove_leftover_claim(
         self, context: RequestContext, host: str, *, instance_uuid: str, migration_uuid: str | None
     ) -> None:
         """Releases an orphaned claim."""
 
-    @call(since="1.0")
+    @call(since="1.14")
     def restore_claim(
         self, context: RequestContext, host: str, *, instance: Instance, migration_uuid: str | None
     ) -> None:
         """Claims what the server holds according to its record. Raises ClaimRefused if others hold it."""
 
-    @call(since="1.0")
+    @call(since="1.14")
     def remove_leftover_file(self, context: RequestContext, host: str, *, name: str) -> None:
         """Deletes a file that a transfer left in the image cache."""
 
-    @call(since="1.0")
+    @call(since="1.14")
     def remove_leftover_disks(self, context: RequestContext, host: str, *, instance_uuid: str, stashed: bool) -> None:
         """Deletes the disks of a server that has no guest there. Raises InvalidState if it has one."""

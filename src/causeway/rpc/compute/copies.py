@@ -13,7 +13,7 @@ from causeway.virt.driver import GuestFacts
 class CopyCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
-    @call(since="1.2", monitor=True)
+    @call(since="1.14", monitor=True)
     def verify_server(
         self,
         context: RequestContext,
@@ -28,6 +28,6 @@ class CopyCalls(Client):
         Raises CopyNotUsable if it could not.
         """
 
-    @call(since="1.2", monitor=True)
+    @call(since="1.14", monitor=True)
     def carry_out_missed(self, context: RequestContext, host: str, *, orders: list[MissedOrder]) -> list[str]:
         """Has a host carry out the orders that it missed while it was dead. Returns the ids of those that succeeded."""

@@ -12,7 +12,7 @@ from causeway.rpc.declare import Client, call
 class DryRunCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`. ``timeout``: seconds that the caller waits."""
 
-    @call(since="1.0")
+    @call(since="1.14")
     def check_move_to_host(
         self,
         context: RequestContext,
@@ -24,6 +24,6 @@ class DryRunCalls(Client):
     ) -> list[PreCheck]:
         """Returns the host's checks of a move of the server to this host, with the flavor of ``instance``. Changes nothing."""
 
-    @call(since="1.0")
+    @call(since="1.14")
     def measure_disks(self, context: RequestContext, host: str, *, instance_uuid: str, timeout: float) -> DiskMeasure:
         """Returns how many bytes a server's disks take on the host."""

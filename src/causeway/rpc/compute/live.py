@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
@@ -45,31 +44,24 @@ class GuestPresence:
     came: LiveProgress | None = None
 
 
-def _cannot_try_addresses(host: str, _call: str) -> errors.ClaimRefused:
-    return errors.ClaimRefused(
-        "A host is of a release that can't check whether it reaches hosts of other cells. Ask your cloud's administrator.",
-        details=f"host {host}",
-    )
-
-
-order = call(since="1.5", monitor=True)
+order = call(since="1.14", monitor=True)
 
 
 class LiveCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
-    @call(since="1.7", monitor=True, too_old=_cannot_try_addresses)
+    @call(since="1.14", monitor=True)
     def live_address(self, context: RequestContext, host: str, *, source: LiveSource) -> LiveTarget:
         """Returns the address at which other hypervisors reach that of this host.
 
         Raises ClaimRefused if this host can't receive such a guest live.
         """
 
-    @call(since="1.7", monitor=True, too_old=_cannot_try_addresses)
+    @call(since="1.14", monitor=True)
     def try_live_address(self, context: RequestContext, host: str, *, target: LiveTarget) -> None:
         """Raises HostUnreachable if the host's hypervisor can't reach the one at that address."""
 
-    @call(since="1.5")
+    @call(since="1.14")
     def check_can_live_migrate_source(
         self,
         context: RequestContext,
@@ -121,7 +113,7 @@ class LiveCalls(Client):
     ) -> LiveOutcome:
         """Sends the guest to the target, at most once. ``instance``, ``block_devices``: as they are at the target."""
 
-    @call(since="1.5")
+    @call(since="1.14")
     def guest_presence(self, context: RequestContext, host: str, *, instance_uuid: str) -> GuestPresence:
         """Returns what the hypervisor reports about the guest now."""
 

@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
-from causeway.model.states import VmState
-from causeway.rpc.declare import Client, IfSet, Newer, NotSent, call
+from causeway.rpc.declare import Client, IfSet, NotSent, call
 from causeway.virt.driver import GuestFacts
 from causeway.virt.live import LiveSource
 
-
-def _no_memory(host: str, _call: str) -> errors.ClaimRefused:
-    return errors.ClaimRefused(
-        "A host is of a release that can't move the memory of guests. Ask your cloud's administrator.",
-        details=f"host {host}",
-    )
-
-
-def _no_suspended_memory(host: str, _call: str) -> errors.ClaimRefused:
-    return errors.ClaimRefused(
-        "A host is of a release that can't move the memory of suspended guests. Ask your cloud's administrator.",
-        details=f"host {host}",
-    )
-
-
-def _is_suspended(given: Mapping[str, Any]) -> bool:
-    if "is_suspended" in given:
-        return bool(given["is_suspended"])
-    return bool(given["instance"].vm_state is VmState.SUSPENDED)
-
-
-order = call(
-    since="1.6", monitor=True, too_old=_no_memory, newer=Newer("1.8", when=_is_suspended, too_old=_no_suspended_memory)
-)
+order = call(since="1.14", monitor=True)
 
 
 class NearLiveCalls(Client):
-    """A part of `causeway.rpc.compute.ComputeClient`. Raises ClaimRefused for hosts of an older version."""
+    """A part of `causeway.rpc.compute.ComputeClient`."""
 
     @order
     def check_can_save_guest(self, context: RequestContext, host: str, *, instance: Instance) -> LiveSource:

@@ -11,52 +11,13 @@ from causeway.rpc.compute.guests import GuestCalls
 from causeway.rpc.declare import call
 
 
-def _build_instance(
-    computes: OrderCalls,
-    context: RequestContext,
-    host: str,
-    *,
-    instance: Instance,
-    block_devices: list[BlockDevice],
-    again: bool,
-) -> GuestOutcome:
-    if again:
-        computes.destroy_instance(context, host, instance=instance, block_devices=block_devices)
-    return computes.build_instance(context, host, instance=instance, block_devices=block_devices)
-
-
-def _store_disk(
-    computes: OrderCalls, context: RequestContext, host: str, *, instance: Instance, image_id: str | None
-) -> None:
-    computes.power_off_instance(context, host, instance=instance)
-    if image_id is not None:
-        computes.snapshot_instance(context, host, instance=instance, image_id=image_id)
-
-
-def _upload_disk(
-    computes: OrderCalls,
-    context: RequestContext,
-    host: str,
-    *,
-    token: MoveToken,
-    instance: Instance,
-    image_id: str,
-    power_off: bool,
-) -> UploadedDisk:
-    if power_off:
-        computes.store_disk(context, host, token=token, instance=instance, image_id=image_id)
-    else:
-        computes.snapshot_instance(context, host, instance=instance, image_id=image_id)
-    return UploadedDisk()
-
-
 class OrderCalls(GuestCalls, GuestStateCalls):
-    """A part of `causeway.rpc.compute.ComputeClient`. A host of an earlier release gets the same call without a token.
+    """A part of `causeway.rpc.compute.ComputeClient`.
 
     Each order raises TakenOver if another conductor owns the operation, and ClaimRefused if the operation has undone it since.
     """
 
-    @call(since="1.4", monitor=True, formerly=_build_instance)
+    @call(since="1.14", monitor=True)
     def build_guest(
         self,
         context: RequestContext,
@@ -67,9 +28,12 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         block_devices: list[BlockDevice],
         again: bool,
     ) -> GuestOutcome:
-        """`build_instance`. ``again``: the host got this order before, so it first destroys what it may have made."""
+        """Makes a new guest. Its ports (``instance.network_info``) exist but are not bound, and its volumes are reserved.
 
-    @call(since="1.4", monitor=True, formerly=GuestCalls.destroy_instance)
+        ``again``: the host got this order before, so it first destroys what it may have made.
+        """
+
+    @call(since="1.14", monitor=True)
     def undo_build(
         self,
         context: RequestContext,
@@ -79,9 +43,9 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        """`destroy_instance`, after `build_guest`. A conductor that takes the build over may build on this host again."""
+        """`remove_guest`, after `build_guest`. A conductor that takes the build over may build on this host again."""
 
-    @call(since="1.3", monitor=True, formerly=GuestStateCalls.rebuild_instance)
+    @call(since="1.14", monitor=True)
     def rebuild_guest(
         self,
         context: RequestContext,
@@ -93,9 +57,12 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         snapshot_id: str | None,
         power_on: bool,
     ) -> GuestOutcome:
-        """`rebuild_instance`."""
+        """Makes the guest anew on this host, with its ports and volumes. The old guest is destroyed with its disks.
 
-    @call(since="1.3", monitor=True, formerly=GuestCalls.destroy_instance)
+        A local root disk is made from the server's image, or has the content of the image ``snapshot_id``.
+        """
+
+    @call(since="1.14", monitor=True)
     def remove_guest(
         self,
         context: RequestContext,
@@ -105,9 +72,9 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        """`destroy_instance`."""
+        """Destroys a guest with all its disks, including stashed ones, and disconnects its volumes."""
 
-    @call(since="1.3", monitor=True, formerly=GuestCalls.power_on_instance)
+    @call(since="1.14", monitor=True)
     def start_guest(
         self,
         context: RequestContext,
@@ -119,7 +86,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
     ) -> GuestOutcome:
         """`power_on_instance`."""
 
-    @call(since="1.3", monitor=True, formerly=GuestCalls.power_on_instance)
+    @call(since="1.14", monitor=True)
     def restore_guest(
         self,
         context: RequestContext,
@@ -131,17 +98,17 @@ class OrderCalls(GuestCalls, GuestStateCalls):
     ) -> GuestOutcome:
         """`power_on_instance`, for a guest that `store_disk` may have powered off."""
 
-    @call(since="1.3", monitor=True, formerly=GuestCalls.power_off_instance)
+    @call(since="1.14", monitor=True)
     def stop_guest(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
         """`power_off_instance`."""
 
-    @call(since="1.3", monitor=True, formerly=_store_disk)
+    @call(since="1.14", monitor=True)
     def store_disk(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_id: str | None
     ) -> None:
-        """Powers the guest off and uploads its disk. ``image_id`` None: only powers off, because the disk is a volume."""
+        """Powers the guest off, whose disk is a volume. ``image_id``: always None; hosts of 0.1.0 need the argument."""
 
-    @call(since="1.4", monitor=True, formerly=_upload_disk)
+    @call(since="1.14", monitor=True)
     def upload_disk(
         self,
         context: RequestContext,
@@ -152,4 +119,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         image_id: str,
         power_off: bool,
     ) -> UploadedDisk:
-        """`snapshot_instance`. ``power_off``: powers the guest off; a host that can uploads most of the disk before that."""
+        """Uploads the whole root disk into an existing image.
+
+        ``power_off``: powers the guest off; a host that can uploads most of the disk before that.
+        """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -10,15 +9,7 @@ from causeway.model.outcomes import GuestOutcome, MoveToken
 from causeway.model.rescue import RescueImage
 from causeway.rpc.declare import Client, call
 
-
-def _cannot_rescue(host: str, _call: str) -> errors.HostTooOld:
-    return errors.HostTooOld(
-        f"Host {host} can't rescue servers yet: its compute service is of an earlier release, or an upgrade level holds it to"
-        " one. Ask your cloud's administrator."
-    )
-
-
-order = call(since="1.10", monitor=True, too_old=_cannot_rescue)
+order = call(since="1.14", monitor=True)
 
 
 class RescueCalls(Client):
@@ -38,7 +29,7 @@ class RescueCalls(Client):
         block_devices: list[BlockDevice],
         image: RescueImage,
     ) -> GuestOutcome:
-        """Powers the guest off, and boots it from a disk made from the image. Raises HostTooOld if the host can't do this."""
+        """Powers the guest off, and boots it from a disk made from the image."""
 
     @order
     def undo_rescue(
@@ -53,7 +44,7 @@ class RescueCalls(Client):
     ) -> None:
         """Restores the guest with its own disk, starts it if ``power_on``, and deletes the rescue disk.
 
-        Does nothing if `rescue_guest` did not touch the guest. Raises HostTooOld if the host does not support rescues.
+        Does nothing if `rescue_guest` did not touch the guest.
         """
 
     @order

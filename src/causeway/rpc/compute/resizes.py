@@ -12,7 +12,7 @@ from causeway.rpc.declare import Client, IfSet, call
 class ResizeCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def prep_resize(
         self,
         context: RequestContext,
@@ -25,7 +25,7 @@ class ResizeCalls(Client):
     ) -> MigrationContext:
         """Claims the host for the server with ``instance.new_flavor`` and checks that its volumes can be connected."""
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def resize_instance(
         self,
         context: RequestContext,
@@ -42,7 +42,7 @@ class ResizeCalls(Client):
         not know them.
         """
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def finish_resize(
         self,
         context: RequestContext,
@@ -57,11 +57,11 @@ class ResizeCalls(Client):
     ) -> GuestOutcome:
         """Takes over the ports, connects the volumes, fetches the local disks, and makes the guest from them."""
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def confirm_resize(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
         """Deletes the stashed disks, and releases everything that the source still holds for the server."""
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def revert_resize(
         self,
         context: RequestContext,
@@ -74,7 +74,7 @@ class ResizeCalls(Client):
     ) -> None:
         """Undoes everything that a move made at its target: guest, disks, connections, claim. Also for a failed move."""
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def finish_revert_resize(
         self,
         context: RequestContext,
@@ -87,6 +87,6 @@ class ResizeCalls(Client):
     ) -> GuestOutcome:
         """Restores the guest from its stashed disks, with its ports and volumes. Also for a failed move."""
 
-    @call(since="1.0")
+    @call(since="1.14")
     def drop_move_claim(self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str) -> None:
         """Releases the claim of a move at a host that the move abandons before making a guest there."""

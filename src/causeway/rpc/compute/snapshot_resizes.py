@@ -1,7 +1,4 @@
-"""Orders of moves between cells, with the field's names.
-
-They are sent with version 1.0, though only clouds of 1.1 move servers between cells (`causeway.model.versions.CROSS_CELL`).
-"""
+"""Orders of moves between cells, with the field's names."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from causeway.rpc.declare import Client, IfSet, call
 class SnapshotResizeCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def prep_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,
@@ -27,7 +24,7 @@ class SnapshotResizeCalls(Client):
     ) -> MigrationContext:
         """Claims the host for the server with ``instance.new_flavor`` and checks that its volumes can be connected."""
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def prep_snapshot_based_resize_at_source(
         self,
         context: RequestContext,
@@ -48,13 +45,13 @@ class SnapshotResizeCalls(Client):
         the target instead, on hosts that support this. Raises WarmCopyImpossible if the host does not know the later changes.
         """
 
-    @call(since="1.7", monitor=True)
+    @call(since="1.14", monitor=True)
     def send_offered(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
     ) -> dict[str, Snapshot]:
         """Has the source upload the disks that it offers, each to its image, because the target can't fetch them."""
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def finish_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,
@@ -74,7 +71,7 @@ class SnapshotResizeCalls(Client):
         DiskTransferBroken if fetching fails.
         """
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def drop_move_at_dest(
         self,
         context: RequestContext,
@@ -86,7 +83,7 @@ class SnapshotResizeCalls(Client):
     ) -> None:
         """Undoes everything that a move made at its target: guest, disks, connections, claim. Also used by revert."""
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def restore_at_source(
         self,
         context: RequestContext,
@@ -99,7 +96,7 @@ class SnapshotResizeCalls(Client):
     ) -> GuestOutcome:
         """Restores the guest from its stashed disks, with its ports and volumes. For a failed move and for revert."""
 
-    @call(since="1.0", monitor=True)
+    @call(since="1.14", monitor=True)
     def confirm_snapshot_based_resize_at_source(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance
     ) -> None:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import CopiedVolume, MoveToken
 from causeway.rpc.declare import Client, call
 
-
-def _no_volume_jobs(host: str, _call: str) -> errors.HostTooOld:
-    return errors.HostTooOld(
-        f"Host {host} can't do this with volumes in use yet: its compute service is of an earlier release, or an upgrade level"
-        " holds it to one. Ask your cloud's administrator."
-    )
-
-
-order = call(since="1.14", monitor=True, too_old=_no_volume_jobs)
+order = call(since="1.14", monitor=True)
 
 
 class VolumeCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`.
 
-    Each order raises HostTooOld if the host does not know it, TakenOver if another conductor owns the operation, and ClaimRefused
-    if the operation has undone it since.
+    Each order raises TakenOver if another conductor owns the operation, and ClaimRefused if the operation has undone it since.
     """
 
     @order

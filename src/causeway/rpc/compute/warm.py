@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -10,14 +9,7 @@ from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.warm import CopyRound, RoundReceived
 from causeway.rpc.declare import Client, IfSet, call
 
-
-def _no_warm_copies(host: str, _call: str) -> errors.WarmCopyImpossible:
-    return errors.WarmCopyImpossible(
-        "A host is of a version that can't copy disks while their guest runs.", details=f"host {host}"
-    )
-
-
-order = call(since="1.5", monitor=True, too_old=_no_warm_copies)
+order = call(since="1.14", monitor=True)
 
 
 class WarmCalls(Client):

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from causeway.clients import image
-from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.guests import build
 from causeway.compute.host import transfer_progress
-from causeway.context import admin_context
 from causeway.rpc import cell_conductor
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
@@ -236,8 +235,7 @@ def test_an_image_is_whole_even_if_the_guest_is_destroyed_during_its_upload(
     instance = instances.get(database, server.id)
     with ThreadPoolExecutor(1) as pool:
         try:
-            destroy = BuildEndpoint(host).destroy_instance
-            pool.submit(destroy, admin_context(), instance=instance, block_devices=[]).result(PATIENCE)
+            pool.submit(build.destroy, host, instance, []).result(PATIENCE)
         finally:
             reports.let_continue()
     assert not host.driver.inspect(server.id).has_disks

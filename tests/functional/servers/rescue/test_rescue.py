@@ -9,7 +9,7 @@ import pytest
 
 from causeway.conductor.upkeep import overdue_rescues
 from causeway.embedded.cloud import EmbeddedCloud
-from causeway.model import rescue, versions
+from causeway.model import rescue
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.store.cell import hosts, instances
 from tests.functional.servers.audited_cloud import AuditedCloud
@@ -316,18 +316,6 @@ class TestStates:
         answer = ask(cloud.member, server, "rescue")
         assert (answer.status_code, "vTPM" in message(answer)) == (400, True)
         instances.update(cloud.cell("cell1"), server.id, vm_state=VmState.ACTIVE)
-
-    @pytest.mark.embedded("writes over what a compute reports")
-    def test_a_compute_of_the_former_release_refuses(self, cloud: Cloud, server: Any) -> None:
-        host = cloud.show(server).compute_host
-        (service,) = hosts.list_services(cloud.cell("cell1"), host=host, binary="nova-compute")
-        hosts.update_service(cloud.cell("cell1"), service.uuid, version=versions.RESCUE.service - 1)
-        answer = ask(cloud.member, server, "rescue")
-        assert (answer.status_code, "earlier release" in message(answer)) == (409, True)
-        hosts.update_service(cloud.cell("cell1"), service.uuid, version=versions.SERVICE)
-        cloud.option("compute", "1.9", "upgrade_levels")
-        assert ask(cloud.member, server, "rescue").status_code == 409
-        assert cloud.show(server).task_state is None
 
     def test_its_state_is_reset_and_it_is_started_again(self, cloud: AuditedCloud, server: Any) -> None:
         """Then its record says that it is not rescued: it comes up from its own disk."""

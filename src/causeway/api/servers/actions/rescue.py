@@ -13,12 +13,11 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, passwords, schemas
 from causeway.api.servers.actions import schemas_verbs
 from causeway.api.servers.loading import Home
-from causeway.model import operations, server_actions, versions
+from causeway.model import operations, server_actions
 from causeway.model import rescue as records
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.rescue import RescueImage
-from causeway.model.server_actions import ServerAction
 from causeway.model.states import PowerState, VmState
 from causeway.operations.rescue import RescueMemory, UnrescueMemory
 from causeway.store.cell import block_devices
@@ -34,7 +33,7 @@ def rescue(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["rescue"] or {}
     action = server_actions.RESCUE
     home = loading.load_for_action(request, server_id, "os_compute_api:os-rescue", action)
-    _check_host(request, home, action)
+    _check_host(request, home)
     asked_for = wanted.get("rescue_image_ref")
     present = block_devices.of_instance(home.database, server_id)
     image = _image(request, home.instance, asked_for)
@@ -49,23 +48,17 @@ def rescue(request: ApiRequest, server_id: str) -> Response:
 def unrescue(request: ApiRequest, server_id: str) -> Response:
     action = server_actions.UNRESCUE
     home = loading.load_for_action(request, server_id, "os_compute_api:os-unrescue", action)
-    _check_host(request, home, action)
+    _check_host(request, home)
     memory = UnrescueMemory(records.of_record(home.instance.system_metadata))
     loading.ask_for(request, home, action, operations.UNRESCUE, memory)
     return Response(202)
 
 
-def _check_host(request: ApiRequest, home: Home, action: ServerAction) -> None:
-    """Raises Conflict unless the server's host is up and can do it."""
+def _check_host(request: ApiRequest, home: Home) -> None:
+    """Raises Conflict unless the server's host is up."""
     host = loading.check_host(home.instance)
     # In the field a request to a host that is down is lost, and the server keeps its task.
-    service = hosts.check_up(request, host, home.cell_uuid)
-    level = request.services.conf.upgrade_levels.compute
-    if service.version < versions.RESCUE.service or not versions.allows(level, versions.RESCUE):
-        raise errors.Conflict(
-            f"Cannot '{action.name}' instance {home.instance.uuid}: the compute service of host {host} is of an earlier"
-            " release, or held to one. Upgrade it first."
-        )
+    hosts.check_up(request, host, home.cell_uuid)
 
 
 def _runs(instance: Instance) -> bool:

@@ -14,7 +14,7 @@ from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import flavors_and_images, hosts, loading, schemas
 from causeway.api.servers.loading import Home
-from causeway.model import server_actions, versions
+from causeway.model import server_actions
 from causeway.model.block_device import is_volume_backed
 from causeway.model.flavor import Flavor
 from causeway.model.server_actions import ServerAction
@@ -124,30 +124,11 @@ def _check_up(request: ApiRequest, home: Home) -> None:
 
 
 def may_leave_its_cell(request: ApiRequest, home: Home) -> bool:
-    """Whether policy allows moves to other cells, and neither the server's host nor an upgrade level is too old for them.
+    """Whether policy allows moves to other cells.
 
     Ports with resource requests are allowed; the field refuses them (bug 1907522).
     """
-    if not request.allows(CROSS_CELL_RESIZE, loading.target_of(home.instance)):
-        return False
-    if not versions.allows(request.services.conf.upgrade_levels.compute, versions.CROSS_CELL):
-        LOG.info(
-            "Server %s stays in its cell: [upgrade_levels] compute is %s, and moves between cells need %s",
-            home.instance.uuid,
-            request.services.conf.upgrade_levels.compute,
-            versions.CROSS_CELL.rpc,
-        )
-        return False
-    if home.service is not None and home.service.version < versions.CROSS_CELL.service:
-        LOG.info(
-            "Server %s stays in its cell: the compute service of its host %s has version %s, moves between cells need %s",
-            home.instance.uuid,
-            home.service.host,
-            home.service.version,
-            versions.CROSS_CELL.service,
-        )
-        return False
-    return True
+    return request.allows(CROSS_CELL_RESIZE, loading.target_of(home.instance))
 
 
 def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed: bool) -> None:
@@ -165,12 +146,6 @@ def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed
     silent = errors.CellDown(f"Compute host {host} is in a cell that does not answer now. Try again later.")
     if not request.services.cells.answers(cell_uuid):
         raise silent
-    try:
-        service = hosts.service_of(request, host, cell_uuid)
-    except errors.DatabaseFailed as failure:
-        raise silent from failure
-    if service is not None and service.version < versions.CROSS_CELL.service:
-        raise errors.BadRequest(f"Compute host {host} is too old for moves between cells: upgrade it first.")
 
 
 def check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:

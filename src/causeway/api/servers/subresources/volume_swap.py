@@ -10,7 +10,7 @@ from causeway.api.request import ApiRequest
 from causeway.api.servers import hosts, loading
 from causeway.api.servers.loading import Home
 from causeway.clients.volume import Volume
-from causeway.model import operations, server_actions, versions
+from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.operations.volume_swap import SwapMemory
@@ -35,20 +35,8 @@ def swap(request: ApiRequest, home: Home, device: BlockDevice | None, old_id: st
         raise errors.VolumeNotFound(
             f"Instance {home.instance.uuid} is not attached to volume {old_id}: volume_id not found."
         )
-    check_host(request, home, action.name)
+    hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
     loading.ask_for(request, home, action, operations.SWAP_VOLUME, SwapMemory(old_id, new_id, new.size))
-
-
-def check_host(request: ApiRequest, home: Home, action: str) -> None:
-    """Raises Conflict if the compute service of the server's host is of an earlier release, and ServiceDown if it is down."""
-    host = loading.check_host(home.instance)
-    service = hosts.check_up(request, host, home.cell_uuid)
-    level = request.services.conf.upgrade_levels.compute
-    if service.version < versions.VOLUME_JOBS.service or not versions.allows(level, versions.VOLUME_JOBS):
-        raise errors.Conflict(
-            f"Cannot '{action}' instance {home.instance.uuid}: the compute service of host {host} is of an earlier"
-            " release, or held to one. Upgrade it first."
-        )
 
 
 def _check_volumes(request: ApiRequest, instance: Instance, old: Volume, new: Volume) -> None:
