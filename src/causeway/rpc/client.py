@@ -15,7 +15,7 @@ from causeway import errors, metrics, parking
 from causeway.context import RequestContext
 from causeway.rpc import counters
 from causeway.rpc.endpoint import Reply, from_wire, to_wire
-from causeway.rpc.late_answers import NAMESPACE, LateAnswer, ListeningContext
+from causeway.rpc.late_answers import NAMESPACE, VERSION, LateAnswer, ListeningContext
 from causeway.rpc.plain import problem_of
 from causeway.rpc.signatures import SignedContext
 from causeway.rpc.transport import SEND_RETRIES, ContextSerializer, Outgoing, Transport, Verdict
@@ -191,12 +191,13 @@ class RpcClient:
 
         Raises MessagingTimeout if the server does not know the call.
         """
-        asking = self._prepare(server=server, namespace=NAMESPACE, timeout=self._option("rpc_response_timeout", 60))
+        patience = self._option("rpc_response_timeout", 60)
+        asking = self._prepare(server=server, namespace=NAMESPACE, version=VERSION, timeout=patience)
         name, wire = "late_answer_of", {"ticket": ticket}
         call = self._transport.callers.submit(
             asking.call, self._with_signature(context, asking, name, wire), name, **wire
         )
-        known = from_wire(parking.result_of(call)["result"], LateAnswer)
+        known = self._result_in(parking.result_of(call), name, server, LateAnswer)
         if known.reply is not None or answer.done():
             return known.reply or answer.result()
         if known.is_coming:

@@ -28,6 +28,8 @@ LOG = logging.getLogger(__name__)
 
 # The namespace of both endpoints below: `late_answer` is called at the waiting process, `late_answer_of` at the server.
 NAMESPACE = "late_answers"
+# Of this interface, which servers of all topics have.
+VERSION = "1.0"
 # Seconds: a call that takes longer is answered late.
 PROMPT = 1.0
 # The number of answers that a server keeps, for callers that missed them.

@@ -23,7 +23,7 @@ from causeway.rpc.bounded import within
 from causeway.rpc.client import RpcClient
 from causeway.rpc.endpoint import Endpoint, Reply, expose, failure
 from causeway.rpc.heartbeat import Heartbeats
-from causeway.rpc.late_answers import NAMESPACE, LateAnswers, LateAnswersEndpoint, PatientMessage, is_patient
+from causeway.rpc.late_answers import NAMESPACE, VERSION, LateAnswers, LateAnswersEndpoint, PatientMessage, is_patient
 from causeway.rpc.plain import problem_of
 from causeway.rpc.senders import may_send
 from causeway.rpc.signatures import Refusal, Signatures
@@ -230,7 +230,7 @@ class RpcServer:
         late = LateAnswers(partial(_send_late, transport))
         exposed = [endpoint if isinstance(endpoint, Endpoint) else expose(endpoint) for endpoint in endpoints]
         self.endpoints = tuple(exposed)
-        exposed.append(expose(LateAnswersEndpoint(late), namespace=NAMESPACE))
+        exposed.append(expose(LateAnswersEndpoint(late), VERSION, NAMESPACE))
         self._server = MessagingServer(
             transport.messaging,
             oslo_messaging.Target(topic=topic, server=server_name),

@@ -22,6 +22,8 @@ from causeway.rpc.late_answers import NAMESPACE, AwaitedAnswersEndpoint
 
 PATIENCE = 60.0
 LISTENS_AT = "super_conductor"
+# Of the calls that take long. Late answers have a version of their own.
+VERSION = "1.14"
 
 
 class Host:
@@ -60,14 +62,14 @@ class Scene:
         self.server = self.start_host()
         awaited = expose(AwaitedAnswersEndpoint(transport.awaited), namespace=NAMESPACE)
         self._started(RpcServer(transport, LISTENS_AT, "conductor", [awaited], threads=2))
-        self.client = RpcClient(transport, "compute", listens_at=LISTENS_AT)
+        self.client = RpcClient(transport, "compute", version=VERSION, listens_at=LISTENS_AT)
         transport.conf.set_override("rpc_response_timeout", 5)
         self.workers = Workers(1, 100, "test")
         undo.callback(self.workers.shutdown, wait=True)
         undo.callback(self.host.release.set)
 
     def start_host(self) -> RpcServer:
-        return self._started(RpcServer(self.transport, "compute", "host1", [self.host], threads=64))
+        return self._started(RpcServer(self.transport, "compute", "host1", [expose(self.host, VERSION)], threads=64))
 
     def _started(self, server: RpcServer) -> RpcServer:
         server.start()
