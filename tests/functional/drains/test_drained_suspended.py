@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.rpc.client import RpcClient
 
 from .drains_cloud import DrainsCloud, until
 from .suspended_servers import check, resumed, suspended
@@ -225,15 +224,3 @@ def test_one_whose_host_is_dead_waits_for_its_memory(cloud: DrainsCloud) -> None
         cloud.admin.compute.update_service_forced_down(service, ONE, "nova-compute", forced=False)
     cloud.becomes_drain(drain, "done")
     check(cloud, server, memory, "cell2")
-
-
-@pytest.mark.embedded("code is replaced")
-def test_hosts_of_an_older_version_keep_it(cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    server, memory = suspended(cloud)
-    monkeypatch.setattr(RpcClient, "can_send", lambda _self, version: version != "1.8")
-    drain, _plan = planned(cloud, retries=0)
-    cloud.act(drain, "start")
-    row = cloud.becomes_row(drain, server, "failed")
-    assert "can't move the memory of suspended guests" in row["why"]
-    monkeypatch.undo()
-    check(cloud, server, memory, "cell1")

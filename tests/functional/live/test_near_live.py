@@ -13,7 +13,6 @@ from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.context import admin_context
 from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.states import PowerState
-from causeway.rpc.client import RpcClient
 from causeway.store.api import migrations as store
 from causeway.store.cell import instances
 from causeway.virt.driver import MEMORY
@@ -246,17 +245,6 @@ def test_all_is_undone_if_a_hypervisor_fails_before_the_pivot(
     assert cloud.memory(server) == memory
     cloud.check_left_nothing(server, after.compute_host)
     assert cloud.temporary_images() == []
-
-
-def test_hosts_of_an_older_version_keep_the_server(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    server, memory = booted(cloud)
-    source = cloud.host_of(server)
-    monkeypatch.setattr(RpcClient, "can_send", lambda _self, version: version != "1.6")
-    after = cloud.migrated(server, host=elsewhere(cloud, server))
-    assert (after.status, after.compute_host) == ("ACTIVE", source)
-    assert "can't move the memory of guests" in cloud.faults(server, source[:5])[-1].message
-    assert cloud.memory(server) == memory
-    cloud.check_left_nothing(server, source)
 
 
 def test_an_order_to_wake_that_comes_late_harms_no_guest(cloud: LiveCloud) -> None:

@@ -163,17 +163,13 @@ def older_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "RoundReceived", lambda *given, **_newer: RoundReceived(*given))
 
 
-def held_by_a_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ComputeClient, "allows", lambda _self, call: call is not ComputeClient.send_offered)
-
-
 def begun_by_older_conductor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others of its version may continue it."""
     monkeypatch.setattr(direct, "CROSS_CELL_VERSION", 0)
     monkeypatch.setitem(direct._KNOWN_SINCE, "cross_cell_resize", 99)
 
 
-@pytest.mark.parametrize("older", [older_source, older_target, held_by_a_level, begun_by_older_conductor])
+@pytest.mark.parametrize("older", [older_source, older_target, begun_by_older_conductor])
 def test_who_is_older_has_images(cloud: AuditedCloud, server: Any, older: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     orders: list[dict[str, Any]] = []
     works = ComputeClient.prep_snapshot_based_resize_at_source

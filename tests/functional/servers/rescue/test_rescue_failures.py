@@ -11,7 +11,6 @@ from causeway import errors
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model import operations
 from causeway.model.states import PowerState
-from causeway.rpc.compute import ComputeClient
 from causeway.rpc.transport import Verdict
 from causeway.store.api import journal, wanted_moves
 from causeway.virt.driver import RESCUE_DISK
@@ -266,19 +265,6 @@ def test_requests_during_a_rescue_are_refused(cloud: AuditedCloud, server: Any) 
             answer = ask(cloud.member, server, action, {"flavorRef": "gen1.medium"} if action == "resize" else None)
             assert (answer.status_code, "rescuing" in message(answer) or "vm_state" in message(answer)) == (409, True)
     cloud.wait(server, "RESCUE")
-
-
-def test_a_rescue_on_a_host_that_is_too_old_is_undone(
-    cloud: AuditedCloud, server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_given: Any, **_more: Any) -> Any:
-        raise errors.HostTooOld("The host can't rescue servers yet.")
-
-    for order in ("rescue_guest", "undo_rescue"):
-        monkeypatch.setattr(ComputeClient, order, refuse)
-    assert ask(cloud.member, server, "rescue").status_code == 200
-    ended(cloud, server, "rescue", "ACTIVE")
-    has_its_own(cloud, server)
 
 
 @pytest.mark.parametrize("fenced", [True, False])
