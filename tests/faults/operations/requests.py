@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import uuid as uuids
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
+
+from keystoneauth1.exceptions import ConnectFailure
 
 from causeway import errors
 from causeway.conf import new_config
@@ -21,6 +24,8 @@ from tests.faults.clouds.site import Site, until
 from tests.faults.moves import drained
 from tests.faults.operations.subjects import Subject, act, create
 from tests.faults.world import ASSISTED
+
+T = TypeVar("T")
 
 
 def create_on_volume(site: Site, subject: Subject) -> Answer:
@@ -45,8 +50,27 @@ def detach_volume(site: Site, subject: Subject) -> Answer:
     return call(site, "DELETE", f"/servers/{subject.uuid}/os-volume_attachments/{subject.volume_id}")
 
 
+def undisturbed(work: Callable[[], T]) -> T:
+    """What ``work`` returns. It is done again if a service that it asks is killed meanwhile: the accident is not its."""
+
+    def attempt() -> list[T]:
+        try:
+            return [work()]
+        except ConnectFailure:
+            return []
+
+    (found,) = until(attempt, bool)
+    return found
+
+
 def swap_volume(site: Site, subject: Subject) -> Answer:
     """As block storage asks for it, which has made a volume to move the server's to."""
+    new = undisturbed(lambda: _made_for_swap(site, subject))
+    path = f"/servers/{subject.uuid}/os-volume_attachments/{subject.volume_id}"
+    return call(site, "PUT", path, {"volumeAttachment": {"volumeId": new}}, by=site.admin)
+
+
+def _made_for_swap(site: Site, subject: Subject) -> str:
     storage = site.admin.block_storage
     for left in list(site.member.block_storage.volumes(name=f"{subject.name}-moved")):
         # Block storage deletes what it made for a request that failed.
@@ -57,12 +81,15 @@ def swap_volume(site: Site, subject: Subject) -> Answer:
     for volume_id, status in ((subject.volume_id, "migrating"), (new, f"target:{subject.volume_id}")):
         body = {"os-reset_status": {"migration_status": status}}
         assert storage.post(f"/volumes/{volume_id}/action", json=body).status_code == 202
-    path = f"/servers/{subject.uuid}/os-volume_attachments/{subject.volume_id}"
-    return call(site, "PUT", path, {"volumeAttachment": {"volumeId": new}}, by=site.admin)
+    return str(new)
 
 
 def awaited_snapshot(site: Site, subject: Subject, status: str) -> str:
     """One of which block storage waits to hear what became of it."""
+    return undisturbed(lambda: _made_snapshot(site, subject, status))
+
+
+def _made_snapshot(site: Site, subject: Subject, status: str) -> str:
     storage = site.member.block_storage
     body = {"snapshot": {"volume_id": subject.volume_id, "name": ASSISTED, "force": True}}
     found = str(storage.post("/snapshots", json=body).json()["snapshot"]["id"])
