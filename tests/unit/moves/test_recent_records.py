@@ -32,7 +32,8 @@ class Looked:
         self.clock = Clock()
         options: Any = SimpleNamespace(lease=1e6, journal_patience=1.0)
         environment: Any = SimpleNamespace(options=options, clock=self.clock)
-        services: Any = SimpleNamespace(cells=SimpleNamespace(database=lambda _cell: None))
+        cells, conf = SimpleNamespace(database=lambda _cell: None), SimpleNamespace(service_down_time=60)
+        services: Any = SimpleNamespace(cells=cells, conf=conf)
         move: Any = SimpleNamespace(data=MEMORY, instance_uuid="server")
         self.run = Run(services, environment, SimpleNamespace(), move, asked_at=self.clock.seconds)  # type: ignore[arg-type]
         monkeypatch.setattr(copies, "on_host", self._read)
