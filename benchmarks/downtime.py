@@ -49,7 +49,7 @@ CASES = {
 LIVE, LIVE_ACROSS, NEAR_LIVE = "live, inside a cell", "live, to another cell", "near-live, to another cell"
 WITH_MEMORY = (LIVE, LIVE_ACROSS, NEAR_LIVE)
 # Steps that have the guest off, or standing still; the first one sends.
-OFF = ("PrepResizeAtSource", "FinishResizeAtDest")
+OFF = ("HandOver", "FinishAtTarget")
 STANDING_STILL = ("SaveGuest", "WakeGuest", "SwitchInstanceMapping", "ShowAtTarget", "LetGuestGoOn")
 GENERATION = "aggregate_instance_extra_specs:gen"
 

@@ -137,7 +137,7 @@ def what_must_wait_is_not_abandoned(database: Database) -> None:
         id=str(uuids.uuid4()),
         migration_uuid=first.migration_uuid,
         instance_uuid=first.instance_uuid,
-        recipe="cross_cell_confirm",
+        recipe="confirm_resize",
     )
     with database.write() as connection:
         journal.insert_in(connection, second)

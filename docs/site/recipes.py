@@ -67,19 +67,18 @@ def diagram(recipe: Recipe[Any]) -> Diagram:
     """The picture of one recipe."""
     rows: list[Row] = []
     used = {CONDUCTOR}
-    before_pivot = True
     for number, step in enumerate(recipe.steps, 1):
         at = lane(step)
         used.add(at)
+        only = f" (only {step.condition.said})" if step.condition is not None else ""
         makes = ", ".join(sorted(str(thing) for thing in step.makes))
         rows += [
-            Heading(f"{number}  {step.name}", says(step)),
+            Heading(f"{number}  {step.name}{only}", says(step)),
             Message(CONDUCTOR, at, f"do: makes {makes}" if makes else "do"),
         ]
-        if before_pivot and type(step).undo is not Step.undo:
+        if number <= recipe.behind_pivot and type(step).undo is not Step.undo:
             rows.append(Message(CONDUCTOR, at, "undo", dashed=True))
-        if step.name == recipe.pivot:
-            before_pivot = False
+        if step.name in (recipe.pivot, recipe.other_pivot):
             rows.append(Rule(PIVOT))
     return Diagram(recipe.name, {key: shown for key, shown in LANES.items() if key in used}, rows)
 
@@ -121,6 +120,7 @@ def page(pictures: str) -> str:
         recipe = RECIPES[name]
         older = ", ".join(map(str, sorted(recipe.continues)))
         continues = f"; continues sagas of version {older}" if older else ""
+        continues += "".join(f"; of `{each.name}` {each.version}" for each in recipe.formers)
         alt = f"The steps of {name}: {drawn.description}".replace("[", "(").replace("]", ")")
         parts.append(f"## {name}\n\nVersion {recipe.version}{continues}.\n\n![{alt}]({pictures}/{name}.svg)\n")
         parts += memory_of(recipe)

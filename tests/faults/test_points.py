@@ -17,7 +17,7 @@ from causeway.cli.main import cli
 from causeway.faults import injector
 from causeway.faults.injector import CRASH_STATUS, parse
 from causeway.faults.points import every_point
-from causeway.moves.recipes import CROSS_CELL_RESIZE
+from causeway.moves.recipes import RESIZE
 
 
 @pytest.fixture
@@ -35,10 +35,10 @@ def test_the_command_line_lists_every_point_one_a_line() -> None:
 
 def test_every_step_has_points_and_those_before_the_pivot_can_be_hit_on_the_way_back() -> None:
     points = set(every_point())
-    for step in CROSS_CELL_RESIZE.steps[1:]:
-        assert {f"cross_cell_resize.{step.name}.do.{side}" for side in ("before", "after")} <= points
-    assert "cross_cell_resize.TargetDBSetup.undo.before" in points
-    assert "cross_cell_resize.ShowTarget.undo.before" not in points
+    for step in RESIZE.steps[1:]:
+        assert {f"resize.{step.name}.do.{side}" for side in ("before", "after")} <= points
+    assert "resize.TargetDBSetup.undo.before" in points
+    assert "resize.ShowTarget.undo.before" not in points
 
 
 def test_nothing_happens_and_nothing_is_read_unless_it_is_enabled(tmp_path: Path) -> None:

@@ -75,9 +75,7 @@ class ListOperation(CloudCommand, _Lister):
         parser.add_argument("--state", metavar="<state>", choices=STATES, help=f"One of: {', '.join(STATES)}")
         parser.add_argument("--host", metavar="<host>", help="List those that work, or worked, on a host")
         parser.add_argument("--owner", metavar="<conductor>", help="List those that a conductor works on, or did last")
-        parser.add_argument(
-            "--recipe", metavar="<recipe>", action="append", help="Such as cross_cell_resize; may be repeated"
-        )
+        parser.add_argument("--recipe", metavar="<recipe>", action="append", help="Such as resize; may be repeated")
         parser.add_argument("--long", action="store_true", help="List additional fields")
         add_paging(parser, "operations")
         return parser

@@ -33,7 +33,6 @@ from causeway.compute.handover.dry_run import DryRunEndpoint
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
-from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.handover.verify import VerifyEndpoint
 from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.host import Host
@@ -144,7 +143,6 @@ class ComputeService:
                     VolumeJobsEndpoint(self.host),
                     ImageCachingEndpoint(self.host),
                     ResizeEndpoint(self.host),
-                    SnapshotResizeEndpoint(self.host),
                     WarmEndpoint(self.host),
                     LiveEndpoint(self.host),
                     NearLiveEndpoint(self.host),

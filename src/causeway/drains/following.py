@@ -15,7 +15,14 @@ from causeway.drains.look import Look
 from causeway.drains.pace import Load, is_due, load_of
 from causeway.model.drains import Afterwards, DrainServer, DrainServerState, DrainState, How
 from causeway.model.migration import Migration
-from causeway.model.operations import MOVE_RECORDS, SHELVE_OFFLOAD, OperationBrief
+from causeway.model.operations import (
+    CONFIRM_RESIZE,
+    MOVE_RECORDS,
+    REVERT_RESIZE,
+    SHELVE_OFFLOAD,
+    OperationBrief,
+    present_name,
+)
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.pauses import stood_still
@@ -169,7 +176,9 @@ def _set_state(look: Look, server: DrainServer, state: DrainServerState, migrati
 def _handle_failed_follow_up(look: Look, server: DrainServer, migration: Migration) -> None:
     """Handles a confirm or revert that failed. A confirm is tried again each time, a revert as often as a move."""
     what = "revert" if server.state is DrainServerState.REVERTING else "confirm"
-    tries = [each for each in journal.of_migration(look.services.api, migration.uuid) if each.recipe.endswith(what)]
+    recipe = REVERT_RESIZE if what == "revert" else CONFIRM_RESIZE
+    moves = journal.of_migration(look.services.api, migration.uuid)
+    tries = [each for each in moves if present_name(each.recipe) == recipe]
     why = f"Its {what} failed: {(tries[-1].error or {}).get('message') if tries else 'no reason was recorded'}"
     if what == "revert" and len(tries) > look.request.retries:
         look.fail(server, why, for_good=True)

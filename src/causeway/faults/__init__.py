@@ -3,7 +3,7 @@
 It is off unless ``[fault_injection] enabled`` is set, and costs nothing while it is off. ``causeway faults list`` prints all
 points. A YAML file (``[fault_injection] file``) holds the rules; it is read again whenever it has changed::
 
-    cross_cell_resize.FinishResizeAtDest.do.before: error
+    resize.FinishAtTarget.do.before: error
     compute.finish_snapshot_based_resize_at_dest.in: {crash: true, times: 1}
     call.image POST /v2/images.reply: {hang: 20, times: 1, host: cell1-host1}
     rpc.compute.restore_at_source.request: {delay: 2}

@@ -10,12 +10,11 @@ from causeway.compute.guests.volume_jobs import VolumeJobsEndpoint
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
-from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
 from causeway.faults.hooks import DRIVER_METHODS
 from causeway.faults.routes import ROUTES
-from causeway.moves.recipes import LIVE_MIGRATE_ACROSS_CELLS, RESIZE
+from causeway.moves.recipes import LIVE_MIGRATE_ACROSS_CELLS
 from causeway.operations.recipes import RECIPES
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import ComputeClient
@@ -76,7 +75,6 @@ _ASKS = {name for name in vars(LiveEndpoint) if not name.startswith("_")} - {
 _WITHOUT_DRIVER = {
     "claim_port_device",
     "discard_copies",
-    "prep_resize",
     "prep_snapshot_based_resize_at_dest",
     "check_can_live_migrate_destination",
     "post_live_migration_at_destination",
@@ -84,10 +82,8 @@ _WITHOUT_DRIVER = {
 }
 # Orders that clean up when their outcome was recorded.
 _CLEAN_UP = {
-    "finish_resize",
     "finish_snapshot_based_resize_at_dest",
     "prep_snapshot_based_resize_at_source",
-    "resize_instance",
     "save_guest_at_source",
     "wake_guest_at_dest",
 }
@@ -110,16 +106,13 @@ def every_point() -> list[str]:
 
 def step_points() -> list[str]:
     """Returns the points of steps, on the conductor. Steps after the pivot have no undo points."""
-    # Every resize begins with the first step of the recipe `resize`, and only then gets its own recipe: so that step has the name
-    # `resize` there. In the same way live migrations to other cells begin as near-live ones.
-    begun_before = {(recipe, RESIZE.steps[0].name) for recipe in RECIPES if recipe != RESIZE.name}
-    begun_before.add((LIVE_MIGRATE_ACROSS_CELLS.name, LIVE_MIGRATE_ACROSS_CELLS.steps[0].name))
+    # Live migrations to other cells begin as near-live ones, and only after the first step get their own recipe.
+    begun_before = (LIVE_MIGRATE_ACROSS_CELLS.name, LIVE_MIGRATE_ACROSS_CELLS.steps[0].name)
     found = []
     for recipe in RECIPES.values():
-        behind = recipe.index(recipe.pivot) + 1 if recipe.pivot else len(recipe.steps)
         for place, step in enumerate(recipe.steps):
-            phases = ["do"] if (recipe.name, step.name) not in begun_before else []
-            phases += ["undo"] if place < behind else []
+            phases = ["do"] if (recipe.name, step.name) != begun_before else []
+            phases += ["undo"] if place < recipe.behind_pivot else []
             found += [f"{recipe.name}.{step.name}.{phase}.{side}" for phase in phases for side in ("before", "after")]
         found += [f"{recipe.name}.roll_back.{side}" for side in ("before", "after")]
     return found
@@ -132,7 +125,6 @@ def compute_points() -> list[str]:
         f"compute.{name}.{place}"
         for endpoint in (
             ResizeEndpoint,
-            SnapshotResizeEndpoint,
             WarmEndpoint,
             LiveEndpoint,
             NearLiveEndpoint,

@@ -13,10 +13,12 @@ from causeway.model.outcomes import MoveToken
 class Missed(StrEnum):
     """Orders that a host can miss. All except the last three are orders of moves, under their own names."""
 
-    CONFIRM_CROSS_CELL = "confirm_snapshot_based_resize_at_source"
-    CONFIRM_SAME_CELL = "confirm_resize"
-    UNDO_CROSS_CELL = "drop_move_at_dest"
-    UNDO_SAME_CELL = "revert_resize"
+    CONFIRM = "confirm_snapshot_based_resize_at_source"
+    UNDO = "drop_move_at_dest"
+    #: `UNDO` of a move whose target may be its source. Hosts of 0.1.0 would take `UNDO` for one of another host
+    UNDO_INSIDE_CELL = "revert_resize"
+    #: `CONFIRM`, as conductors of 0.1.0 noted it for moves inside a cell
+    CONFIRM_OF_0_1_0 = "confirm_resize"
     UNDO_LIVE = "rollback_live_migration_at_destination"
     DELETE_LIVE_SOURCE = "post_live_migration_at_source"
     RELEASE_CLAIM = "drop_move_claim"
@@ -33,8 +35,8 @@ class Missed(StrEnum):
     def deletes_stash_only(self) -> bool:
         """Whether only stashed disks are deleted."""
         return self in (
-            Missed.CONFIRM_CROSS_CELL,
-            Missed.CONFIRM_SAME_CELL,
+            Missed.CONFIRM,
+            Missed.CONFIRM_OF_0_1_0,
             Missed.RELEASE_CLAIM,
             Missed.DISCARD_COPIES,
         )

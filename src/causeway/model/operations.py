@@ -13,12 +13,12 @@ from typing import Any
 from causeway.model import server_actions
 from causeway.model.exclusion import Rule, Work, rule
 from causeway.model.sagas import Saga, SagaState, StepRecord
-from causeway.model.states import TaskState
+from causeway.model.states import MigrationStatus, TaskState
 
 
 @dataclass(kw_only=True)
 class Operation(Saga):
-    """A run of a recipe (``cross_cell_resize``, ``cross_cell_confirm``, ``shelve``, ...).
+    """A run of a recipe (``resize``, ``confirm_resize``, ``shelve``, ...).
 
     ``migration_uuid``: its own id, if it has no migration.
     """
@@ -64,6 +64,23 @@ class OperationBrief:
     ended_at: datetime | None = None
 
 
+RESIZE, CONFIRM_RESIZE, REVERT_RESIZE = "resize", "confirm_resize", "revert_resize"
+# What 0.1.0 called them, inside a cell and between cells -> what they are called now. Journals keep the old names.
+OF_0_1_0 = {
+    "same_cell_resize": RESIZE,
+    "cross_cell_resize": RESIZE,
+    "same_cell_confirm": CONFIRM_RESIZE,
+    "cross_cell_confirm": CONFIRM_RESIZE,
+    "same_cell_revert": REVERT_RESIZE,
+    "cross_cell_revert": REVERT_RESIZE,
+}
+
+
+def present_name(recipe: str) -> str:
+    """The present name of a recipe, which may be one of 0.1.0."""
+    return OF_0_1_0.get(recipe, recipe)
+
+
 BUILD, DELETE = "build", "delete"
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 CREATE_VOLUME_IMAGE = "create_volume_image"
@@ -92,11 +109,9 @@ NOT_WAITED_FOR = OF_DEVICES | {DELETE}
 
 # recipe -> the task of the server from the request's acceptance on; None for no task.
 TASKS: dict[str, TaskState | None] = {
-    "resize": server_actions.RESIZE.begins,
-    "same_cell_confirm": server_actions.CONFIRM_RESIZE.begins,
-    "cross_cell_confirm": server_actions.CONFIRM_RESIZE.begins,
-    "same_cell_revert": server_actions.REVERT_RESIZE.begins,
-    "cross_cell_revert": server_actions.REVERT_RESIZE.begins,
+    RESIZE: server_actions.RESIZE.begins,
+    CONFIRM_RESIZE: server_actions.CONFIRM_RESIZE.begins,
+    REVERT_RESIZE: server_actions.REVERT_RESIZE.begins,
     CREATE_IMAGE: server_actions.CREATE_IMAGE.begins,
     CREATE_VOLUME_IMAGE: server_actions.CREATE_IMAGE.begins,
     CREATE_BACKUP: server_actions.CREATE_BACKUP.begins,
@@ -126,6 +141,10 @@ TASKS: dict[str, TaskState | None] = {
     BUILD: TaskState.SCHEDULING,
     DELETE: TaskState.DELETING,
 }
+TASKS |= {former: TASKS[present] for former, present in OF_0_1_0.items()}
+
+# recipe -> the migration's status from the request's acceptance on, of recipes that follow a finished move.
+MIGRATION_STATUS = {CONFIRM_RESIZE: MigrationStatus.CONFIRMING, REVERT_RESIZE: MigrationStatus.REVERTING}
 
 # recipe -> tasks of other work that the server may keep instead, if the request came beside that work.
 KEPT_TASKS: dict[str, frozenset[TaskState | None]] = dict.fromkeys(
@@ -136,13 +155,9 @@ KEPT_TASKS: dict[str, frozenset[TaskState | None]] = dict.fromkeys(
 WORK: dict[str, Work] = {
     BUILD: Work.BUILD,
     DELETE: Work.DELETE,
-    "resize": Work.MOVE,
-    "same_cell_resize": Work.MOVE,
-    "cross_cell_resize": Work.MOVE,
-    "same_cell_confirm": Work.CONFIRM,
-    "cross_cell_confirm": Work.CONFIRM,
-    "same_cell_revert": Work.REVERT,
-    "cross_cell_revert": Work.REVERT,
+    RESIZE: Work.MOVE,
+    CONFIRM_RESIZE: Work.CONFIRM,
+    REVERT_RESIZE: Work.REVERT,
     CREATE_IMAGE: Work.IMAGE,
     CREATE_VOLUME_IMAGE: Work.VOLUME_IMAGE,
     CREATE_BACKUP: Work.IMAGE,
@@ -170,6 +185,7 @@ WORK: dict[str, Work] = {
     ATTACH_INTERFACE: Work.DEVICE,
     DETACH_INTERFACE: Work.DEVICE,
 }
+WORK |= {former: WORK[present] for former, present in OF_0_1_0.items()}
 
 # Recipes that may begin during the image of a server on a volume, which waits for them. (Nothing is under way at a build.)
 BESIDE_VOLUME_IMAGE = frozenset(

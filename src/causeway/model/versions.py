@@ -19,7 +19,10 @@ class Version(NamedTuple):
     brought: str
 
 
-COMPUTE = (Version(15, "1.14", "all that release 0.1.0 had, the first release"),)
+COMPUTE = (
+    Version(15, "1.14", "all that release 0.1.0 had, the first release"),
+    Version(16, "1.15", "moves whose target is their source have the calls of all other moves"),
+)
 SERVICE, RPC = COMPUTE[-1].service, COMPUTE[-1].rpc
 
 

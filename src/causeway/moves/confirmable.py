@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from causeway.model.migration import Migration
+from causeway.model.operations import CONFIRM_RESIZE, present_name
 from causeway.model.sagas import SagaState
 from causeway.parts import liveness
 from causeway.parts.liveness import HostLife
@@ -29,7 +30,11 @@ def obstacle(services: ConductorServices, migration: Migration) -> str | None:
         return target.explained()
     for move in journal.of_migration(services.api, migration.uuid):
         failed_at = move.ended_at if move.state is SagaState.FAILED else None
-        if move.recipe.endswith("_confirm") and failed_at is not None and failed_at > utcnow() - AFTER_FAILURE:
+        if (
+            present_name(move.recipe) == CONFIRM_RESIZE
+            and failed_at is not None
+            and failed_at > utcnow() - AFTER_FAILURE
+        ):
             return f"the last confirm failed: {(move.error or {}).get('message')}"
     return None
 

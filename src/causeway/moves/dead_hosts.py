@@ -69,6 +69,11 @@ def clean_target(
     )
 
 
+def undo_order(run: Run) -> Missed:
+    """The order to note for a target that must remove what a resize or cold migration made there."""
+    return Missed.UNDO if run.memory.is_cross_cell else Missed.UNDO_INSIDE_CELL
+
+
 def note_source(run: Run, what: Missed) -> None:
     """Notes what the source must do when it is up again. The end of this step writes the note."""
     _note(run, run.memory.source_host, run.memory.source_cell, what, run.source_instance(), [])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from causeway.model.operations import NEAR_LIVE_MIGRATION
+from causeway.model.operations import NEAR_LIVE_MIGRATION, RESIZE
 from causeway.model.sagas import SagaState, StepPhase, StepRecord
 
 # recipe -> the first and the last step in which the guest is off or stands still.
 _OFF = {
+    RESIZE: ("HandOver", "FinishAtTarget"),
+    # Of 0.1.0.
     "cross_cell_resize": ("PrepResizeAtSource", "FinishResizeAtDest"),
     "same_cell_resize": ("ResizeInstance", "FinishResize"),
     NEAR_LIVE_MIGRATION: ("SaveGuest", "LetGuestGoOn"),

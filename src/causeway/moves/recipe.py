@@ -13,14 +13,17 @@ from causeway.sagas import recipe as sagas
 from causeway.sagas.journal import Write
 from causeway.store.api import migrations
 
-# The recipe with which every resize and cold migration begins; another one follows when the destination is chosen.
-BEGINS_AS, BEGINS_AS_VERSION = "resize", 1
-# 2: disks are copied while the guest runs. 3: the last changes can go directly from host to host.
-CROSS_CELL_VERSION = 3
+# 2: one recipe inside a cell and between cells.
+RESIZE_VERSION = 2
 # 2: memory and the last changes can go directly from host to host.
 NEAR_LIVE_VERSION = 2
 
 Recipe = sagas.Recipe[Run]
+
+
+# For the steps that only some moves have.
+ACROSS_CELLS = sagas.Condition[Run]("across cells", lambda run: run.memory.is_cross_cell)
+INSIDE_CELL = sagas.Condition[Run]("inside a cell", lambda run: not run.memory.is_cross_cell)
 
 
 class Step(ServerStep[Run]):

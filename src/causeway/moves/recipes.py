@@ -1,8 +1,8 @@
 """The recipes of all moves. The steps of a recipe run from top to bottom; each step's docstring says what it does.
 
-Every resize and cold migration begins with the recipe ``resize``. Its only step chooses the target; then the move continues
-with ``cross_cell_resize`` or ``same_cell_resize``, whose first step is the same. In the same way, every live migration to another
-cell begins with ``near_live_migration``, and continues with ``cross_cell_live_migration`` if its hosts reach one another.
+Moves inside a cell and between cells have the same recipes; the tables say which steps only one of them has. Every live
+migration to another cell begins with ``near_live_migration``, and continues with ``cross_cell_live_migration`` if its hosts
+reach one another.
 
 If you change the steps of a recipe, raise its ``version`` by 1, and add to ``continues`` the older versions that it can continue
 (docs/architecture/journal.md, "How a recipe may change").
@@ -15,12 +15,12 @@ from dataclasses import replace
 from causeway.model import operations
 from causeway.moves import roll_back, second_try
 from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION, MoveMemory
-from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION, CROSS_CELL_VERSION, NEAR_LIVE_VERSION, Recipe
+from causeway.moves.recipe import ACROSS_CELLS, INSIDE_CELL, NEAR_LIVE_VERSION, RESIZE_VERSION, Recipe
 from causeway.moves.run import Run
 from causeway.moves.steps.check import CheckSource, CheckTarget
-from causeway.moves.steps.confirm import ConfirmResizeAtSource, DeleteSourceRecords, FinishConfirm
-from causeway.moves.steps.finish import FinishResizeAtDest
-from causeway.moves.steps.hand_over import PrepResizeAtSource
+from causeway.moves.steps.confirm import DeleteSourceRecords, FinishConfirm, ReleaseSource
+from causeway.moves.steps.finish import FinishAtTarget
+from causeway.moves.steps.hand_over import HandOver
 from causeway.moves.steps.live_across_cells import (
     ArriveAtTarget,
     EndLiveMigration,
@@ -41,153 +41,106 @@ from causeway.moves.steps.near_live import (
     ShowAtTarget,
     WakeGuest,
 )
-from causeway.moves.steps.prepare import PrepResizeAtDest
+from causeway.moves.steps.prepare import ReserveTarget
 from causeway.moves.steps.records import MoveRecord, ShowTarget, SwitchInstanceMapping, TargetDBSetup
 from causeway.moves.steps.revert import (
     BeginRevert,
     DeleteTargetRecords,
+    DestroyAtTarget,
     FinishRevert,
-    FinishRevertResizeAtSource,
+    RestoreAtSource,
     ReturnAllocations,
     ReturnRecord,
     ReturnRecords,
-    RevertResizeAtDest,
     SwitchInstanceMappingBack,
 )
-from causeway.moves.steps.same_cell import (
-    ConfirmResize,
-    FinishResize,
-    FinishRevertResize,
-    PrepResize,
-    ResizeInstance,
-    RevertResize,
-)
 from causeway.moves.steps.select import SelectDestination
-from causeway.moves.steps.warm import CopyInsideCell, CopyWhileRunning
+from causeway.moves.steps.warm import CopyWhileRunning
 from causeway.moves.undo_late import undo_late
 from causeway.parts.live_queue import AwaitTurn
+from causeway.sagas.recipe import Former
 
 RESIZE = Recipe(
-    BEGINS_AS,
-    (SelectDestination(),),
-    pivot="",
-    rolled_back=roll_back.after_resize,
-    try_again=second_try.prepare,
-    undo_late=undo_late,
-    version=BEGINS_AS_VERSION,
-)
-
-CROSS_CELL_RESIZE = Recipe(
-    "cross_cell_resize",
+    operations.RESIZE,
     (
         SelectDestination(),
-        TargetDBSetup(),
-        PrepResizeAtDest(),
+        *ACROSS_CELLS.only(TargetDBSetup()),
+        ReserveTarget(),
         CopyWhileRunning(),
-        PrepResizeAtSource(),
-        FinishResizeAtDest(),
-        SwitchInstanceMapping(),
-        ShowTarget(),
+        HandOver(),
+        FinishAtTarget(),
+        *INSIDE_CELL.only(MoveRecord()),
+        *ACROSS_CELLS.only(SwitchInstanceMapping(), ShowTarget()),
     ),
     pivot="SwitchInstanceMapping",
+    other_pivot="MoveRecord",
     rolled_back=roll_back.after_resize,
     try_again=second_try.prepare,
     undo_late=undo_late,
-    version=CROSS_CELL_VERSION,
-    continues=frozenset({1, 2}),
+    version=RESIZE_VERSION,
+    continues=frozenset({1}),
+    formers=(
+        Former(
+            "cross_cell_resize",
+            3,
+            {
+                "PrepResizeAtDest": "ReserveTarget",
+                "PrepResizeAtSource": "HandOver",
+                "FinishResizeAtDest": "FinishAtTarget",
+            },
+        ),
+        Former(
+            "same_cell_resize",
+            2,
+            {"PrepResize": "ReserveTarget", "ResizeInstance": "HandOver", "FinishResize": "FinishAtTarget"},
+        ),
+    ),
 )
 
-CROSS_CELL_CONFIRM = Recipe(
-    "cross_cell_confirm",
+CONFIRM = Recipe(
+    operations.CONFIRM_RESIZE,
     (
         CheckTarget(),
-        ConfirmResizeAtSource(),
-        DeleteSourceRecords(),
+        ReleaseSource(),
+        *ACROSS_CELLS.only(DeleteSourceRecords()),
         FinishConfirm(),
     ),
-    pivot="ConfirmResizeAtSource",
+    pivot="ReleaseSource",
     rolled_back=roll_back.after_revert,
     undo_late=undo_late,
-    after=CROSS_CELL_RESIZE,
-    # 2: the check comes first.
-    version=2,
-    continues=frozenset({1}),
+    after=RESIZE,
+    formers=(
+        Former("cross_cell_confirm", 2, {"ConfirmResizeAtSource": "ReleaseSource"}),
+        Former("same_cell_confirm", 2, {"ConfirmResize": "ReleaseSource"}),
+    ),
 )
 
-CROSS_CELL_REVERT = Recipe(
-    "cross_cell_revert",
+REVERT = Recipe(
+    operations.REVERT_RESIZE,
     (
         CheckSource(),
-        ReturnRecords(),
-        SwitchInstanceMappingBack(),
-        RevertResizeAtDest(),
-        DeleteTargetRecords(),
-        FinishRevertResizeAtSource(),
+        *INSIDE_CELL.only(BeginRevert()),
+        *ACROSS_CELLS.only(ReturnRecords(), SwitchInstanceMappingBack()),
+        DestroyAtTarget(),
+        *INSIDE_CELL.only(ReturnRecord()),
+        *ACROSS_CELLS.only(DeleteTargetRecords()),
+        RestoreAtSource(),
         ReturnAllocations(),
         FinishRevert(),
     ),
     pivot="SwitchInstanceMappingBack",
+    other_pivot="BeginRevert",
     rolled_back=roll_back.after_revert,
     undo_late=undo_late,
-    after=CROSS_CELL_RESIZE,
-    # 2: the check comes first.
-    version=2,
-    continues=frozenset({1}),
-)
-
-SAME_CELL_RESIZE = Recipe(
-    "same_cell_resize",
-    (
-        SelectDestination(),
-        PrepResize(),
-        CopyInsideCell(),
-        ResizeInstance(),
-        FinishResize(),
-        MoveRecord(),
+    after=RESIZE,
+    formers=(
+        Former(
+            "cross_cell_revert",
+            2,
+            {"RevertResizeAtDest": "DestroyAtTarget", "FinishRevertResizeAtSource": "RestoreAtSource"},
+        ),
+        Former("same_cell_revert", 2, {"RevertResize": "DestroyAtTarget", "FinishRevertResize": "RestoreAtSource"}),
     ),
-    pivot="MoveRecord",
-    rolled_back=roll_back.after_resize,
-    try_again=second_try.prepare,
-    undo_late=undo_late,
-    # 2: disks are copied while the guest runs.
-    version=2,
-    continues=frozenset({1}),
-)
-
-SAME_CELL_CONFIRM = Recipe(
-    "same_cell_confirm",
-    (
-        CheckTarget(),
-        ConfirmResize(),
-        FinishConfirm(),
-    ),
-    pivot="ConfirmResize",
-    rolled_back=roll_back.after_revert,
-    undo_late=undo_late,
-    after=SAME_CELL_RESIZE,
-    # 2: the check comes first.
-    version=2,
-    continues=frozenset({1}),
-)
-
-SAME_CELL_REVERT = Recipe(
-    "same_cell_revert",
-    (
-        CheckSource(),
-        BeginRevert(),
-        RevertResize(),
-        ReturnRecord(),
-        FinishRevertResize(),
-        ReturnAllocations(),
-        FinishRevert(),
-    ),
-    pivot="BeginRevert",
-    rolled_back=roll_back.after_revert,
-    undo_late=undo_late,
-    after=SAME_CELL_RESIZE,
-    # 2: the check comes first.
-    version=2,
-    continues=frozenset({1}),
 )
 
 NEAR_LIVE_MIGRATE = Recipe(
@@ -241,12 +194,8 @@ RECIPES: dict[str, Recipe] = {
     )
     for recipe in (
         RESIZE,
-        CROSS_CELL_RESIZE,
-        CROSS_CELL_CONFIRM,
-        CROSS_CELL_REVERT,
-        SAME_CELL_RESIZE,
-        SAME_CELL_CONFIRM,
-        SAME_CELL_REVERT,
+        CONFIRM,
+        REVERT,
         NEAR_LIVE_MIGRATE,
         LIVE_MIGRATE_ACROSS_CELLS,
     )

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.hardware.port_devices import requests_of
+from causeway.model import operations
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
@@ -78,7 +79,7 @@ def request_resize(
         migrates_to_same_host=bool(nodes[0].capabilities.get("supports_migrate_to_same_host")),
         held_until=held_until,
     )
-    move = _move(context, str(uuids.uuid4()), instance.uuid, "resize", memory, reason)
+    move = _move(context, str(uuids.uuid4()), instance.uuid, operations.RESIZE, memory, reason)
     migration = _migration_of(move, memory)
     changes: dict[str, Any] = {} if auto_disk_config is None else {"auto_disk_config": auto_disk_config}
     request = acceptance.Request(
@@ -127,7 +128,7 @@ def request_confirm(
     state; the caller runs the move itself. ``also``: see `request_resize`.
     """
     cell, _database = _home(services, instance, cell_uuid)
-    move = _follow_up(context, finished or finished_move(services.api, instance), "confirm")
+    move = _follow_up(context, finished or finished_move(services.api, instance), operations.CONFIRM_RESIZE)
     request = acceptance.Request(
         move,
         action_of(context, instance, "confirmResize"),
@@ -155,7 +156,7 @@ def request_revert(
     ``finished``: the migration, if the caller has read it. ``also``: see `request_resize`.
     """
     cell, _database = _home(services, instance, cell_uuid)
-    move = _follow_up(context, finished or finished_move(services.api, instance), "revert")
+    move = _follow_up(context, finished or finished_move(services.api, instance), operations.REVERT_RESIZE)
     request = acceptance.Request(
         move,
         action_of(context, instance, "revertResize"),
@@ -194,8 +195,8 @@ def finished_move(api: Database, instance: Instance) -> Finished:
     return found
 
 
-def _follow_up(context: RequestContext, finished: Finished, what: str) -> Operation:
-    """Returns a confirm or revert (``what``), which begins with the memory of the resize.
+def _follow_up(context: RequestContext, finished: Finished, recipe: str) -> Operation:
+    """Returns a confirm or revert (``recipe``), which begins with the memory of the resize.
 
     Raises NotFound if the journal no longer has the resize.
     """
@@ -204,8 +205,7 @@ def _follow_up(context: RequestContext, finished: Finished, what: str) -> Operat
         raise errors.NotFound(f"The journal has no move of migration {migration.uuid}. Ask your cloud's administrator.")
     memory = msgspec.convert(finished.move.data, MoveMemory)
     memory.events, memory.guest = [], None
-    kind = "cross_cell" if memory.is_cross_cell else "same_cell"
-    return _move(context, migration.uuid, migration.instance_uuid, f"{kind}_{what}", memory, None)
+    return _move(context, migration.uuid, migration.instance_uuid, recipe, memory, None)
 
 
 def _move(

@@ -24,19 +24,17 @@ from causeway.store.database import Database
 
 # Seconds for which a step uses records that the step before has read. A step uses records that it has read itself to its end.
 RECENT = 1.0
-# recipe -> the field's name of the event for the whole move.
+# recipe -> Nova's name of the event for the whole move.
 _EVENTS = {
-    "resize": "conductor_migrate_server",
-    "cross_cell_resize": "conductor_migrate_server",
-    "same_cell_resize": "conductor_migrate_server",
+    operations.RESIZE: "conductor_migrate_server",
     operations.LIVE_ACROSS_CELLS: "conductor_live_migrate_instance",
     operations.NEAR_LIVE_MIGRATION: "conductor_live_migrate_instance",
-    "cross_cell_confirm": "conductor_confirm_snapshot_based_resize",
-    "cross_cell_revert": "conductor_revert_snapshot_based_resize",
+    operations.CONFIRM_RESIZE: "conductor_confirm_snapshot_based_resize",
+    operations.REVERT_RESIZE: "conductor_revert_snapshot_based_resize",
 }
-# Recipes without an event for the whole move, because the field's conductor has no part in them. If such a move fails before any
-# step has an event, the failure is reported as this event.
-_FIRST_EVENTS = {"same_cell_confirm": "compute_confirm_resize", "same_cell_revert": "compute_revert_resize"}
+# Recipes without an event for the whole move inside a cell, because Nova's conductor has no part in them. If such a move fails
+# before any step has an event, the failure is reported as this event.
+_FIRST_EVENTS = {operations.CONFIRM_RESIZE: "compute_confirm_resize", operations.REVERT_RESIZE: "compute_revert_resize"}
 
 
 class Run(ServerRun[MoveMemory]):
@@ -140,9 +138,9 @@ class Run(ServerRun[MoveMemory]):
 
     def history(self, failure: errors.CausewayError | None = None) -> list[ActionEvent]:
         """Returns the events of the server's action: one for the whole move, and those of the steps."""
-        name = _EVENTS.get(self.move.recipe)
+        name = _EVENTS[self.move.recipe]
         of_steps = [*self.memory.events, *self.step_events()]
-        if name is None:
+        if not self.memory.is_cross_cell and self.move.recipe in _FIRST_EVENTS:
             if failure is None or any(event.result == "Error" for event in of_steps):
                 return of_steps
             name = _FIRST_EVENTS[self.move.recipe]

@@ -60,10 +60,10 @@ class ArriveAtTarget(Step[Run]):
             )
 
 
-class LeaveSource(Step[Run]):
+class ReleaseSource(Step[Run]):
     """Deletes everything of the server at its source. If the source is down, the order is noted and sent when it is up again."""
 
-    name = "LeaveSource"
+    name = "ReleaseSource"
     reads = frozenset({"attachments", "group", "place", "source_host"})
 
     def where(self, run: Run) -> str | None:

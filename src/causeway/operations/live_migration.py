@@ -21,7 +21,7 @@ from causeway.model.states import MigrationStatus, VmState
 from causeway.moves import near_live
 from causeway.moves.recipe import NEAR_LIVE_VERSION
 from causeway.operations import endings
-from causeway.operations.live_arrival import ArriveAtTarget, EndLiveMigration, LeaveSource
+from causeway.operations.live_arrival import ArriveAtTarget, EndLiveMigration, ReleaseSource
 from causeway.operations.live_run import TASKS, LiveMemory, Run
 from causeway.operations.live_target import ChooseTarget, PrepareTarget
 from causeway.operations.live_transfer import MigrateGuest
@@ -112,7 +112,7 @@ LIVE_MIGRATE = Recipe(
         PrepareTarget(),
         MigrateGuest(),
         ArriveAtTarget(),
-        LeaveSource(),
+        ReleaseSource(),
         EndLiveMigration(),
     ),
     pivot="MigrateGuest",

@@ -29,7 +29,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.exclusion import ACCEPTED, Work, rule
 from causeway.model.instance import Instance, InstanceAction
-from causeway.model.operations import ACTIONS, KEPT_TASKS, TASKS, WORK, Operation
+from causeway.model.operations import ACTIONS, KEPT_TASKS, MIGRATION_STATUS, TASKS, WORK, Operation, present_name
 from causeway.model.requesters import Requester
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, TaskState, VmState
@@ -90,9 +90,7 @@ def task_of(operation: Operation) -> TaskState | None:
 
 def status_of(operation: Operation) -> MigrationStatus | None:
     """The status of a finished migration from the request of its confirm or revert on; None for other requests."""
-    if not operation.recipe.endswith(("_confirm", "_revert")):
-        return None
-    return MigrationStatus.REVERTING if operation.recipe.endswith("_revert") else MigrationStatus.CONFIRMING
+    return MIGRATION_STATUS.get(present_name(operation.recipe))
 
 
 def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None:

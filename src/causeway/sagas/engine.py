@@ -58,6 +58,7 @@ class Engine(Generic[S]):
             saga = self.environment.journal.acquire(saga_id, life.owner, self._options.lease, former=life.former)
             if saga is None:
                 return None
+            self.knowledge.adopt(saga)
             unknown = self.knowledge.unknown_in(saga)
             if unknown is not None:
                 self._park(saga, unknown)
@@ -107,7 +108,10 @@ class Engine(Generic[S]):
     def _run(self, run: Run[S, Any]) -> None:
         saga = run.saga
         fresh = saga.state is SagaState.REQUESTED
-        progress = Progress(run, [] if fresh else self.environment.journal.steps(saga.id))
+        before = [] if fresh else self.environment.journal.steps(saga.id)
+        for step in before:
+            step.step = self.knowledge.present_name(saga.recipe, step.step)
+        progress = Progress(run, before)
         if fresh:
             saga.recipe_version = self._recipe(run).version
         was_undoing = saga.state is SagaState.UNDOING or (saga.state is SagaState.STUCK and progress.was_undoing)

@@ -37,12 +37,12 @@ class Progress:
     def next_step(self, recipe: Recipe[Any]) -> Step[Any] | None:
         """Returns the first step of the recipe that has not been done; None at the end of the recipe.
 
-        Skips steps that a newer release has added before the last step that has begun.
+        Skips steps that the saga does not have, and those that a newer release has added before the last step that has begun.
         """
         done = {step.step: step.state is StepState.DONE for step in self._steps if step.phase is StepPhase.DO}
         begun = [place for place, step in enumerate(recipe.steps) if step.name in done]
         ahead = recipe.steps[max(begun, default=0) :]
-        return next((step for step in ahead if not done.get(step.name)), None)
+        return next((step for step in ahead if not done.get(step.name) and step.belongs_to(self.run)), None)
 
     def to_undo(self, recipe: Recipe[Any]) -> list[Step[Any]]:
         """Returns the steps that have begun and were not undone, latest first."""

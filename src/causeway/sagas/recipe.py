@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -14,6 +14,20 @@ from causeway.sagas.retries import Patience
 from causeway.sagas.run import Run
 
 R = TypeVar("R", bound=Run[Any, Any])
+
+
+@dataclass(frozen=True)
+class Condition(Generic[R]):
+    """Which sagas of a recipe have a step. ``said``: the same in words, after "only"."""
+
+    said: str
+    holds: Callable[[R], bool]
+
+    def only(self, *steps: Step[R]) -> tuple[Step[R], ...]:
+        """Gives steps this condition."""
+        for step in steps:
+            step.condition = self
+        return steps
 
 
 class Step(ABC, Generic[R]):
@@ -35,6 +49,12 @@ class Step(ABC, Generic[R]):
     pivots: ClassVar[bool] = False
     #: the number of the step's first round, if it transfers in rounds
     first_round: ClassVar[int | None] = None
+    #: of a step that only some sagas of its recipe have
+    condition: Condition[R] | None = None
+
+    def belongs_to(self, run: R) -> bool:
+        """Whether the saga has this step. Known when the steps before it are done."""
+        return self.condition is None or self.condition.holds(run)
 
     def where(self, run: R) -> str | None:  # noqa: ARG002
         """The host that the step works on; None if it works on records and services only."""
@@ -58,6 +78,18 @@ class Step(ABC, Generic[R]):
 
 
 @dataclass(frozen=True)
+class Former:
+    """A recipe of an earlier release, whose sagas another one continues.
+
+    ``version``: the one that can be continued. ``steps``: the names of its steps -> their present names, where they differ.
+    """
+
+    name: str
+    version: int
+    steps: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Recipe(Generic[R]):
     """An ordered list of steps. Before ``pivot`` takes effect, a failure undoes the steps; after it a saga only goes forward."""
 
@@ -77,6 +109,10 @@ class Recipe(Generic[R]):
     version: int = 1
     #: the older versions whose sagas these steps can continue from any step
     continues: frozenset[int] = frozenset()
+    #: recipes of earlier releases whose sagas these steps can continue
+    formers: tuple[Former, ...] = ()
+    #: the pivot of the sagas that do not have the step ``pivot``
+    other_pivot: str = ""
     #: the saga's memory: a dataclass
     memory: type[Any] = dict
     #: versions of the memory's format: the one that this release writes, and the oldest one that it can read
@@ -87,6 +123,12 @@ class Recipe(Generic[R]):
 
     def index(self, step_name: str) -> int:
         return next(place for place, step in enumerate(self.steps) if step.name == step_name)
+
+    @property
+    def behind_pivot(self) -> int:
+        """The place of the first step that is never undone."""
+        pivots = [self.index(name) for name in (self.pivot, self.other_pivot) if name]
+        return max(pivots) + 1 if pivots else len(self.steps)
 
     def unwritten(self) -> list[str]:
         """Returns ``STEP reads FIELD`` for each field that no earlier step writes: the order of those steps is wrong."""

@@ -16,7 +16,6 @@ from typing import Any
 from causeway.conductor.upkeep import cleaning
 from causeway.model.migration import EVACUATION
 from causeway.model.states import MigrationStatus, PowerState
-from causeway.moves.recipes import RECIPES
 from causeway.store.api import cleanups, journal
 from tests.faults.cases import FORWARD, Case
 from tests.faults.clouds.site import LocalSite, until
@@ -41,10 +40,10 @@ def points_of(flow: Flow, action: str) -> list[str]:
         return list(LOSSES[action].get(flow.backing, [])) if flow.operation == wanted else []
     if flow.reach == "host":
         return []
-    recipe = RECIPES[f"{flow.reach}_cell_{flow.operation}"]
-    # What a resize begins with has another recipe's name, and no target yet.
-    steps = recipe.steps[1:] if flow.operation == "resize" else recipe.steps
-    points = [f"{recipe.name}.{step.name}.do.{side}" for step in steps for side in ("before", "after")]
+    (recipe,) = flow.recipes
+    # In its first step a resize has no target yet.
+    steps = flow.steps(recipe)[1:] if flow.operation == "resize" else flow.steps(recipe)
+    points = [f"{recipe}.{step}.do.{side}" for step in steps for side in ("before", "after")]
     return points if flow.operation == "resize" else [BEFORE, *points]
 
 

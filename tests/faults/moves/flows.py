@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
+from causeway.model.operations import CONFIRM_RESIZE, RESIZE, REVERT_RESIZE
+from causeway.moves.recipes import RECIPES
 from tests.faults.clouds.site import WITH_NUMA
 
 
@@ -49,13 +52,24 @@ class Flow:
 
     @property
     def recipes(self) -> tuple[str, ...]:
-        """A resize begins with a recipe that becomes one of the others when its destination is chosen."""
-        reach = "same" if self.reach == "host" else self.reach
-        if self.operation == "drain":
-            return ("resize", f"{reach}_cell_resize", f"{reach}_cell_confirm")
-        if self.operation == "drain-back":
-            return (f"{reach}_cell_revert",)
-        return ("resize",) * (self.operation == "resize") + (f"{reach}_cell_{self.operation}",)
+        return {
+            "drain": (RESIZE, CONFIRM_RESIZE),
+            "drain-back": (REVERT_RESIZE,),
+            "resize": (RESIZE,),
+            "confirm": (CONFIRM_RESIZE,),
+            "revert": (REVERT_RESIZE,),
+        }[self.operation]
+
+    def steps(self, recipe: str) -> list[str]:
+        """The names of those steps of a recipe that a move of this reach has."""
+        run: Any = SimpleNamespace(memory=SimpleNamespace(is_cross_cell=self.reach == "cross"))
+        return [step.name for step in RECIPES[recipe].steps if step.belongs_to(run)]
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """How the points of its recipes begin."""
+        found = [f"{recipe}.{step}." for recipe in self.recipes for step in self.steps(recipe)]
+        return (*found, *(f"{recipe}.roll_back." for recipe in self.recipes))
 
     @property
     def flavors(self) -> tuple[str, str]:
@@ -71,15 +85,15 @@ class Flow:
 
 
 SPOILERS = {
-    ("resize", "cross"): "cross_cell_resize.SwitchInstanceMapping.do.before",
-    ("resize", "same"): "same_cell_resize.MoveRecord.do.before",
-    ("resize", "host"): "same_cell_resize.MoveRecord.do.before",
-    ("confirm", "cross"): "cross_cell_confirm.CheckTarget.do.after",
-    ("confirm", "same"): "same_cell_confirm.CheckTarget.do.after",
-    ("confirm", "host"): "same_cell_confirm.CheckTarget.do.after",
-    ("revert", "cross"): "cross_cell_revert.ReturnRecords.do.after",
-    ("revert", "same"): "same_cell_revert.BeginRevert.do.before",
-    ("revert", "host"): "same_cell_revert.BeginRevert.do.before",
+    ("resize", "cross"): "resize.SwitchInstanceMapping.do.before",
+    ("resize", "same"): "resize.MoveRecord.do.before",
+    ("resize", "host"): "resize.MoveRecord.do.before",
+    ("confirm", "cross"): "confirm_resize.CheckTarget.do.after",
+    ("confirm", "same"): "confirm_resize.CheckTarget.do.after",
+    ("confirm", "host"): "confirm_resize.CheckTarget.do.after",
+    ("revert", "cross"): "revert_resize.ReturnRecords.do.after",
+    ("revert", "same"): "revert_resize.BeginRevert.do.before",
+    ("revert", "host"): "revert_resize.BeginRevert.do.before",
 }
 FLOWS = [
     Flow(operation, reach, backing, spoiled)

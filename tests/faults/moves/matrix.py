@@ -119,7 +119,7 @@ def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
         wanted = killed_services.points(wanted)
     if flow.is_drain:
         # All else is reached in the same way by what users ask for.
-        wanted = [point for point in wanted if point.startswith(("drain.", *(f"{recipe}." for recipe in flow.recipes)))]
+        wanted = [point for point in wanted if point.startswith(("drain.", *flow.prefixes))]
     left_out = NOW_AND_THEN if flow.is_cut_off else NOW_AND_THEN + BASE_IMAGES
     return [point for point in wanted if not point.startswith(left_out)]
 

@@ -67,8 +67,8 @@ JOURNEYS = (
         ELSEWHERE,
         (
             "warm.part.out",
-            "cross_cell_resize.FinishResizeAtDest.do.before",
-            "cross_cell_resize.ShowTarget.do.before",
+            "resize.FinishAtTarget.do.before",
+            "resize.ShowTarget.do.before",
         ),
         _migrate,
     ),

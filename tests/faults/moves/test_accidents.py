@@ -20,9 +20,9 @@ LOSSES = [
 
 DEATHS = [
     ("dead-target", "cross revert image", "before it is asked for", "forward"),
-    ("dead-target", "cross resize image", "cross_cell_resize.PrepResizeAtSource.do.after", "rolled back"),
-    ("dead-source", "cross resize image", "cross_cell_resize.FinishResizeAtDest.do.before", "rolled back"),
-    ("dead-source", "cross resize volume", "cross_cell_resize.FinishResizeAtDest.do.before", "forward"),
+    ("dead-target", "cross resize image", "resize.HandOver.do.after", "rolled back"),
+    ("dead-source", "cross resize image", "resize.FinishAtTarget.do.before", "rolled back"),
+    ("dead-source", "cross resize volume", "resize.FinishAtTarget.do.before", "forward"),
 ]
 
 

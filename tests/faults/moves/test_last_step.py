@@ -12,7 +12,7 @@ from tests.faults.moves import look
 from tests.faults.moves.flows import Flow
 from tests.faults.moves.users import ask, boot, mark
 
-POINTS = {"cross": "cross_cell_resize.ShowTarget.do.before", "same": "same_cell_resize.MoveRecord.do.after"}
+POINTS = {"cross": "resize.ShowTarget.do.before", "same": "resize.MoveRecord.do.after"}
 
 
 @pytest.mark.parametrize("reach", ["cross", "same"])

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.libvirt, pytest.mark.timeout(300), pytest.mark.skipif(
 SAMPLE = {
     "cross resize image": [
         "compute.prep_snapshot_based_resize_at_source.in",
-        "cross_cell_resize.ShowTarget.do.before",
+        "resize.ShowTarget.do.before",
     ],
     "cross revert volume": ["compute.restore_at_source.in"],
 }

@@ -23,4 +23,4 @@ def test_the_five_minutes_of_the_readme_work_as_typed(tmp_path: Path) -> None:
         shown = typed(commands.replace(". .venv/bin/activate\n", ""), tmp_path)
     assert "VERIFY_RESIZE" in shown
     assert "cell2-host1" in shown
-    assert "cross_cell_resize" in shown
+    assert "resize" in shown

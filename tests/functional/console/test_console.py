@@ -81,7 +81,7 @@ def test_an_operation_is_drawn_as_it_went(console: Served, cloud: Any) -> None:
     (operation,) = (
         one
         for one in cloud.admin.compute.get(f"/servers/{server.id}/operations?all=1").json()["operations"]
-        if one["recipe"] == "cross_cell_resize"
+        if one["recipe"] == "resize"
     )
     page = console.page(f"/operations/{operation['id']}")
     for step in operation["steps"]:

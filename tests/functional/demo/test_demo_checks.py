@@ -156,13 +156,13 @@ def test_the_table_has_each_move_that_a_guest_could_notice() -> None:
 
     server = Traveller("one", "volume", journeys=[Journey(7.5), Journey(0.25, 1234567)])
     moves = [
-        move("cross_cell_resize", CopyWhileRunning=5000, PrepResizeAtSource=300, FinishResizeAtDest=300),
-        move("cross_cell_confirm"),
+        move("resize", CopyWhileRunning=5000, HandOver=300, FinishAtTarget=300),
+        move("confirm_resize"),
         move("live_migration", MigrateGuest=17),
     ]
     rows = [list(column.cells) for column in seen_from_outside({"one": moves}, [server]).columns]
     assert rows == [
-        ["one: cross_cell_resize", "one: live_migration"],
+        ["one: resize", "one: live_migration"],
         ["7.50 s", "0.25 s"],
         ["5,000", "1,234,567"],
         ["300", ""],

@@ -27,6 +27,6 @@ def test_every_check_of_the_demonstration_holds_on_simulated_hosts(tmp_path: Pat
     assert "VERIFY_RESIZE -> REVERT_RESIZE -> ACTIVE" in reported.stdout
     assert "status went MIGRATING -> ACTIVE" in reported.stdout
     assert "its guest did not boot" in reported.stdout
-    assert "cross_cell_revert" in reported.stdout, "the timeline is missing"
+    assert "revert_resize" in reported.stdout, "the timeline is missing"
     assert "live_migration" in reported.stdout
     assert not (tmp_path / "cloud" / "demo.pid").exists(), "the cloud was left running"

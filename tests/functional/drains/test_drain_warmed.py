@@ -77,7 +77,7 @@ def test_disks_are_copied_before_the_window_and_the_rest_goes_when_it_opens(
     assert cloud.host_of(server) == THERE
     (move,) = [move for move in cloud.moves(server) if not move.recipe.endswith("confirm")]
     steps = {step.step: step for step in journal.steps(cloud.parts.api_database, move.id)}
-    off, copied = steps["PrepResizeAtSource"].started_at, steps["CopyWhileRunning"].started_at
+    off, copied = steps["HandOver"].started_at, steps["CopyWhileRunning"].started_at
     assert off is not None and copied is not None
     assert copied < opened <= off
 
@@ -105,7 +105,7 @@ def test_what_is_held_keeps_nobody_else_from_being_copied_and_is_undone_without_
         (move,) = cloud.moves(server)
         assert move.state is SagaState.FAILED
         begun = {step.step for step in journal.steps(cloud.parts.api_database, move.id)}
-        assert "PrepResizeAtSource" not in begun
+        assert "HandOver" not in begun
     assert not list(cloud.parts.state.path.rglob("rounds/*.*"))
 
 

@@ -154,7 +154,7 @@ def test_a_host_that_is_back_in_time_keeps_its_guest(
     cloud.becomes_drain(drain, "done")
     cloud.settle()
     assert cloud.host_of(server) in (THERE, ELSEWHERE)
-    assert [each.recipe for each in cloud.moves(server)][:1] == ["cross_cell_resize"]
+    assert [each.recipe for each in cloud.moves(server)][:1] == ["resize"]
     assert cleanups.listed(cloud.parts.api_database) == []
 
 

@@ -66,7 +66,7 @@ def test_a_delete_that_meets_another_writer_frees_everything_all_the_same(cloud:
     until(lambda: cloud.allocations(server.id), lambda held: held == {}, "the allocations to go")
 
 
-@pytest.mark.expects_errors("is stuck in do of ConfirmResizeAtSource")
+@pytest.mark.expects_errors("is stuck in do of ReleaseSource")
 def test_a_confirm_that_fails_at_the_source_is_tried_until_it_works(
     cloud: KnownBugsCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:

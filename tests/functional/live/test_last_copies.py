@@ -37,7 +37,7 @@ def test_a_guest_that_runs_at_the_source_is_not_destroyed(
     source = cloud.host_of(server)
     driver = cloud.driver(source)
     at_point(
-        "live_migration.LeaveSource.do.before", lambda: monkeypatch.setattr(driver, "presence", lambda _uuid: shown)
+        "live_migration.ReleaseSource.do.before", lambda: monkeypatch.setattr(driver, "presence", lambda _uuid: shown)
     )
     assert cloud.migrate_live(server).status_code == 202
     says(cloud, server, "has not left the source")
@@ -47,14 +47,14 @@ def test_a_guest_that_runs_at_the_source_is_not_destroyed(
     cloud.check_left_nothing(server, cloud.other(source))
 
 
-@pytest.mark.expects_errors("is stuck in do of LeaveSource")
+@pytest.mark.expects_errors("is stuck in do of ReleaseSource")
 def test_the_source_keeps_its_disks_if_the_guest_is_not_at_the_target_any_more(
     cloud: LiveCloud, at_point: Callable[..., None]
 ) -> None:
     server = cloud.boot()
     source = cloud.host_of(server)
     target = cloud.driver(cloud.other(source))
-    at_point("live_migration.LeaveSource.do.before", lambda: target.destroy(server.id, [], [], destroy_disks=True))
+    at_point("live_migration.ReleaseSource.do.before", lambda: target.destroy(server.id, [], [], destroy_disks=True))
     assert cloud.migrate_live(server).status_code == 202
     says(cloud, server, "is not at the target of its live migration")
     assert cloud.driver(source).inspect(server.id).has_disks

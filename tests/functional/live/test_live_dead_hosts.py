@@ -124,7 +124,7 @@ def test_a_move_completes_if_the_source_is_down_when_the_guest_has_gone(
 ) -> None:
     server = cloud.boot_from_volume()
     source, memory = cloud.host_of(server), cloud.remember(server, "a line")
-    at_point("live_migration.LeaveSource.do.before", lambda: dead(source, fenced=fenced))
+    at_point("live_migration.ReleaseSource.do.before", lambda: dead(source, fenced=fenced))
     after = cloud.migrated(server)
     target = cloud.other(source)
     assert after.compute_host == target and cloud.migration(server).status == "completed"

@@ -228,7 +228,7 @@ def begin(site: Site, server: str, migration: str | None = None) -> None:
         id=str(uuid4()),
         migration_uuid=migration or str(uuid4()),
         instance_uuid=server,
-        recipe="cross_cell_resize",
+        recipe="resize",
         started_at=utcnow(),
     )
     with site.api.write() as connection:

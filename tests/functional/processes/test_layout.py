@@ -157,7 +157,7 @@ def catches_sigterm(process: Any) -> bool:
 def test_a_super_conductor_that_is_stopped_hands_its_move_over_at_once(cloud: Deployment) -> None:
     """While the API continues answering with both of its workers."""
     server = cloud.boot()
-    point = "cross_cell_resize.PrepResizeAtSource.do.after"
+    point = "resize.HandOver.do.after"
     cloud.fault(point, delay=300)
     to_other_cell(cloud, server)
     hit = cloud.hit(point)
@@ -169,7 +169,7 @@ def test_a_super_conductor_that_is_stopped_hands_its_move_over_at_once(cloud: De
     assert stopped.wait_ended() == 0
     assert journal.get(cloud.api_database, hit["move"]).owner_host != hit["host"]
     steps = [step.step for step in journal.steps(cloud.api_database, hit["move"])]
-    assert steps.count("PrepResizeAtSource") == 1
+    assert steps.count("HandOver") == 1
     cloud.start_role("conductor", hit["host"]).wait_ready()
     cloud.member.compute.confirm_server_resize(server.id)
     cloud.wait(server, "ACTIVE")

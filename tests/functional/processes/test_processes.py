@@ -65,7 +65,7 @@ def _can_be_followed(cloud: Deployment, request_id: str) -> None:
 def _is_measured(cloud: Deployment, source: str) -> None:
     """By each role, in a process of its own; the API's workers add theirs up."""
     conductors = [cloud.measured(name) for name in CONDUCTORS]
-    ended = 'causeway_moves_ended_total{recipe="cross_cell_resize",state="done"}'
+    ended = 'causeway_moves_ended_total{recipe="resize",state="done"}'
     assert sum(each.get(ended, 0) for each in conductors) == 1
     for host, direction in ((source, "sent"), (OTHER[source], "received")):
         assert cloud.measured(host)[f'causeway_move_bytes_total{{direction="{direction}"}}'] > 0
@@ -88,12 +88,12 @@ def test_a_server_comes_back_when_its_resize_is_reverted(cloud: Deployment) -> N
     assert cloud.running_on(server) == [source]
 
 
-@pytest.mark.parametrize("step", ["PrepResizeAtSource", "FinishResizeAtDest"])
+@pytest.mark.parametrize("step", ["HandOver", "FinishAtTarget"])
 def test_a_conductor_takes_over_the_move_of_one_that_is_killed(cloud: Deployment, step: str) -> None:
     """The step was done, and the journal does not know."""
     server = cloud.boot()
     source = cloud.show(server).compute_host
-    point = f"cross_cell_resize.{step}.do.after"
+    point = f"resize.{step}.do.after"
     cloud.fault(point, delay=300)
     cloud.member.compute.resize_server(server.id, "large")
     hit = cloud.hit(point)

@@ -25,9 +25,9 @@ CLOUD: dict[str, Any] = {"overrides": {"moves": {"lease": 6.0}}}
 START = 20.0
 REACHES = pytest.mark.parametrize("reach", ["cross", "same"])
 FLAVORS = {"cross": ("gen1.small", "gen2.small"), "same": ("any.small", "any.medium")}
-FINISH = ("finish_snapshot_based_resize_at_dest", "finish_resize")
-PREPARE = ("prep_snapshot_based_resize_at_dest", "prep_resize")
-HAND_OVER = ("prep_snapshot_based_resize_at_source", "resize_instance")
+FINISH = "finish_snapshot_based_resize_at_dest"
+PREPARE = "prep_snapshot_based_resize_at_dest"
+HAND_OVER = "prep_snapshot_based_resize_at_source"
 
 
 def come_back(cloud: Cloud, host: str) -> None:
@@ -125,10 +125,11 @@ def fault_of(cloud: Cloud, server: Any, ask: Callable[[str], None]) -> Any:
 
 
 def dies_when(
-    cloud: Cloud, dead: Callable[..., None], methods: tuple[str, ...], verdict: Verdict, *, fenced: bool
+    cloud: Cloud, dead: Callable[..., None], method: str | tuple[str, ...], verdict: Verdict, *, fenced: bool
 ) -> None:
     """The host of an order is dead from the moment it is sent, or from the moment it was carried out."""
     done: list[str] = []
+    methods = (method,) if isinstance(method, str) else method
 
     def on_send(message: Outgoing) -> Verdict:
         if message.method not in methods or done or message.server is None:

@@ -42,11 +42,9 @@ MAKERS: dict[type[Any], dict[str, set[Thing]]] = {
     },
     SchedulerClient: {"select_destinations": {Thing.ALLOCATION}},
     ComputeClient: {
-        "prep_resize": {Thing.CLAIM},
         "prep_snapshot_based_resize_at_dest": {Thing.CLAIM},
-        "finish_resize": {Thing.DISKS, Thing.GUEST},
-        "wake_guest_at_dest": {Thing.DISKS, Thing.GUEST},
         "finish_snapshot_based_resize_at_dest": {Thing.DISKS, Thing.GUEST},
+        "wake_guest_at_dest": {Thing.DISKS, Thing.GUEST},
         "build_guest": {Thing.DISKS, Thing.GUEST},
         "rebuild_guest": {Thing.DISKS, Thing.GUEST},
         "upload_disk": {Thing.IMAGE},

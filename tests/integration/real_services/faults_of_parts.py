@@ -75,9 +75,9 @@ UPLOAD = Moment("in the middle of the upload", "disk.upload.in", whole_disk=True
 DOWNLOAD = Moment("in the middle of the download", "disk.download.in", whole_disk=True)
 COMES_UP = Moment("while the guest comes up at the target", "compute.finish_snapshot_based_resize_at_dest.before")
 IS_UP = Moment("when the guest is up and nobody knows", "compute.finish_snapshot_based_resize_at_dest.after")
-BEFORE = Moment("before the switch to the target cell", "cross_cell_resize.SwitchInstanceMapping.do.before")
-SWITCHED = Moment("after the switch to the target cell", "cross_cell_resize.ShowTarget.do.before")
-BEHIND = Moment("when only the source's record is left to hide", "cross_cell_resize.ShowTarget.do.before")
+BEFORE = Moment("before the switch to the target cell", "resize.SwitchInstanceMapping.do.before")
+SWITCHED = Moment("after the switch to the target cell", "resize.ShowTarget.do.before")
+BEHIND = Moment("when only the source's record is left to hide", "resize.ShowTarget.do.before")
 
 API, SCHEDULER = Kill(lambda _: "api"), Kill(lambda _: "scheduler")
 DRIVER, OTHER = Kill(lambda scene: scene.conductor), Kill(lambda scene: scene.other_conductor)

@@ -90,7 +90,7 @@ def test_a_move_outlives_the_token_of_its_user(cloud: Cloud) -> None:
     """The token ends before the disk is uploaded."""
     server = cloud.boot()
     source = cloud.show(server).compute_host
-    cloud.fault("cross_cell_resize.PrepResizeAtSource.do.before", delay=TOKEN_LIFE + 5)
+    cloud.fault("resize.HandOver.do.before", delay=TOKEN_LIFE + 5)
     cloud.admin.compute.migrate_server(server, host=other_cell(cloud, source))
     until(lambda: cloud.show(server).status, lambda seen: seen in ("VERIFY_RESIZE", "ERROR"), "the move to end")
     assert cloud.running_on(server) == [other_cell(cloud, source)]
@@ -104,7 +104,7 @@ def test_a_move_outlives_the_token_of_its_user(cloud: Cloud) -> None:
 def test_a_conductor_takes_over_the_move_of_one_that_is_killed(cloud: Cloud) -> None:
     server, _volume = with_volume(cloud)
     source = cloud.show(server).compute_host
-    point = "cross_cell_resize.FinishResizeAtDest.do.after"
+    point = "resize.FinishAtTarget.do.after"
     cloud.fault(point, delay=300)
     cloud.admin.compute.migrate_server(server, host=other_cell(cloud, source))
     hit = cloud.hit(point)

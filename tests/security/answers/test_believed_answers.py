@@ -97,10 +97,10 @@ REFUSED: list[tuple[str, dict[str, Any], Any]] = [
     ("connect_volume", {"instance": instance(), "block_device": volume()}, volume(attachment_id=OTHER)),
     ("copy_volume", {"instance": instance(), "old": volume("old"), "new": volume()}, CopiedVolume(volume("old"))),
     ("copy_volume", {"instance": instance(), "old": volume("old"), "new": volume()}, CopiedVolume(volume(), -1)),
-    ("prep_resize", order(), MigrationContext(OTHER)),
-    ("prep_resize", order(), MigrationContext(MIGRATION, dest_host="host2")),
+    ("prep_snapshot_based_resize_at_dest", order(), MigrationContext(OTHER)),
+    ("prep_snapshot_based_resize_at_dest", order(), MigrationContext(MIGRATION, dest_host="host2")),
     ("check_can_live_migrate_destination", order(), LiveCheck(MigrationContext(OTHER))),
-    ("resize_instance", order(), SourceOutcome(PowerState.SHUTDOWN, Snapshot(OTHER, "qcow2", 1))),
+    ("prep_snapshot_based_resize_at_source", order(), SourceOutcome(PowerState.SHUTDOWN, Snapshot(OTHER, "qcow2", 1))),
     (
         "prep_snapshot_based_resize_at_source",
         order(image_id="ours", disk_image_ids={}),
@@ -127,7 +127,7 @@ REFUSED: list[tuple[str, dict[str, Any], Any]] = [
     ("send_part", order(image_id="ours"), Snapshot("ours", "raw", -1)),
     *(
         (
-            "resize_instance",
+            "prep_snapshot_based_resize_at_source",
             order(),
             SourceOutcome(PowerState.SHUTDOWN, offer=DiskOffer("http://host1/move", "secret", disks)),
         )
@@ -182,7 +182,7 @@ def test_a_claim_is_all_that_a_target_says_of_a_move() -> None:
         dest_cell="cell9",
         old_pci_devices=[PciDevice("0000:81:00.0", "8086", "1")],
     )
-    assert believed("prep_resize", order(), said) == MigrationContext(MIGRATION, dest_host=HOST)
+    assert believed("prep_snapshot_based_resize_at_dest", order(), said) == MigrationContext(MIGRATION, dest_host=HOST)
 
 
 def test_ports_of_others_are_left_out() -> None:

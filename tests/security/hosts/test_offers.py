@@ -121,7 +121,7 @@ def test_a_copy_that_can_not_be_right_is_not_begun(disk: CopiedDisk) -> None:
 
 
 @pytest.mark.parametrize("where", ["http://192.0.2.1:8778/disks/{move}", "http://127.0.0.2:80/disks/{move}"])
-@pytest.mark.parametrize("method", ["begin_round", "resize_instance"])
+@pytest.mark.parametrize("method", ["begin_round", "prep_snapshot_based_resize_at_source"])
 def test_an_offer_at_somebody_elses_address_goes_to_nobody(cloud: Cloud, method: str, where: str) -> None:
     server = cloud.wait(built(cloud), "ACTIVE")
     before = cloud.reality(server)
@@ -134,7 +134,7 @@ def test_an_offer_at_somebody_elses_address_goes_to_nobody(cloud: Cloud, method:
             )
         return reply
 
-    if method == "resize_instance":
+    if method == "prep_snapshot_based_resize_at_source":
         cloud.without_rounds()
     with lying(cloud.embedded.computes[HOST], elsewhere):
         cloud.admin.compute.migrate_server(server.id)

@@ -79,7 +79,7 @@ def cloud(*found: Record, home: str | None = "cell1", **fields: Any) -> Snapshot
     return snapshot
 
 
-def move(state: SagaState = SagaState.RUNNING, recipe: str = "cross_cell_resize", **fields: Any) -> Operation:
+def move(state: SagaState = SagaState.RUNNING, recipe: str = "resize", **fields: Any) -> Operation:
     """A resize from cell1 to cell2."""
     memory = MoveMemory(
         migration_type="resize",
@@ -198,7 +198,7 @@ def test_a_lease_that_ran_out_is_given_time_to_be_taken_over() -> None:
 
 @pytest.mark.parametrize(
     ("recipe", "lease", "reported"),
-    [("cross_cell_resize", NOW, True), (DELETE, NOW, False), (DELETE, None, True)],
+    [("resize", NOW, True), (DELETE, NOW, False), (DELETE, None, True)],
     ids=["a resize", "a delete about to end", "a delete that nobody began"],
 )
 def test_what_works_on_a_server_that_is_not_there_is_reported(

@@ -46,7 +46,7 @@ def an_operation(server: str) -> dict[str, Any]:
         "error": error, "first_error": None, **transfer,
     }  # fmt: skip
     return {
-        "id": str(uuids.uuid4()), "instance_uuid": server, "recipe": "cross_cell_resize", "state": "stuck", "step": STEP,
+        "id": str(uuids.uuid4()), "instance_uuid": server, "recipe": "resize", "state": "stuck", "step": STEP,
         "waits_for": None, "is_cancel_requested": False, "is_cancellable": True, "error": error, "ended_at": None,
         "started_at": "2026-11-28T04:57:12", "owner": "conductor-1.example.org", "steps": [step, step | {"host": HOSTS[1]}],
         **transfer,
@@ -59,7 +59,7 @@ def test_operations(width: int) -> None:
     found = [an_operation(server) for server in SERVERS]
     timelines.show_overview("operation", found, console)
     ids = [each["id"] for each in found]
-    text = check(stream, width, *SERVERS, *ids, STEP, "cross_cell_resize", "conductor-1.example.org")
+    text = check(stream, width, *SERVERS, *ids, STEP, "resize", "conductor-1.example.org")
     assert text.count(WHY) == 1
 
 

@@ -22,7 +22,7 @@ ROWS = [
     (
         str(uuids.uuid4()),
         str(uuids.uuid4()),
-        "cross_cell_resize",
+        "resize",
         "running",
         "CopyDisksWhileItRuns",
         Worded({"bytes_done": number}, lambda _moved: "429,916,160 of 1,073,741,824 (40 %), round 2, about 7 s left"),

@@ -68,11 +68,11 @@ def test_it_says_how_much_is_transferred(fields: dict[str, Any], text: str) -> N
 
 def test_a_step_shows_both_of_its_errors() -> None:
     step = {
-        "step": "FinishResizeAtDest", "phase": "undo", "state": "failed", "attempt": 3, "host": "host1", "seconds": 1.5,
+        "step": "FinishAtTarget", "phase": "undo", "state": "failed", "attempt": 3, "host": "host1", "seconds": 1.5,
         "bytes_done": None, "error": {"message": "Last.", "details": "So."}, "first_error": {"message": "First."},
     }  # fmt: skip
     assert words.step(step) == (
-        "FinishResizeAtDest (undo) on host1: failed in 1.500 s, attempt 3; Last. So. At first: First."
+        "FinishAtTarget (undo) on host1: failed in 1.500 s, attempt 3; Last. So. At first: First."
     )
 
 

@@ -37,16 +37,16 @@ def order(fence: Fence, done: list[str], method: str, epoch: int = 1, move: str 
 
 
 def test_an_order_takes_effect_once_however_often_it_comes(fence: Fence, done: list[str], tmp_path: Path) -> None:
-    assert [order(fence, done, "finish_resize", epoch) for epoch in (1, 1, 2)] == [1, 1, 1]
-    assert order(Fence(tmp_path, "host1"), done, "finish_resize", 3) == 1
-    assert done == ["finish_resize"]
+    assert [order(fence, done, "finish_snapshot_based_resize_at_dest", epoch) for epoch in (1, 1, 2)] == [1, 1, 1]
+    assert order(Fence(tmp_path, "host1"), done, "finish_snapshot_based_resize_at_dest", 3) == 1
+    assert done == ["finish_snapshot_based_resize_at_dest"]
 
 
 def test_an_order_of_an_older_epoch_is_refused(fence: Fence, done: list[str]) -> None:
-    order(fence, done, "prep_resize", epoch=2)
+    order(fence, done, "prep_snapshot_based_resize_at_dest", epoch=2)
     with pytest.raises(errors.TakenOver):
-        order(fence, done, "finish_resize", epoch=1)
-    assert done == ["prep_resize"]
+        order(fence, done, "finish_snapshot_based_resize_at_dest", epoch=1)
+    assert done == ["prep_snapshot_based_resize_at_dest"]
 
 
 @pytest.mark.parametrize(
@@ -156,3 +156,23 @@ def test_records_of_what_is_long_past_go_while_the_host_runs(
     monkeypatch.setattr(time, "monotonic", lambda: now + fences.LOOK_EVERY)
     order(fence, done, "connect_volume", move="of tomorrow")
     assert {path.stem for path in tmp_path.glob("*.json")} == {"of today", "the next one", "of tomorrow"}
+
+
+@pytest.mark.parametrize(
+    ("former", "present", "late"),
+    [
+        ("resize_instance", "prep_snapshot_based_resize_at_source", None),
+        ("finish_revert_resize", "restore_at_source", "prep_snapshot_based_resize_at_source"),
+        ("revert_resize", "drop_move_at_dest", "finish_snapshot_based_resize_at_dest"),
+    ],
+)
+def test_orders_of_0_1_0_are_known_by_their_present_names(
+    fence: Fence, done: list[str], tmp_path: Path, former: str, present: str, late: str | None
+) -> None:
+    order(fence, done, former)
+    upgraded = Fence(tmp_path, "host1")
+    assert order(upgraded, done, present) == 1
+    if late is not None:
+        with pytest.raises(errors.ClaimRefused):
+            order(upgraded, done, late)
+    assert done == [former]

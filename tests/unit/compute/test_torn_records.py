@@ -65,11 +65,11 @@ def test_a_torn_record_of_a_move_does_not_keep_it_stuck(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes
 ) -> None:
     path, done = torn(tmp_path / f"{MOVE}.json", content), list[Any]()
-    order(Fence(tmp_path, "host1", Journal(3)), "finish_resize", 3, done)
+    order(Fence(tmp_path, "host1", Journal(3)), "finish_snapshot_based_resize_at_dest", 3, done)
     check_kept(path, content, caplog.text)
     # From here on it is as ever.
-    order(Fence(tmp_path, "host1", Journal(3)), "finish_resize", 3, done)
-    assert done == ["finish_resize"]
+    order(Fence(tmp_path, "host1", Journal(3)), "finish_snapshot_based_resize_at_dest", 3, done)
+    assert done == ["finish_snapshot_based_resize_at_dest"]
 
 
 @damaged
@@ -98,10 +98,10 @@ def test_nothing_is_done_while_there_is_nobody_to_ask(tmp_path: Path) -> None:
     done: list[str] = []
     for _again in range(2):
         with pytest.raises(errors.RpcTimeout):
-            order(Fence(tmp_path, "host1", away), "finish_resize", 1, done)
+            order(Fence(tmp_path, "host1", away), "finish_snapshot_based_resize_at_dest", 1, done)
     assert done == []
-    order(Fence(tmp_path, "host1", Journal()), "finish_resize", 1, done)
-    assert done == ["finish_resize"]
+    order(Fence(tmp_path, "host1", Journal()), "finish_snapshot_based_resize_at_dest", 1, done)
+    assert done == ["finish_snapshot_based_resize_at_dest"]
 
 
 # claims

@@ -23,7 +23,7 @@ from docs.site.stage import ROOT, pages
 # Blocks of these languages, and those that begin so, are no commands.
 NO_COMMANDS = {"ini", "yaml", "mermaid", "python"}
 NO_COMMANDS_BEGIN = re.compile(
-    r"\s*(\[|openstack client, SDK|openstack CLI, SDK|src/causeway/\n|proposed |cross_cell_resize\.Finish|- \{service:)"
+    r"\s*(\[|openstack client, SDK|openstack CLI, SDK|src/causeway/\n|proposed |resize\.Finish|- \{service:)"
 )
 # Blocks that a test runs as they stand: page and language.
 RUN = {"docs/draining.md sh"}

@@ -17,26 +17,24 @@ README = (stage.ROOT / "docs/README.md").read_text()
 def test_every_recipe_has_a_picture_with_its_steps_and_its_pivot(name: str) -> None:
     recipe, drawn = RECIPES[name], recipes.diagram(RECIPES[name])
     rows = drawn.rows
-    headings = [row.text.split()[-1] for row in rows if isinstance(row, sequence.Heading)]
+    headings = [row.text.split()[1] for row in rows if isinstance(row, sequence.Heading)]
     assert headings == [step.name for step in recipe.steps]
-    above: list[str] = []
+    above, pivots = "", []
     for row in rows:
         if isinstance(row, sequence.Rule):
-            assert above[-1] == recipe.pivot
-            break
+            pivots.append(above)
         if isinstance(row, sequence.Heading):
-            above.append(row.text.split()[-1])
-    else:
-        assert recipe.pivot == ""
+            above = row.text.split()[1]
+    assert sorted(pivots) == sorted(filter(None, (recipe.pivot, recipe.other_pivot)))
     picture = ElementTree.fromstring(sequence.draw(drawn))
     shown = " ".join(text for text in picture.itertext() if text)
     assert all(step.name in shown for step in recipe.steps)
 
 
 def test_hosts_are_where_the_steps_say() -> None:
-    lanes = {step.name: recipes.lane(step) for step in RECIPES["cross_cell_resize"].steps}
-    assert lanes["PrepResizeAtDest"] == lanes["FinishResizeAtDest"] == recipes.TARGET
-    assert lanes["PrepResizeAtSource"] == recipes.SOURCE
+    lanes = {step.name: recipes.lane(step) for step in RECIPES["resize"].steps}
+    assert lanes["ReserveTarget"] == lanes["FinishAtTarget"] == recipes.TARGET
+    assert lanes["HandOver"] == recipes.SOURCE
     assert lanes["SwitchInstanceMapping"] == recipes.RECORDS
     assert recipes.lane(RECIPES["rescue"].steps[0]) == recipes.HOST
 
@@ -44,7 +42,8 @@ def test_hosts_are_where_the_steps_say() -> None:
 def test_nothing_is_undone_below_the_pivot() -> None:
     for recipe in RECIPES.values():
         rows = recipes.diagram(recipe).rows
-        pivot = next((place for place, row in enumerate(rows) if isinstance(row, sequence.Rule)), len(rows))
+        # Behind the last one: a recipe may have one for each kind of its sagas.
+        pivot = max((place for place, row in enumerate(rows) if isinstance(row, sequence.Rule)), default=len(rows))
         assert not any(isinstance(row, sequence.Message) and row.dashed for row in rows[pivot:])
 
 
@@ -52,7 +51,7 @@ def test_what_steps_read_and_write_stands_below_the_picture() -> None:
     text = recipes.page("pictures")
     assert "| Check" in text and text.count("| step | reads | writes |") == len(RECIPES)
     assert "Known at the start: `backup_type`, `image_id`, `rotation`." in text
-    assert "and all that `cross_cell_resize` wrote." in text
+    assert "and all that `resize` wrote." in text
     assert "| UploadDisk | `image_id`, `rotation` |  |" in text
     assert "(`attachments`), (`guest`)" in text
 

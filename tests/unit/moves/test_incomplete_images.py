@@ -35,7 +35,9 @@ def test_an_image_that_is_no_copy_goes(status: str | None, goes: bool) -> None:
         context=None,
         services=SimpleNamespace(images=known),
         move=SimpleNamespace(id=str(uuids.uuid4())),
-        memory=SimpleNamespace(keeps_memory=False, carries_firmware=False, image_round=0, local_devices=[]),
+        memory=SimpleNamespace(
+            is_cross_cell=True, keeps_memory=False, carries_firmware=False, image_round=0, local_devices=[]
+        ),
     )
     complete = images.delete_incomplete_images(run)
     assert bool(known.deleted) == goes

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from causeway.model.sagas import StepPhase, StepRecord, StepState
-from causeway.moves.recipes import CROSS_CELL_CONFIRM
+from causeway.moves.recipes import CONFIRM
 from causeway.sagas.progress import Progress
 
 
-def progress(*steps: tuple[str, StepState]) -> Progress:
-    run: Any = SimpleNamespace(steps=[])
+def progress(*steps: tuple[str, StepState], across: bool = True) -> Progress:
+    run: Any = SimpleNamespace(steps=[], memory=SimpleNamespace(is_cross_cell=across))
     records = [StepRecord(name, StepPhase.DO, number + 1, state=state) for number, (name, state) in enumerate(steps)]
     return Progress(run, records)
 
@@ -22,14 +22,20 @@ def progress(*steps: tuple[str, StepState]) -> Progress:
     ("done", "following"),
     [
         ((), "CheckTarget"),
-        ((("CheckTarget", StepState.DONE),), "ConfirmResizeAtSource"),
+        ((("CheckTarget", StepState.DONE),), "ReleaseSource"),
         # Begun by a release without the check.
-        ((("ConfirmResizeAtSource", StepState.DONE),), "DeleteSourceRecords"),
-        ((("ConfirmResizeAtSource", StepState.STARTED),), "ConfirmResizeAtSource"),
-        ((("ConfirmResizeAtSource", StepState.DONE), ("DeleteSourceRecords", StepState.FAILED)), "DeleteSourceRecords"),
-        ((("ConfirmResizeAtSource", StepState.DONE), ("FinishConfirm", StepState.DONE)), None),
+        ((("ReleaseSource", StepState.DONE),), "DeleteSourceRecords"),
+        ((("ReleaseSource", StepState.STARTED),), "ReleaseSource"),
+        ((("ReleaseSource", StepState.DONE), ("DeleteSourceRecords", StepState.FAILED)), "DeleteSourceRecords"),
+        ((("ReleaseSource", StepState.DONE), ("FinishConfirm", StepState.DONE)), None),
     ],
 )
 def test_the_next_step_follows_what_has_begun(done: tuple[tuple[str, StepState], ...], following: str | None) -> None:
-    step = progress(*done).next_step(CROSS_CELL_CONFIRM)
+    step = progress(*done).next_step(CONFIRM)
     assert (step.name if step is not None else None) == following
+
+
+def test_a_move_skips_steps_that_it_does_not_have() -> None:
+    inside = progress(("CheckTarget", StepState.DONE), ("ReleaseSource", StepState.DONE), across=False)
+    step = inside.next_step(CONFIRM)
+    assert step is not None and step.name == "FinishConfirm"

@@ -117,7 +117,7 @@ class Cloud:
                     "id": str(uuids.uuid4()),
                     "migration_uuid": instance.uuid,
                     "instance_uuid": instance.uuid,
-                    "recipe": "cross_cell_resize",
+                    "recipe": "resize",
                     "state": "running",
                     "epoch": 1,
                     "pivoted": False,

@@ -11,7 +11,7 @@ from causeway.faults.injector import NOTHING, Injector
 from causeway.rpc.transport import Verdict
 from tests.functional.servers.fault_rules import FaultRules
 
-POINT = "rpc.compute.finish_resize.request"
+POINT = "rpc.compute.finish_snapshot_based_resize_at_dest.request"
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def elsewhere(tmp_path: Path) -> Injector:
 
 def test_a_held_call_stays_until_the_block_ends(rules: FaultRules, elsewhere: Injector) -> None:
     with ThreadPoolExecutor() as pool:
-        with rules.held("finish_resize") as reached:
+        with rules.held("finish_snapshot_based_resize_at_dest") as reached:
             assert not reached.is_set()
             call = pool.submit(elsewhere.reach, POINT, NOTHING)
             assert reached.wait(30)
@@ -37,13 +37,13 @@ def test_a_held_call_stays_until_the_block_ends(rules: FaultRules, elsewhere: In
 
 
 def test_a_call_that_was_not_made_is_not_reached(rules: FaultRules) -> None:
-    with rules.held("finish_resize") as reached:
+    with rules.held("finish_snapshot_based_resize_at_dest") as reached:
         assert not reached.wait(0)
 
 
 def test_a_method_is_lost_as_often_as_it_is_said_each_time(rules: FaultRules, elsewhere: Injector) -> None:
     for _again in range(2):
-        rules.lose(("finish_resize",), Verdict.LOSE_REQUEST, 2)
+        rules.lose(("finish_snapshot_based_resize_at_dest",), Verdict.LOSE_REQUEST, 2)
         assert [elsewhere.reach(POINT, NOTHING) for _call in range(3)] == ["error", "error", None]
 
 

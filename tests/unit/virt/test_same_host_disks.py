@@ -25,7 +25,7 @@ from causeway.virt.libvirt.storage.disks import InstanceDisks
 pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
 
 SERVER, MOVE = str(uuid.uuid4()), str(uuid.uuid4())
-TOKEN = MoveToken(MOVE, "migration", 1, "FinishResize")
+TOKEN = MoveToken(MOVE, "migration", 1, "FinishAtTarget")
 MIB = 1 << 20
 
 
@@ -61,7 +61,7 @@ class Host:
         return self.offers.make(MOVE, SERVER, [ROOT_DISK, "disk.eph0"], export)
 
     def take(self, offered: Manifest) -> None:
-        """What `finish_resize` does with the disks of one attempt."""
+        """What `finish_snapshot_based_resize_at_dest` does with the disks of one attempt."""
         there: Any = self
         server: Any = Server(SERVER)
         there.image_cache.discard_received(SERVER)

@@ -16,7 +16,7 @@ from causeway.model.operations import LIVE_ACROSS_CELLS, LIVE_MIGRATION
 from causeway.moves.recipes import RECIPES
 
 # Steps that copy from the source: while the guest runs, and when it is off.
-BEFORE, MEANWHILE = {"CopyWhileRunning", "CopyInsideCell"}, {"PrepResizeAtSource", "SaveGuest"}
+BEFORE, MEANWHILE = {"CopyWhileRunning"}, {"HandOver", "SaveGuest"}
 
 
 def moves_of(cloud: Cloud, server: str, screen: Screen) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The disks of a guest that a host of another cell hands over: as images, or as an offer that is fetched directly."""
+"""The disks of a guest that another host hands over: as an offer that is fetched directly, or, from another cell, as images."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
 from causeway.virt.driver import ROOT_DISK
 
-# Seconds for which an unreachable source is retried. They are few because its disks can also go through the image service.
+# Seconds for which an unreachable source of another cell is retried. They are few because its disks can also go through the image
+# service.
 PATIENCE = 10.0
 
 
@@ -45,12 +46,19 @@ class HandedOver:
     def receive(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> dict[str, Path]:
         """Downloads or fetches the disks. Returns name -> file. Raises DiskTransferBroken if an offer can't be fetched."""
         if self.offer is not None:
-            patience = min(PATIENCE, host.conf.disk_transfer_patience)
+            patience = host.conf.disk_transfer_patience
+            if not _is_inside_cell(instance):
+                patience = min(PATIENCE, patience)
             return disk_transfer.fetch(host, context, token, instance, self.offer, patience=patience)
         return {
             name: disk_transfer.download(host, context, token, instance, name, each)
             for name, each in self._images.items()
         }
+
+
+def _is_inside_cell(instance: Instance) -> bool:
+    context = instance.migration_context
+    return context is not None and context.source_cell == context.dest_cell
 
 
 class OfHost(Protocol):

@@ -1,21 +1,22 @@
-"""A host's part in a move inside its cell. Each step of `moves.steps.same_cell` calls one method of the endpoint.
+"""A host's part in a resize or cold migration: prepare, hand over, take over, restore, clean up.
 
-The disks go from host to host (`disk_server`, `disk_fetch`). If source and target are the same host, the old disks stay stashed
-while the new guest runs from copies.
+Each step of `moves.steps` calls one method of the endpoint. The disks go from host to host (`disk_server`, `disk_fetch`), or to
+another cell as images. If source and target are the same host (``same_host``), the old disks stay stashed while the new guest
+runs from copies.
 """
 
 from __future__ import annotations
 
 from causeway import errors
 from causeway.compute.handover import actions, disk_transfer
-from causeway.compute.handover.handed_over import discard_copies, discard_rounds, end_transfer
+from causeway.compute.handover.handed_over import HandedOver, discard_copies, discard_rounds, end_transfer
 from causeway.compute.host import Host
 from causeway.compute.host.claims import claim_for_move
 from causeway.compute.host.fence import fenced, fenced_and_then
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
-from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, SourceOutcome
+from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState
 from causeway.virt.driver import ROOT_DISK
 
@@ -25,12 +26,12 @@ def _end_transfer(
     *,
     token: MoveToken,
     instance: Instance,
-    offer: DiskOffer,
-    source_host: str,
+    offer: DiskOffer | None = None,
+    same_host: bool = False,
     **_others: object,
 ) -> None:
     """The same as `end_transfer`, but sends no request to the source if the source is this host."""
-    if source_host != endpoint.host.name:
+    if not same_host:
         end_transfer(endpoint, token=token, instance=instance, offer=offer)
         return
     discard_copies(endpoint, token=token, instance=instance)
@@ -38,28 +39,23 @@ def _end_transfer(
 
 
 class ResizeEndpoint:
-    """RPC: the steps of moves inside a cell, under the field's names. Each takes effect once for a move (`fence`)."""
+    """RPC: the steps of resizes and cold migrations. Each takes effect once for a move (`fence`)."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self.fence = host.fence
 
     @fenced
-    def prep_resize(
+    def prep_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,  # noqa: ARG002
         *,
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
-        migration_type: str,
+        same_host: bool = False,
     ) -> MigrationContext:
         host = self.host
-        same_host = instance.host == host.name
-        if same_host and migration_type != "resize" and not host.driver.supports_migrate_to_same_host:
-            raise errors.ClaimRefused(
-                f"Server {instance.uuid} can't be migrated to the host that it is on.", details=f"host {host.name}"
-            )
         with host.lock(instance.uuid):
             if not same_host:
                 actions.require_nothing_of(host, instance.uuid)
@@ -67,48 +63,81 @@ class ResizeEndpoint:
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
 
     @fenced_and_then(discard_rounds)
-    def resize_instance(
+    def prep_snapshot_based_resize_at_source(
         self,
         context: RequestContext,
         *,
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
+        image_id: str | None,
+        disk_image_ids: dict[str, str] | None = None,
         since: int | None = None,
+        is_direct: bool = False,
     ) -> SourceOutcome:
-        host = self.host
+        """Powers the guest off, sends or offers (``is_direct``) its disks, and stashes them.
+
+        ``since``: the last round that the target has; only later changes are sent.
+        """
+        host, disks = self.host, disk_image_ids or {}
+        outcome = SourceOutcome(PowerState.SHUTDOWN)
+
+        def send(image_id: str, name: str) -> Snapshot:
+            return disk_transfer.send(host, context, token, instance, image_id, name, since=since)
+
         with host.lock(instance.uuid):
             host.rounds.end(token.move_id)
-            actions.switch_off(host, instance, block_devices, needs_disks=True)
-            offer = disk_transfer.offer(host, context, token, instance, block_devices, since)
+            needs_disks = is_direct or image_id is not None or bool(disks)
+            actions.switch_off(host, instance, block_devices, needs_disks=needs_disks)
+            if is_direct:
+                outcome.offer = disk_transfer.offer(host, context, token, instance, block_devices, since)
+            else:
+                outcome.snapshot = send(image_id, ROOT_DISK) if image_id is not None else None
+                outcome.disks = {name: send(id, name) for name, id in disks.items()}
             actions.destroy_and_stash_disks(host, instance, block_devices)
-        return SourceOutcome(PowerState.SHUTDOWN, offer=offer)
+        return outcome
+
+    @fenced
+    def send_offered(
+        self, context: RequestContext, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
+    ) -> dict[str, Snapshot]:
+        """Uploads the offered disks into images, because the target can't fetch them. The offer stays."""
+        with self.host.lock(instance.uuid):
+            return disk_transfer.send_offered(self.host, context, token, image_ids)
 
     @fenced_and_then(_end_transfer)
-    def finish_resize(
+    def finish_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,
         *,
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
-        offer: DiskOffer,
-        source_host: str,
+        snapshot: Snapshot | None,
         power_on: bool,
+        disks: dict[str, Snapshot] | None = None,
+        offer: DiskOffer | None = None,
+        same_host: bool = False,
     ) -> GuestOutcome:
+        """Makes the guest. ``offer``: the source's offer of all disks, if it sent none.
+
+        Raises DiskTransferBroken if the offer can't be fetched.
+        """
         host = self.host
-        same_host = source_host == host.name
-        offered = {disk.name: disk for disk in offer.disks}
+        handed_over = HandedOver(snapshot, disks or {}, offer)
 
         def receive() -> disk_transfer.Received:
-            if ROOT_DISK not in offered and not is_volume_backed(block_devices):
-                raise errors.DiskTransferFailed(f"The source does not offer the root disk of server {instance.uuid}.")
-            if same_host:
+            sent = handed_over.sent
+            if ROOT_DISK not in sent and not is_volume_backed(block_devices):
+                raise errors.DiskTransferFailed(
+                    f"The source did not hand over the root disk of server {instance.uuid}."
+                )
+            if same_host and offer is not None:
                 paths = disk_transfer.take(host, token, instance, offer)
             else:
-                paths = disk_transfer.fetch(host, context, token, instance, offer)
+                paths = handed_over.receive(host, context, token, instance)
             return disk_transfer.received(
-                host, context, token, instance, offered, paths, actions.wanted_disks(host, block_devices)
+                host, context, token, instance, sent, paths, actions.wanted_disks(host, block_devices)
             )
 
         instance = host.claims.use(instance, token.migration_uuid)
@@ -122,35 +151,23 @@ class ResizeEndpoint:
             same_host=same_host,
             move_id=token.move_id,
         )
-        outcome.bytes_done = offer.shown if offered else None
+        outcome.bytes_done = handed_over.size
         return outcome
 
     @fenced
-    def confirm_resize(
-        self,
-        context: RequestContext,  # noqa: ARG002
-        *,
-        token: MoveToken,
-        instance: Instance,
-    ) -> None:
-        actions.delete_stashed_disks(self.host, token, instance)
-
-    @fenced
-    def revert_resize(
+    def drop_move_at_dest(
         self,
         context: RequestContext,
         *,
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
-        source_host: str,
+        same_host: bool = False,
     ) -> None:
-        actions.destroy_and_release_claim(
-            self.host, context, token, instance, block_devices, same_host=source_host == self.host.name
-        )
+        actions.destroy_and_release_claim(self.host, context, token, instance, block_devices, same_host=same_host)
 
     @fenced
-    def finish_revert_resize(
+    def restore_at_source(
         self,
         context: RequestContext,
         *,
@@ -160,3 +177,13 @@ class ResizeEndpoint:
         power_on: bool,
     ) -> GuestOutcome:
         return actions.restore_from_stashed_disks(self.host, context, instance, block_devices, power_on=power_on)
+
+    @fenced
+    def confirm_snapshot_based_resize_at_source(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        instance: Instance,
+    ) -> None:
+        actions.delete_stashed_disks(self.host, token, instance)

@@ -41,13 +41,10 @@ UNDONE_BY = {
     "prep_snapshot_based_resize_at_source": ("restore_at_source",),
     "finish_snapshot_based_resize_at_dest": ("drop_move_claim", "drop_move_at_dest"),
     "send_offered": ("restore_at_source", "wake_guest_at_source"),
-    "prep_resize": ("drop_move_claim", "revert_resize"),
-    "resize_instance": ("finish_revert_resize",),
-    "finish_resize": ("drop_move_claim", "revert_resize"),
     "begin_round": ("end_rounds",),
     "send_part": ("end_rounds",),
-    "receive_round": ("drop_move_claim", "drop_move_at_dest", "revert_resize", "discard_copies"),
-    "receive_part": ("drop_move_claim", "drop_move_at_dest", "revert_resize", "discard_copies"),
+    "receive_round": ("drop_move_claim", "drop_move_at_dest", "discard_copies"),
+    "receive_part": ("drop_move_claim", "drop_move_at_dest", "discard_copies"),
     "rebuild_guest": ("remove_guest",),
     "start_guest": ("stop_guest",),
     "store_disk": ("restore_guest",),
@@ -68,6 +65,16 @@ UNDONE_BY = {
 # Orders that a new epoch carries out again, though they were done: the guest may be another one by now, or be destroyed, or have
 # its devices again because a hard reboot made it anew.
 DONE_ANEW = frozenset({"build_guest", "undo_build", "disconnect_volume", "unplug_port"})
+
+# Orders of 0.1.0 for moves inside a cell -> the present ones for all moves. A host may be upgraded while a move is under way.
+_FORMER_NAMES = {
+    "prep_resize": "prep_snapshot_based_resize_at_dest",
+    "resize_instance": "prep_snapshot_based_resize_at_source",
+    "finish_resize": "finish_snapshot_based_resize_at_dest",
+    "confirm_resize": "confirm_snapshot_based_resize_at_source",
+    "revert_resize": "drop_move_at_dest",
+    "finish_revert_resize": "restore_at_source",
+}
 
 LOG = logging.getLogger(__name__)
 
@@ -179,12 +186,14 @@ class Fence:
 
     def _read(self, path: Path) -> _Record:
         try:
-            return durable.read(path, _DECODER.decode) or _Record()
+            record = durable.read(path, _DECODER.decode) or _Record()
         except durable.Torn:
             # As long as this record exists, late orders are found by asking.
             record = _Record(torn=True)
             self._write(path, record)
             return record
+        record.outcomes = {_FORMER_NAMES.get(method, method): each for method, each in record.outcomes.items()}
+        return record
 
     def _undone(self, token: MoveToken) -> errors.ClaimRefused:
         return errors.ClaimRefused(f"Move {token.move_id} has abandoned host {self.host} already.")

@@ -15,7 +15,6 @@ from causeway.compute.guests import build
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
-from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.host import Host
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
@@ -36,7 +35,6 @@ class MissedOrdersEndpoint:
         self._host = host
         self._orders = OrdersEndpoint(host)
         self._resize = ResizeEndpoint(host)
-        self._snapshot_resize = SnapshotResizeEndpoint(host)
         self._live = LiveEndpoint(host)
         self._claims = ClaimsEndpoint(host)
         self._warm = WarmEndpoint(host)
@@ -84,15 +82,15 @@ class MissedOrdersEndpoint:
             return
         if token is None:
             raise errors.OperationFailed(f"The order {what} names no move.")
-        if what is Missed.CONFIRM_CROSS_CELL:
-            self._snapshot_resize.confirm_snapshot_based_resize_at_source(context, token=token, instance=instance)
-        elif what is Missed.CONFIRM_SAME_CELL:
-            self._resize.confirm_resize(context, token=token, instance=instance)
-        elif what is Missed.UNDO_CROSS_CELL:
-            self._snapshot_resize.drop_move_at_dest(context, token=token, instance=instance, block_devices=devices)
-        elif what is Missed.UNDO_SAME_CELL:
-            self._resize.revert_resize(
-                context, token=token, instance=instance, block_devices=devices, source_host=order.source_host or ""
+        if what in (Missed.CONFIRM, Missed.CONFIRM_OF_0_1_0):
+            self._resize.confirm_snapshot_based_resize_at_source(context, token=token, instance=instance)
+        elif what in (Missed.UNDO, Missed.UNDO_INSIDE_CELL):
+            self._resize.drop_move_at_dest(
+                context,
+                token=token,
+                instance=instance,
+                block_devices=devices,
+                same_host=order.source_host == self._host.name,
             )
         elif what is Missed.DISCARD_COPIES:
             # The order does not say whether this host was the move's source or its target.

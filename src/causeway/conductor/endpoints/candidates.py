@@ -21,6 +21,7 @@ from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.candidates import MoveCandidate, MoveCandidates, MoveContents, MovedVolume, PreCheck
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
+from causeway.model.operations import RESIZE
 from causeway.model.states import VmState
 from causeway.moves import near_live, reach
 from causeway.moves.destination import request_spec
@@ -84,7 +85,7 @@ class CandidatesEndpoint:
         if instance.network_info:
             ask_for_ports(spec, memory, services.network.ports_of_server(context, PortOwner.of(instance)))
         explanation = services.scheduler.explain(context, spec=spec)
-        found = [candidate_of(verdict, cell.uuid) for verdict in explanation.hosts]
+        found = [candidate_of(verdict) for verdict in explanation.hosts]
         with_new_flavor = dataclasses.replace(
             asking(services.conf, instance, memory.new_flavor),
             flavor=memory.new_flavor,
@@ -239,7 +240,7 @@ class CandidatesEndpoint:
         return check
 
 
-def candidate_of(verdict: HostVerdict, source_cell: str) -> MoveCandidate:
+def candidate_of(verdict: HostVerdict) -> MoveCandidate:
     """Returns a verdict of the scheduler in the form in which it is shown."""
     candidate = MoveCandidate(
         host=verdict.host,
@@ -250,7 +251,7 @@ def candidate_of(verdict: HostVerdict, source_cell: str) -> MoveCandidate:
         chosen=verdict.selected,
     )
     if verdict.refusal is None:
-        candidate.recipe = "same_cell_resize" if verdict.cell_uuid == source_cell else "cross_cell_resize"
+        candidate.recipe = RESIZE
         candidate.weights, candidate.weight = verdict.weights, verdict.total
     else:
         _refuse(candidate, verdict.refusal)

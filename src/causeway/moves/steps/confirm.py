@@ -9,6 +9,7 @@ from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.states import MigrationStatus, PowerState, VmState
 from causeway.moves.dead_hosts import answering, at_target, clean_source
+from causeway.moves.events import event_of
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.check import is_deleting, require_whole_target_again
@@ -20,15 +21,14 @@ from causeway.store.cell import copies, instances
 NOT_MOVED: dict[str, None] = dict.fromkeys(("old_flavor", "new_flavor", "old_vm_state", "migration_context"))
 
 
-class ConfirmResizeAtSource(Step):
+class ReleaseSource(Step):
     """The pivot: deletes the source's stashed disks, port bindings, volume attachments and allocations."""
 
-    name = "ConfirmResizeAtSource"
+    name = "ReleaseSource"
     reads = frozenset(
         {"attachments", "old_vm_state", "runs_in_error", "port_ids", "selection", "source_cell", "source_host"}
     )
     pivots = True
-    event: ClassVar[str] = "compute_confirm_snapshot_based_resize_at_source"
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host
@@ -39,7 +39,7 @@ class ConfirmResizeAtSource(Step):
             self._check_again(run)
         memory = run.memory
         self._notify_start(run)
-        with run.event(self.event, memory.source_host):
+        with run.event(self._event(run), memory.source_host):
             self._clean(run)
         for port_id in memory.port_ids if not memory.is_same_host else ():
             run.services.network.delete_binding(run.context, port_id, memory.source_host)
@@ -48,6 +48,9 @@ class ConfirmResizeAtSource(Step):
                 run.services.volumes.delete_attachment(run.context, pair.source)
         run.services.placement.release_migration(run.move.migration_uuid)
         run.keep_records(run.memory.target_cell)
+
+    def _event(self, run: Run) -> str:
+        return event_of(run, self.name)
 
     def _notify_start(self, run: Run) -> None:
         if run.services.notifier.is_enabled:
@@ -59,7 +62,7 @@ class ConfirmResizeAtSource(Step):
         require_whole_target_again(run)
 
     #: the order to note for the source if it is fenced
-    missed: ClassVar[Missed] = Missed.CONFIRM_CROSS_CELL
+    missed: ClassVar[Missed] = Missed.CONFIRM
 
     def _clean(self, run: Run) -> None:
         clean_source(run, self.missed, run.target_instance(), lambda: self._delete_stash(run))

@@ -6,9 +6,7 @@ import logging
 from urllib.parse import urlsplit
 
 from causeway import errors
-from causeway.model import operations
 from causeway.moves.dead_hosts import answering, at_source
-from causeway.moves.recipe import CROSS_CELL_VERSION, NEAR_LIVE_VERSION
 from causeway.moves.run import Run
 from causeway.moves.steps.images import make_images, note_images
 from causeway.store.cell import hosts
@@ -16,16 +14,13 @@ from causeway.virt.driver import ROOT_DISK
 
 LOG = logging.getLogger(__name__)
 
-# recipe -> the first version that only conductors with direct transfers continue.
-_KNOWN_SINCE = {"cross_cell_resize": CROSS_CELL_VERSION, operations.NEAR_LIVE_MIGRATION: NEAR_LIVE_VERSION}
-
 
 def is_direct(run: Run) -> bool:
-    """Whether the source offers the last changes to the target, as inside a cell, so that no images are needed."""
-    warm, known_since = run.memory.warm, _KNOWN_SINCE.get(run.move.recipe)
-    if warm is None or not warm.is_direct or run.services.conf.moves.direct != "auto":
-        return False
-    return known_since is not None and (run.move.recipe_version or 0) >= known_since
+    """Whether the source offers its disks to the target, so that no images are needed: inside a cell always."""
+    if not run.memory.is_cross_cell:
+        return True
+    warm = run.memory.warm
+    return warm is not None and warm.is_direct and bool(run.services.conf.moves.direct == "auto")
 
 
 def require_own_address(run: Run, method: str, url: str) -> None:

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from causeway import errors
 from causeway.model.instance import Instance
-from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.moves import dead_hosts
+from causeway.moves.events import event_of
 from causeway.moves.notices import notified
 from causeway.moves.port_resources import at_target
 from causeway.moves.recipe import Step
@@ -23,10 +23,10 @@ from causeway.moves.steps.records import target_devices
 from causeway.moves.steps.reservations import volumes
 
 
-class FinishResizeAtDest(Step):
+class FinishAtTarget(Step):
     """Has the target take over ports and volumes, and make the guest with the new flavor from the disks of the source."""
 
-    name = "FinishResizeAtDest"
+    name = "FinishAtTarget"
     reads = frozenset(
         {
             "attachments",
@@ -47,13 +47,10 @@ class FinishResizeAtDest(Step):
     )
     writes = frozenset({"disk_image_ids", "disks", "guest", "image_id", "image_round", "offer", "snapshot"})
     makes = frozenset({Thing.DISKS, Thing.GUEST, Thing.IMAGE})
-    event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
     notice: ClassVar[str] = "resize_finish"
     #: for notifications: the server's task during the step, and its states after the step
     task_while_arriving: ClassVar[TaskState] = TaskState.RESIZE_FINISH
     states_afterwards: ClassVar[dict[str, Any]] = {"vm_state": VmState.RESIZED, "task_state": None}
-    #: the order to note for the target if it is fenced
-    missed: ClassVar[Missed] = Missed.UNDO_CROSS_CELL
     migration_status: ClassVar[MigrationStatus | None] = MigrationStatus.POST_MIGRATING
     has_guest_off = True
 
@@ -81,7 +78,7 @@ class FinishResizeAtDest(Step):
                 },
                 block_devices=run.source_devices(),
             ),
-            run.event(self.event, memory.dest_host),
+            run.event(self._event(run), memory.dest_host),
             dead_hosts.answering(run, dead_hosts.at_target),
         ):
             memory.guest = self._make_from_disks(
@@ -96,12 +93,15 @@ class FinishResizeAtDest(Step):
             )
         run.transferred(memory.guest.bytes_done)
 
+    def _event(self, run: Run) -> str:
+        return event_of(run, self.name)
+
     def _make_from_disks(self, run: Run, instance: Instance) -> GuestOutcome:
         """Has the target make the guest from disks that it fetches from the source or downloads as images."""
         try:
             return self._make_guest(run, instance)
         except errors.DiskTransferBroken as failure:
-            if run.memory.offer is None:
+            if run.memory.offer is None or not run.memory.is_cross_cell:
                 raise
             send_offered(run, self.name, failure)
         return self._make_guest(run, instance)
@@ -117,6 +117,7 @@ class FinishResizeAtDest(Step):
             power_on=run.memory.was_running,
             disks=run.memory.disks,
             offer=run.memory.offer,
+            same_host=run.memory.is_same_host,
         )
 
     def _destroy_at_target(self, run: Run) -> None:
@@ -126,6 +127,7 @@ class FinishResizeAtDest(Step):
             token=run.token(self.name),
             instance=run.source_instance(),
             block_devices=target_devices(run, run.source_devices()),
+            same_host=run.memory.is_same_host,
         )
 
     def undo(self, run: Run) -> None:
@@ -133,7 +135,9 @@ class FinishResizeAtDest(Step):
         require_way_back(run)
         # The target's guest must be destroyed before the source restores its own.
         devices = target_devices(run, run.source_devices())
-        dead_hosts.clean_target(run, self.missed, run.source_instance(), devices, lambda: self._destroy_at_target(run))
+        dead_hosts.clean_target(
+            run, dead_hosts.undo_order(run), run.source_instance(), devices, lambda: self._destroy_at_target(run)
+        )
         for _device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.target is not None:

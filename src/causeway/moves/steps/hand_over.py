@@ -12,6 +12,7 @@ from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState
 from causeway.model.things import Thing
 from causeway.moves.dead_hosts import answering, at_source
+from causeway.moves.events import UNDONE, event_of, name_in
 from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
@@ -24,15 +25,15 @@ from causeway.store.cell import block_devices, instances
 LOG = logging.getLogger(__name__)
 
 
-class PrepResizeAtSource(Step):
-    """Has the source power the guest off, send its local disks into images, and remove the guest but stash its disks.
+class HandOver(Step):
+    """Has the source power the guest off, offer its local disks to the target, and remove the guest but stash its disks.
 
-    If the disks were copied directly while the guest ran, the source offers the last changes to the target, which fetches them.
+    A source of another cell sends the disks into images, unless they were copied directly while the guest ran.
 
     Undo starts the guest from the stashed disks, with its ports and volumes.
     """
 
-    name = "PrepResizeAtSource"
+    name = "HandOver"
     reads = frozenset(
         {
             "attachments",
@@ -51,8 +52,6 @@ class PrepResizeAtSource(Step):
         {"disk_image_ids", "disks", "image_id", "image_round", "offer", "snapshot", "source_is_dead", "warm"}
     )
     makes = frozenset({Thing.ATTACHMENT, Thing.IMAGE})
-    event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_source"
-    undo_event: ClassVar[str] = "compute_restore_at_source"
     notice: ClassVar[str] = "resize"
     #: the server's task while the source hands it over, and afterwards
     task_while_leaving: ClassVar[TaskState] = TaskState.RESIZE_MIGRATING
@@ -77,7 +76,7 @@ class PrepResizeAtSource(Step):
         migrated |= place_after_handing_over(run)
         with (
             notified(run, self.notice, memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
-            run.event(self.event, memory.source_host),
+            run.event(self._event(run), memory.source_host),
             answering(run, at_source),
         ):
             try:
@@ -102,6 +101,12 @@ class PrepResizeAtSource(Step):
         for device, volume_id in volumes(run.source_devices()):
             device.attachment_id, device.connection_info = memory.pair(volume_id).source, None
         run.keep_records(memory.source_cell, **written)
+
+    def _event(self, run: Run) -> str:
+        return event_of(run, self.name)
+
+    def _undo_event(self, run: Run) -> str:
+        return name_in(run, UNDONE)
 
     def _power_state_after_leaving(self, run: Run) -> PowerState:  # noqa: ARG002
         """Returns the guest's power state after the source has handed it over."""
@@ -162,7 +167,7 @@ class PrepResizeAtSource(Step):
             self._note_copies(run, self._complete_copies(run))
             restore_records_only(run)
             return
-        with run.event(self.undo_event, memory.source_host), answering(run, at_source):
+        with run.event(self._undo_event(run), memory.source_host), answering(run, at_source):
             guest = self._restore_guest(run)
         # In an earlier attempt the host may have been fenced.
         memory.source_is_dead = False

@@ -33,6 +33,9 @@ def image_id_of(run: Run, disk: str | None = None, image_round: int = 0) -> str:
 
 def image_ids_of(run: Run) -> list[str]:
     """Returns all temporary images that the move may have made, including those that an interrupted attempt did not record."""
+    if not run.memory.is_cross_cell:
+        # Inside a cell, disks go from host to host.
+        return []
     return [
         image_id_of(run, disk, image_round)
         for image_round in range(run.memory.image_round + 2)

@@ -28,7 +28,7 @@ from causeway.moves.port_resources import at_target as with_profiles
 from causeway.moves.recipe import NEAR_LIVE_VERSION, Step
 from causeway.moves.run import Run
 from causeway.moves.steps.check import require_whole_target_again
-from causeway.moves.steps.confirm import ConfirmResizeAtSource
+from causeway.moves.steps.confirm import ReleaseSource
 from causeway.moves.steps.near_live import EndNearLiveMigration, PrepareOtherHost
 from causeway.moves.steps.records import SwitchInstanceMapping
 from causeway.moves.steps.reservations import volumes
@@ -51,7 +51,6 @@ class PrepareOtherHostLive(PrepareOtherHost):
 
     writes = PrepareOtherHost.writes | {"connector"}
     makes = PrepareOtherHost.makes - {Thing.ATTACHMENT}
-    event = "compute_check_can_live_migrate_destination"
     migration_status = None
 
     def _ask_source(self, run: Run) -> None:
@@ -66,6 +65,9 @@ class PrepareOtherHostLive(PrepareOtherHost):
             )
             # Cells share nothing.
             memory.live_source.has_shared_storage = False
+
+    def _event(self, run: Run) -> str:  # noqa: ARG002
+        return "compute_check_can_live_migrate_destination"
 
     def _notified(self, run: Run) -> AbstractContextManager[None]:  # noqa: ARG002 - PrepareTarget sends the live_migration_pre notifications
         return nullcontext()
@@ -251,13 +253,15 @@ class ArriveAtTarget(Step):
             )
 
 
-class LeaveSourceCellLive(ConfirmResizeAtSource):
+class LeaveSourceCellLive(ReleaseSource):
     """Deletes everything of the server at its source. A source that is down gets the order when it is up again."""
 
     name = "LeaveSourceCell"
     pivots = False
-    event = "compute_post_live_migration"
     missed = Missed.DELETE_LIVE_SOURCE
+
+    def _event(self, run: Run) -> str:  # noqa: ARG002
+        return "compute_post_live_migration"
 
     def _notify_start(self, run: Run) -> None:
         """Sends nothing: listeners were notified when the guest arrived."""

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 from causeway import errors
 from causeway.model import operations
 from causeway.model.instance import Instance, MigrationContext
-from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves import reach
@@ -26,12 +25,12 @@ from causeway.moves.hardware import asking
 from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.moves.steps.confirm import NOT_MOVED, ConfirmResizeAtSource
+from causeway.moves.steps.confirm import NOT_MOVED, ReleaseSource
 from causeway.moves.steps.direct import is_direct
-from causeway.moves.steps.finish import FinishResizeAtDest
-from causeway.moves.steps.hand_over import PrepResizeAtSource
+from causeway.moves.steps.finish import FinishAtTarget
+from causeway.moves.steps.hand_over import HandOver
 from causeway.moves.steps.images import delete_images
-from causeway.moves.steps.prepare import PrepResizeAtDest
+from causeway.moves.steps.prepare import ReserveTarget
 from causeway.moves.steps.records import ShowTarget, target_devices
 from causeway.moves.steps.select import SelectDestination
 from causeway.store.api import migrations
@@ -57,6 +56,9 @@ class SelectOtherCell(SelectDestination):
                 f"Server {run.uuid} has PCI devices, whose state can't go to another host. Move it by a cold migration."
             )
 
+    def _choose_recipe(self, run: Run) -> None:
+        run.move.recipe = self._next_recipe(run)
+
     def _next_recipe(self, run: Run) -> str:
         """Returns the recipe to continue with. Has both hosts try whether the guest can go live."""
         if not run.memory.may_go_live:
@@ -71,12 +73,11 @@ class SelectOtherCell(SelectDestination):
         return operations.NEAR_LIVE_MIGRATION
 
 
-class PrepareOtherHost(PrepResizeAtDest):
+class PrepareOtherHost(ReserveTarget):
     """Makes inactive port bindings and empty volume attachments for the target, and checks that both hosts can do the move."""
 
     name = "PrepareOtherHost"
-    writes = PrepResizeAtDest.writes | {"live_source"}
-    event = "compute_pre_live_migration"
+    writes = ReserveTarget.writes | {"live_source"}
     migration_status: ClassVar[MigrationStatus | None] = MigrationStatus.PREPARING
 
     def _ask_source(self, run: Run) -> None:
@@ -85,6 +86,9 @@ class PrepareOtherHost(PrepResizeAtDest):
             memory.live_source = run.source_computes.check_can_save_guest(
                 run.context, memory.source_host, instance=run.source_instance()
             )
+
+    def _event(self, run: Run) -> str:  # noqa: ARG002
+        return "compute_pre_live_migration"
 
     def _notified(self, run: Run) -> AbstractContextManager[None]:
         return notified(run, "live_migration_pre", run.memory.dest_host, run.source_instance())
@@ -98,18 +102,22 @@ class PrepareOtherHost(PrepResizeAtDest):
         return super()._ask(run, host)
 
 
-class SaveGuest(PrepResizeAtSource):
+class SaveGuest(HandOver):
     """Has the source pause the guest, and send its memory and the last changes of its disks into images, or offer them.
 
     Undo resumes the guest at its source, from the same memory and disks.
     """
 
     name = "SaveGuest"
-    event = "compute_live_migration"
-    undo_event = "compute_rollback_live_migration_at_source"
     notice = "live_migration_post"
     task_while_leaving = task_after_leaving = TaskState.MIGRATING
     migration_status = MigrationStatus.RUNNING
+
+    def _event(self, run: Run) -> str:  # noqa: ARG002
+        return "compute_live_migration"
+
+    def _undo_event(self, run: Run) -> str:  # noqa: ARG002
+        return "compute_rollback_live_migration_at_source"
 
     def _power_state_after_leaving(self, run: Run) -> PowerState:
         return PowerState.SHUTDOWN if run.memory.is_suspended else PowerState.PAUSED
@@ -141,15 +149,17 @@ class SaveGuest(PrepResizeAtSource):
         )
 
 
-class WakeGuest(FinishResizeAtDest):
+class WakeGuest(FinishAtTarget):
     """Has the target take over ports and volumes, and load the guest with its memory, standing still until `LetGuestGoOn`."""
 
     name = "WakeGuest"
-    event = "compute_wake_guest_at_destination"
     notice = "live_migration_post_dest"
     task_while_arriving = TaskState.MIGRATING
     states_afterwards: ClassVar[dict[str, Any]] = {}
     migration_status = None
+
+    def _event(self, run: Run) -> str:  # noqa: ARG002
+        return "compute_wake_guest_at_destination"
 
     def _make_guest(self, run: Run, instance: Instance) -> GuestOutcome:
         return run.target_computes.wake_guest_at_dest(
@@ -220,13 +230,14 @@ class LetGuestGoOn(Step):
         delete_images(run)
 
 
-class LeaveSourceCell(ConfirmResizeAtSource):
+class LeaveSourceCell(ReleaseSource):
     """Deletes the source's disks, saved memory, port bindings, volume attachments and allocations."""
 
     name = "LeaveSourceCell"
     pivots = False
-    event = "compute_post_live_migration"
-    missed = Missed.CONFIRM_CROSS_CELL
+
+    def _event(self, run: Run) -> str:  # noqa: ARG002
+        return "compute_post_live_migration"
 
     def _notify_start(self, run: Run) -> None:
         """Sends nothing: listeners were notified when the guest left."""

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, ClassVar
+from typing import Any
 
 from causeway import errors
 from causeway.hardware import firmware
@@ -17,6 +17,7 @@ from causeway.model.network import Vif
 from causeway.model.things import Thing
 from causeway.moves import hardware
 from causeway.moves.dead_hosts import answering, at_target
+from causeway.moves.events import event_of
 from causeway.moves.notices import notified
 from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
@@ -31,18 +32,19 @@ from causeway.store.cell import instances
 LOG = logging.getLogger(__name__)
 
 
-class PrepResizeAtDest(Step):
+class ReserveTarget(Step):
     """Makes inactive port bindings and empty volume attachments for the target, and has the target check and claim.
 
     If this fails and the target may be the cause, tries the next alternate host of the same cell. Each attempt is an event of the
-    action.
+    action. The target can be the source itself, which has its bindings already.
     """
 
-    name = "PrepResizeAtDest"
+    name = "ReserveTarget"
     reads = frozenset(
         {
             "group",
             "keeps_memory",
+            "migrates_to_same_host",
             "migration_type",
             "new_flavor",
             "old_flavor",
@@ -66,7 +68,6 @@ class PrepResizeAtDest(Step):
         }
     )
     makes = frozenset({Thing.ALLOCATION, Thing.ATTACHMENT, Thing.BINDING, Thing.CLAIM})
-    event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_dest"
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
@@ -103,7 +104,7 @@ class PrepResizeAtDest(Step):
         while True:
             asked = False
             try:
-                with run.event(self.event, run.memory.dest_host), self._notified(run):
+                with run.event(self._event(run), run.memory.dest_host), self._notified(run):
                     if again:
                         self._clear_earlier_attempt(run)
                     groups.claim_host(run.services, run.memory.group, run.uuid, run.memory.dest_host)
@@ -124,6 +125,9 @@ class PrepResizeAtDest(Step):
                     raise
             again = False
             run.refresh()
+
+    def _event(self, run: Run) -> str:
+        return event_of(run, self.name)
 
     def _notified(self, run: Run) -> AbstractContextManager[None]:
         return _notified_of_preparing(run)
@@ -166,12 +170,18 @@ class PrepResizeAtDest(Step):
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
         """Has the host check the move and claim the server's resources. Returns its claim."""
+        memory = run.memory
+        if memory.is_same_host and memory.migration_type != "resize" and not memory.migrates_to_same_host:
+            raise errors.ClaimRefused(
+                f"Server {run.uuid} can't be migrated to the host that it is on.", details=f"host {host}"
+            )
         return run.target_computes.prep_snapshot_based_resize_at_dest(
             run.context,
             host,
             token=run.token(self.name),
             instance=with_new_flavor(run),
             block_devices=run.source_devices(),
+            same_host=memory.is_same_host,
         )
 
     def _try_next_host(self, run: Run, cause: Exception) -> bool:

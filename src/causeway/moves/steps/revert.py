@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -12,12 +12,12 @@ from causeway import errors
 from causeway.hardware.port_devices import with_device
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.missed import Missed
 from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.moves.dead_hosts import answering, at_source, clean_target, raise_if_down, recent_life
+from causeway.moves.dead_hosts import answering, at_source, clean_target, raise_if_down, recent_life, undo_order
+from causeway.moves.events import event_of
 from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import at_source as ports_at_source
@@ -173,10 +173,10 @@ class BeginRevert(Step):
         release_volumes(run, run.source_devices())
 
 
-class RevertResizeAtDest(Step):
+class DestroyAtTarget(Step):
     """Destroys the guest at the target, with its disks and its connections to volumes."""
 
-    name = "RevertResizeAtDest"
+    name = "DestroyAtTarget"
     reads = frozenset(
         {
             "attachments",
@@ -189,9 +189,6 @@ class RevertResizeAtDest(Step):
             "source_host",
         }
     )
-    event: ClassVar[str] = "compute_revert_snapshot_based_resize_at_dest"
-    #: the order to note for the target if it is fenced
-    missed: ClassVar[Missed] = Missed.UNDO_CROSS_CELL
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
@@ -207,8 +204,10 @@ class RevertResizeAtDest(Step):
             self._check_again(run)
         if run.services.notifier.is_enabled:
             self._notify_start(run, instances.get(run.target_database, run.uuid))
-        with run.event(self.event, run.memory.dest_host):
-            clean_target(run, self.missed, instance, devices, lambda: self._destroy_at_target(run, instance, devices))
+        with run.event(event_of(run, self.name), run.memory.dest_host):
+            clean_target(
+                run, undo_order(run), instance, devices, lambda: self._destroy_at_target(run, instance, devices)
+            )
         for pair in run.memory.attachments:
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
@@ -218,10 +217,21 @@ class RevertResizeAtDest(Step):
             require_whole_source_again(run)
 
     def _notify_start(self, run: Run, instance: Instance) -> None:
-        """Sends the notification that the revert starts: across cells from the conductor, inside a cell from the target."""
-        notifier = run.services.notifier
-        notifier.instance_action(run.context, instance, "resize_revert", "start", host=run.services.host)
-        notifier.instance_exists(run.context, instance, host=run.memory.dest_host)
+        """Sends the notification that the revert starts, as Nova: across cells as the conductor, inside a cell as the source."""
+        notifier, memory = run.services.notifier, run.memory
+        if memory.is_cross_cell:
+            notifier.instance_action(run.context, instance, "resize_revert", "start", host=run.services.host)
+            notifier.instance_exists(run.context, instance, host=memory.dest_host)
+            return
+        notifier.instance_exists(run.context, instance, host=memory.dest_host)
+        notifier.instance_action(
+            run.context,
+            instance,
+            "resize_revert",
+            "start",
+            host=memory.source_host,
+            block_devices=run.target_devices(),
+        )
 
     def _destroy_at_target(self, run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
         run.target_computes.drop_move_at_dest(
@@ -230,6 +240,7 @@ class RevertResizeAtDest(Step):
             token=run.token(self.name),
             instance=instance,
             block_devices=devices,
+            same_host=run.memory.is_same_host,
         )
 
 
@@ -289,13 +300,12 @@ def _with_old_devices(vifs: list[Vif], instance: Instance) -> list[Vif]:
     ]
 
 
-class FinishRevertResizeAtSource(Step):
+class RestoreAtSource(Step):
     """Starts the guest at the source from its stashed disks, with its ports and volumes."""
 
-    name = "FinishRevertResizeAtSource"
+    name = "RestoreAtSource"
     reads = frozenset({"attachments", "old_vm_state", "runs_in_error", "selection", "source_cell", "source_host"})
     writes = frozenset({"guest", "source_is_dead"})
-    event: ClassVar[str] = "compute_finish_revert_snapshot_based_resize_at_source"
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host
@@ -309,7 +319,7 @@ class FinishRevertResizeAtSource(Step):
             for vif in run.source_instance().network_info if not memory.is_same_host else ():
                 run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
             return
-        with run.event(self.event, memory.source_host), answering(run, at_source):
+        with run.event(event_of(run, self.name), memory.source_host), answering(run, at_source):
             memory.guest = self._restore_guest(run)
         # In an earlier attempt the source may have been fenced.
         memory.source_is_dead = False

@@ -78,16 +78,15 @@ class SelectDestination(Step):
         memory.selection, memory.alternates = result.selected, result.alternates
         # A scheduler of the previous release explains every host.
         run.move.explanation = msgspec.to_builtins(result.explanation.in_short())
-        run.move.recipe = self._next_recipe(run)
+        self._choose_recipe(run)
         run.with_next_save(lambda connection: note_destination(connection, run))
 
     def _check(self, run: Run) -> None:
         """Raises OperationFailed or NoValidHost if the move can't succeed on any host."""
         check_no_shrink(run)
 
-    def _next_recipe(self, run: Run) -> str:
-        """Returns the recipe to continue with."""
-        return "cross_cell_resize" if run.memory.is_cross_cell else "same_cell_resize"
+    def _choose_recipe(self, run: Run) -> None:
+        """Chooses the recipe to continue with: a resize keeps its own."""
 
     def undo(self, run: Run) -> None:
         run.services.placement.return_allocations(

@@ -57,8 +57,6 @@ class CopyWhileRunning(Step):
     writes = frozenset({"warm"})
     makes = frozenset({Thing.IMAGE, Thing.DISKS})
     first_round: ClassVar[int | None] = 1
-    #: whether the hosts are known to reach one another
-    always_direct: ClassVar[bool] = False
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host
@@ -140,7 +138,9 @@ class CopyWhileRunning(Step):
 
     def _transfer(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
         """Transfers a round, directly or as images. Returns how many bytes travelled."""
-        may_be_direct = self.always_direct or run.services.conf.moves.direct == "auto"
+        # Hosts of one cell always reach one another.
+        always_direct = not run.memory.is_cross_cell
+        may_be_direct = always_direct or run.services.conf.moves.direct == "auto"
         if may_be_direct and not warm.through_images:
             try:
                 with answering(run, at_target):
@@ -154,12 +154,12 @@ class CopyWhileRunning(Step):
                 warm.is_direct = copied.can_offer and received.can_fetch
                 return received.sent
             except errors.HostUnreachable as failure:
-                if self.always_direct:
+                if always_direct:
                     raise errors.WarmCopyImpossible(failure.message, details=failure.details) from failure
                 LOG.info("Move %s goes through the image service: %s", run.move.id, failure.details)
             except errors.DiskTransferBroken as failure:
                 # From another cell, the source's address may lead to a different host, which does not have the offer.
-                if self.always_direct or run.step is None or run.step.attempt < _DIRECT_TRIES:
+                if always_direct or run.step is None or run.step.attempt < _DIRECT_TRIES:
                     raise
                 LOG.info("Move %s goes through the image service: %s", run.move.id, failure.details)
         warm.through_images, warm.is_direct = True, False
@@ -244,12 +244,6 @@ class CopyWhileRunning(Step):
         run.target_computes.discard_copies(
             run.context, run.memory.dest_host, token=run.token(self.name), instance=run.source_instance()
         )
-
-
-class CopyInsideCell(CopyWhileRunning):
-    """The same as `CopyWhileRunning`, between hosts of one cell, which always reach one another."""
-
-    always_direct = True
 
 
 def why_while_off(conf: cfg.ConfigOpts, *, runs: bool, host_can: bool = True) -> str | None:

@@ -9,7 +9,7 @@ to a move or another operation has the operation's token.
 | `orders`, `devices` | orders that are carried out once for an operation: builds, rebuilds, images of disks, volumes, ports |
 | `rescues`, `volumes` | rescues; volumes that guests have open |
 | `inside` | users' requests to the guest itself |
-| `dry_runs`, `resizes`, `snapshot_resizes` | moves inside a cell, and between cells |
+| `dry_runs`, `resizes` | resizes and cold migrations, inside a cell and between cells |
 | `warm`, `live`, `near_live` | moves of running guests |
 | `copies`, `audit` | what is on a host, before another copy is destroyed and when something is orphaned |
 
@@ -36,7 +36,6 @@ from causeway.rpc.compute.near_live import NearLiveCalls
 from causeway.rpc.compute.orders import OrderCalls
 from causeway.rpc.compute.rescues import RescueCalls
 from causeway.rpc.compute.resizes import ResizeCalls
-from causeway.rpc.compute.snapshot_resizes import SnapshotResizeCalls
 from causeway.rpc.compute.volumes import VolumeCalls
 from causeway.rpc.compute.warm import WarmCalls
 from causeway.rpc.declare import Call
@@ -54,7 +53,6 @@ class ComputeClient(
     VolumeCalls,
     DryRunCalls,
     ResizeCalls,
-    SnapshotResizeCalls,
     WarmCalls,
     LiveCalls,
     NearLiveCalls,

@@ -43,7 +43,7 @@ LOG = logging.getLogger(__name__)
 #: the key of a volume's connection info for the host that connected it
 CONNECTED_HOST = "causeway_host"
 #: calls in which a host connects nothing, but says whether it could connect volumes of such a kind
-ONLY_CHECKS = frozenset({"check_move_to_host", "prep_resize", "prep_snapshot_based_resize_at_dest"})
+ONLY_CHECKS = frozenset({"check_move_to_host", "prep_snapshot_based_resize_at_dest"})
 _MACHINE_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DISK_NAME = re.compile(rf"{ROOT_DISK}|{KEPT_STATE}|{MEMORY}|disk\.(swap|eph\d{{1,3}})")
 _PCI_ADDRESS = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")

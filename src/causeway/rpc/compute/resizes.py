@@ -1,19 +1,30 @@
-"""Orders of moves inside a cell, with the field's names."""
+"""Orders of resizes and cold migrations. Their names are those that Nova has for moves between cells."""
 
 from __future__ import annotations
 
+from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
-from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, SourceOutcome
-from causeway.rpc.declare import Client, IfSet, call
+from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.rpc.declare import Client, IfSet, Newer, call
+
+
+def _too_old(host: str, _method: str) -> errors.HostTooOld:
+    return errors.HostTooOld(
+        "The host's compute service can't resize a server on its own host until it is upgraded.", details=f"host {host}"
+    )
+
+
+# Hosts of 0.1.0 have other calls for a move whose target is its source. They would take these for a move to another host.
+_ON_ONE_HOST = Newer("1.15", lambda given: bool(given["same_host"]), _too_old)
 
 
 class ResizeCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
-    @call(since="1.14", monitor=True)
-    def prep_resize(
+    @call(since="1.14", monitor=True, newer=_ON_ONE_HOST)
+    def prep_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,
         host: str,
@@ -21,29 +32,15 @@ class ResizeCalls(Client):
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
-        migration_type: str,
+        same_host: IfSet[bool] = False,
     ) -> MigrationContext:
-        """Claims the host for the server with ``instance.new_flavor`` and checks that its volumes can be connected."""
+        """Claims the host for the server with ``instance.new_flavor`` and checks that its volumes can be connected.
 
-    @call(since="1.14", monitor=True)
-    def resize_instance(
-        self,
-        context: RequestContext,
-        host: str,
-        *,
-        token: MoveToken,
-        instance: Instance,
-        block_devices: list[BlockDevice],
-        since: IfSet[int | None] = None,
-    ) -> SourceOutcome:
-        """Powers the guest off, offers its local disks to the target, and removes the guest from the host, which keeps the disks.
-
-        ``since``: the round that the target has; the source offers only later changes. Raises WarmCopyImpossible if the host does
-        not know them.
+        ``same_host``: the host is the move's source, too.
         """
 
     @call(since="1.14", monitor=True)
-    def finish_resize(
+    def prep_snapshot_based_resize_at_source(
         self,
         context: RequestContext,
         host: str,
@@ -51,18 +48,47 @@ class ResizeCalls(Client):
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
-        offer: DiskOffer,
-        source_host: str,
+        image_id: str | None,
+        disk_image_ids: IfSet[dict[str, str]],
+        since: IfSet[int | None] = None,
+        is_direct: IfSet[bool] = False,
+    ) -> SourceOutcome:
+        """Powers the guest off, sends or offers its disks, and removes the guest from the host, which keeps the disks.
+
+        ``is_direct``: offers the disks to the target. Otherwise uploads them: the root disk into ``image_id`` (None: there is no
+        local one), the ephemeral disks into ``disk_image_ids``, by name. ``since``: the round that the target has; only later
+        changes travel. Raises WarmCopyImpossible if the host does not know the later changes.
+        """
+
+    @call(since="1.14", monitor=True)
+    def send_offered(
+        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
+    ) -> dict[str, Snapshot]:
+        """Has the source upload the disks that it offers, each to its image, because the target can't fetch them."""
+
+    @call(since="1.14", monitor=True, newer=_ON_ONE_HOST)
+    def finish_snapshot_based_resize_at_dest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        snapshot: Snapshot | None,
         power_on: bool,
+        disks: IfSet[dict[str, Snapshot]],
+        offer: IfSet[DiskOffer | None] = None,
+        same_host: IfSet[bool] = False,
     ) -> GuestOutcome:
-        """Takes over the ports, connects the volumes, fetches the local disks, and makes the guest from them."""
+        """Takes over the ports, connects the volumes and makes the guest, from the snapshot if its root disk is local.
 
-    @call(since="1.14", monitor=True)
-    def confirm_resize(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
-        """Deletes the stashed disks, and releases everything that the source still holds for the server."""
+        ``disks``: the snapshots of its ephemeral disks, by name. ``offer``: where to fetch all disks instead. Raises
+        DiskTransferBroken if fetching fails.
+        """
 
-    @call(since="1.14", monitor=True)
-    def revert_resize(
+    @call(since="1.14", monitor=True, newer=_ON_ONE_HOST)
+    def drop_move_at_dest(
         self,
         context: RequestContext,
         host: str,
@@ -70,12 +96,12 @@ class ResizeCalls(Client):
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
-        source_host: str,
+        same_host: IfSet[bool] = False,
     ) -> None:
-        """Undoes everything that a move made at its target: guest, disks, connections, claim. Also for a failed move."""
+        """Undoes everything that a move made at its target: guest, disks, connections, claim. Also used by revert."""
 
     @call(since="1.14", monitor=True)
-    def finish_revert_resize(
+    def restore_at_source(
         self,
         context: RequestContext,
         host: str,
@@ -85,7 +111,13 @@ class ResizeCalls(Client):
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> GuestOutcome:
-        """Restores the guest from its stashed disks, with its ports and volumes. Also for a failed move."""
+        """Restores the guest from its stashed disks, with its ports and volumes. For a failed move and for revert."""
+
+    @call(since="1.14", monitor=True)
+    def confirm_snapshot_based_resize_at_source(
+        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance
+    ) -> None:
+        """Deletes the stashed disks, and releases everything that the source still holds for the server."""
 
     @call(since="1.14")
     def drop_move_claim(self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str) -> None:

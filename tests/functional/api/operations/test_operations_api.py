@@ -48,7 +48,7 @@ def written(cloud: Any, server: Instance) -> list[Operation]:
             id=move_id,
             migration_uuid=move_id if number < 3 else str(uuid.uuid4()),
             instance_uuid=server.uuid if number < 2 else others[number - 2],
-            recipe="create_image" if number < 3 else "cross_cell_resize",
+            recipe="create_image" if number < 3 else "resize",
             state=state,
             owner=f"conductor{number}/life",
             data={"token": SECRET},
@@ -137,7 +137,7 @@ def test_nothing_shows_what_an_operation_remembers(admin: Any) -> None:
     ("query", "expected"),
     [
         ("recipe=create_image", [2, 1]),
-        ("recipe=create_image&recipe=cross_cell_resize", [4, 3, 2, 1]),
+        ("recipe=create_image&recipe=resize", [4, 3, 2, 1]),
         ("state=stuck", [3]),
         ("state=done", [0]),
         ("host=host2", [2]),

@@ -173,7 +173,7 @@ class TestResize:
             id="d0000000-0000-0000-0000-000000000002",
             migration_uuid=migration.uuid,
             instance_uuid=server.uuid,
-            recipe="same_cell_resize",
+            recipe="resize",
             state=SagaState.DONE,
         )
         with cloud.services.api.write() as connection:

@@ -318,7 +318,7 @@ def test_a_delete_that_waits_for_a_confirm_hears_of_its_end(cloud: Cloud, at_poi
     server = cloud.boot(flavor="any.small")
     source = server.compute_host
     cloud.resized(server, "any.medium")
-    hold = Hold(at_point, "same_cell_confirm.CheckTarget.do.before")
+    hold = Hold(at_point, "confirm_resize.CheckTarget.do.before")
     cloud.member.compute.delete_server(server.id)
     assert hold.reached.wait(10)
     delete = until(

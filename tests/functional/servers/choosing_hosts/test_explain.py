@@ -62,7 +62,7 @@ def test_every_host_of_every_cell_has_its_verdict(cloud: Cloud) -> None:
 
     for host in ("cell2-host1", "cell2-host2"):
         fits = hosts_found[host]
-        assert fits["fits"] and fits["recipe"] == "cross_cell_resize" and fits["cell"] == "cell2"
+        assert fits["fits"] and fits["recipe"] == "resize" and fits["cell"] == "cell2"
         assert fits["weights"].keys() >= {"RAMWeigher", "CrossCellWeigher"}
         assert fits["checked"]
         assert {check["name"]: check["passed"] for check in fits["checks"]} == dict.fromkeys(
@@ -101,7 +101,7 @@ def test_it_says_what_would_move_and_by_which_recipe(cloud: Cloud) -> None:
     recipes = {each["cell"]: each["recipe"] for each in found["candidates"] if each["fits"]}
     home = found["source_cell"]
     away = {"cell1": "cell2", "cell2": "cell1"}[home]
-    assert recipes == {home: "same_cell_resize", away: "cross_cell_resize"}
+    assert recipes == {home: "resize", away: "resize"}
 
 
 def test_how_its_memory_would_come_to_hosts_of_another_cell(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +302,7 @@ def test_the_command_prints_a_table_with_reasons(cloud: Cloud) -> None:
     cloud.boot(name="one-of-its-name")
     shown = run(cloud, "one-of-its-name", "--flavor", "gen2.small")
     assert shown.exit_code == 0, shown.output
-    for text in ("lacks the aggregate property gen=2", "cross_cell_resize", "1 port", "claim: ok", "4 hosts: "):
+    for text in ("lacks the aggregate property gen=2", "resize", "1 port", "claim: ok", "4 hosts: "):
         assert text in shown.output
 
 

@@ -13,7 +13,6 @@ from causeway.compute.handover import disk_fetch, disk_transfer, handed_over, wa
 from causeway.context import admin_context
 from causeway.model.outcomes import MoveToken
 from causeway.model.warm import CopyRound, RoundReceived
-from causeway.moves.steps import direct
 from causeway.rpc.compute import ComputeClient
 from causeway.store.api import journal
 from tests.functional.servers.audited_cloud import AuditedCloud
@@ -73,7 +72,7 @@ def test_the_image_service_has_no_part_in_it(cloud: AuditedCloud, server: Any, e
     (move,) = cloud.moves(server)
     sent = {step.step: (step.bytes_done, step.bytes_total) for step in journal.steps(cloud.parts.api_database, move.id)}
     size = memory["offer"]["disks"][0]["size"]
-    assert sent["PrepResizeAtSource"] == sent["FinishResizeAtDest"] == (size, size)
+    assert sent["HandOver"] == sent["FinishAtTarget"] == (size, size)
     if end == "confirm":
         cloud.confirmed(server)
     else:
@@ -163,13 +162,7 @@ def older_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "RoundReceived", lambda *given, **_newer: RoundReceived(*given))
 
 
-def begun_by_older_conductor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others of its version may continue it."""
-    monkeypatch.setattr(direct, "CROSS_CELL_VERSION", 0)
-    monkeypatch.setitem(direct._KNOWN_SINCE, "cross_cell_resize", 99)
-
-
-@pytest.mark.parametrize("older", [older_source, older_target, begun_by_older_conductor])
+@pytest.mark.parametrize("older", [older_source, older_target])
 def test_who_is_older_has_images(cloud: AuditedCloud, server: Any, older: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     orders: list[dict[str, Any]] = []
     works = ComputeClient.prep_snapshot_based_resize_at_source
@@ -244,6 +237,6 @@ def test_images_that_were_made_for_nothing_go(
 
 def test_nobody_sends_what_is_not_offered(cloud: AuditedCloud, server: Any) -> None:
     host = cloud.parts.computes[cloud.show(server).compute_host].host
-    token = MoveToken("0" * 36, "0" * 36, 1, "FinishResizeAtDest")
+    token = MoveToken("0" * 36, "0" * 36, 1, "FinishAtTarget")
     with pytest.raises(errors.DiskTransferFailed, match="not offered any more"):
         disk_transfer.send_offered(host, admin_context(), token, {})

@@ -54,7 +54,7 @@ def size(cloud: Cloud, move: Operation) -> int:
         )
 
 
-@pytest.mark.expects_errors("is stuck in do of ConfirmResizeAtSource")
+@pytest.mark.expects_errors("is stuck in do of ReleaseSource")
 def test_a_stuck_move_does_not_grow(cloud: Cloud) -> None:
     server = cloud.resized(cloud.boot())
     trouble = Trouble(cloud)
@@ -66,7 +66,7 @@ def test_a_stuck_move_does_not_grow(cloud: Cloud) -> None:
     assert size(cloud, stuck) < before + 200
     stuck, steps = look(cloud, server)
     _check, step = steps
-    assert step.step == "ConfirmResizeAtSource" and step.attempt >= 9
+    assert step.step == "ReleaseSource" and step.attempt >= 9
     assert step.first_error and step.first_error["message"] == "The first one."
     assert step.error and step.error["message"].startswith("Another one.")
     assert step.started_at and step.tried_at and step.started_at < step.tried_at
@@ -83,7 +83,7 @@ def test_a_stuck_move_does_not_grow(cloud: Cloud) -> None:
     assert ended.state is SagaState.DONE
     assert [(each.step, each.state) for each in steps] == [
         ("CheckTarget", StepState.DONE),
-        ("ConfirmResizeAtSource", StepState.DONE),
+        ("ReleaseSource", StepState.DONE),
         ("DeleteSourceRecords", StepState.DONE),
         ("FinishConfirm", StepState.DONE),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
+from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.outcomes import MoveToken
@@ -98,9 +98,9 @@ def test_an_order_that_arrives_after_it_was_undone_does_nothing(cloud: Cloud, lo
     }
     with pytest.raises(errors.ClaimRefused):
         if lost == FINISH:
-            target = SnapshotResizeEndpoint(cloud.parts.computes[migration.dest_compute].host)
+            target = ResizeEndpoint(cloud.parts.computes[migration.dest_compute].host)
             target.finish_snapshot_based_resize_at_dest(context, **order, snapshot=None, power_on=True)
         else:
-            source = SnapshotResizeEndpoint(cloud.parts.computes[migration.source_compute].host)
+            source = ResizeEndpoint(cloud.parts.computes[migration.source_compute].host)
             source.prep_snapshot_based_resize_at_source(context, **order, image_id=None)
     assert cloud.reality(server) == before

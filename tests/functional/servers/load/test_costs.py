@@ -85,11 +85,11 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         "rpc": {
             "cast conductor.run_move": 1,
             "call scheduler.select_destinations": 1,
-            "call compute.prep_resize": 1,
+            "call compute.prep_snapshot_based_resize_at_dest": 1,
             "call compute.begin_round": 1,
             "call compute.receive_round": 1,
-            "call compute.resize_instance": 1,
-            "call compute.finish_resize": 1,
+            "call compute.prep_snapshot_based_resize_at_source": 1,
+            "call compute.finish_snapshot_based_resize_at_dest": 1,
             "cast conductor.external_events": 1,
             "cast compute.external_instance_events": 2,
         },
@@ -107,7 +107,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         "rpc": {
             "cast conductor.run_move": 1,
             "call compute.verify_server": 1,
-            "call compute.confirm_resize": 1,
+            "call compute.confirm_snapshot_based_resize_at_source": 1,
             "call compute.inspect_instance": 1,
         },
         "placement": {"DELETE /allocations/{consumer}": 1},

@@ -32,7 +32,7 @@ def held_at_the_upload(cloud: Cloud) -> Any:
     cloud.member.compute.resize_server(server.id, "gen2.small")
     until(
         lambda: under_way(cloud, server),
-        lambda found: bool(found) and found[0]["causeway:step"] == "PrepResizeAtSource",
+        lambda found: bool(found) and found[0]["causeway:step"] == "HandOver",
         "the upload to begin",
     )
     return server
@@ -47,7 +47,7 @@ def test_a_move_shows_its_step_while_it_runs(cloud: Cloud) -> None:
         for found in cloud.admin.compute.get("/os-migrations", microversion="2.80").json()["migrations"]
         if found["instance_uuid"] == server.id
     ]
-    assert listed["causeway:step"] == "PrepResizeAtSource"
+    assert listed["causeway:step"] == "HandOver"
     for path in ("/os-migrations", f"/servers/{server.id}/migrations"):
         before = cloud.admin.compute.get(path, microversion="2.79").json()["migrations"]
         assert not [key for found in before for key in found if key.startswith("causeway:")], (
@@ -69,7 +69,7 @@ def test_a_move_that_is_cancelled_restores_the_server(cloud: Cloud) -> None:
     cloud.member.compute.resize_server(server.id, "gen2.small")
     (moving,) = until(
         lambda: under_way(cloud, server),
-        lambda found: bool(found) and found[0]["causeway:step"] == "PrepResizeAtSource",
+        lambda found: bool(found) and found[0]["causeway:step"] == "HandOver",
         "the upload to begin",
     )
     assert cancel(cloud, server, moving["id"]).status_code == 202
@@ -100,7 +100,7 @@ class Transfer:
 
 
 @pytest.mark.parametrize(
-    ("step", "is_direct"), [("PrepResizeAtSource", False), ("FinishResizeAtDest", False), ("FinishResizeAtDest", True)]
+    ("step", "is_direct"), [("HandOver", False), ("FinishAtTarget", False), ("FinishAtTarget", True)]
 )
 def test_a_transfer_under_way_stops_when_its_move_is_cancelled(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, step: str, is_direct: bool
@@ -124,7 +124,7 @@ def test_a_transfer_under_way_stops_when_its_move_is_cancelled(
 def test_a_transfer_under_way_stops_when_its_server_is_deleted(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.boot()
     cloud.without_rounds()
-    transfer = Transfer(cloud, monkeypatch, "PrepResizeAtSource")
+    transfer = Transfer(cloud, monkeypatch, "HandOver")
     cloud.member.compute.resize_server(server.id, "gen2.small")
     assert transfer.reached.wait(30)
     cloud.member.compute.delete_server(server.id)

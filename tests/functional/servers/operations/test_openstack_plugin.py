@@ -47,7 +47,7 @@ def test_operations_are_listed_as_the_api_lists_them(cloud: Cloud) -> None:
     assert listed(cloud, "operation", "list", "--server", "traveller") == []
     found = listed(cloud, "operation", "list", "--server", "traveller", "--all", "--long")
     known = api(cloud, f"/operations?all=1&server={server.id}")["operations"]
-    assert [each["recipe"] for each in known] == ["cross_cell_confirm", "cross_cell_resize", "build"]
+    assert [each["recipe"] for each in known] == ["confirm_resize", "resize", "build"]
     for shown, each in zip(found, known, strict=True):
         assert (shown["ID"], shown["Server"], shown["Recipe"]) == (each["id"], server.id, each["recipe"])
         assert (shown["State"], shown["Started At"], shown["Ended At"]) == (
@@ -57,7 +57,7 @@ def test_operations_are_listed_as_the_api_lists_them(cloud: Cloud) -> None:
         )
         assert (shown["Error"], shown["Migration"]) == (None, each["migration_uuid"])
     # Conditions, and pages of one.
-    words = ("--all", "--recipe", "cross_cell_resize", "--recipe", "build", "--server", server.id)
+    words = ("--all", "--recipe", "resize", "--recipe", "build", "--server", server.id)
     assert [each["ID"] for each in listed(cloud, "operation", "list", *words)] == [known[1]["id"], known[2]["id"]]
     page = listed(cloud, "operation", "list", *words, "--limit", "1", "--marker", known[1]["id"])
     assert [each["ID"] for each in page] == [known[2]["id"]]
@@ -66,7 +66,7 @@ def test_operations_are_listed_as_the_api_lists_them(cloud: Cloud) -> None:
     shown = listed(cloud, "operation", "show", known[1]["id"])
     assert shown == api(cloud, f"/operations/{known[1]['id']}")["operation"]
     table, _said = openstack(cloud, "operation", "show", known[1]["id"])
-    assert "PrepResizeAtSource on cell1-host" in table and "[{" not in table
+    assert "HandOver on cell1-host" in table and "[{" not in table
 
 
 def test_an_operation_is_followed_to_its_end(cloud: Cloud) -> None:
@@ -125,7 +125,7 @@ def test_a_command_explains_where_a_server_could_go(cloud: Cloud) -> None:
     known = api(cloud, f"/servers/{server.id}/move-candidates?flavor=gen2.small")["move_candidates"]
     assert {each["Host"]: each["Fits"] for each in done} == {each["host"]: each["fits"] for each in known["candidates"]}
     best = next(each for each in done if each["Chosen"])
-    assert best["Recipe"] == "cross_cell_resize"
+    assert best["Recipe"] == "resize"
     assert {each["name"]: each["passed"] for each in best["Checks"]}["claim"] is True
     table, said = openstack(cloud, "server", "move", "explain", "traveller", "--flavor", "gen2.small")
     assert "lacks the aggregate property gen=2" in table and "claim: ok" in table

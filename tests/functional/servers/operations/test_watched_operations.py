@@ -143,20 +143,20 @@ def test_members_may_neither_look_nor_cancel(cloud: Cloud) -> None:
 def test_a_move_is_an_operation_with_bytes(cloud: Cloud) -> None:
     server = cloud.resized(cloud.boot())
     (move,) = operations(cloud, server, everything=True)
-    assert (move["recipe"], move["is_past_pivot"]) == ("cross_cell_resize", True)
+    assert (move["recipe"], move["is_past_pivot"]) == ("resize", True)
     assert (
         move["migration_uuid"]
         == cloud.admin.compute.get("/os-migrations", params={"instance_uuid": server.id}, microversion="2.59").json()[
             "migrations"
         ][0]["uuid"]
     )
-    sent = next(step for step in move["steps"] if step["step"] == "PrepResizeAtSource")
+    sent = next(step for step in move["steps"] if step["step"] == "HandOver")
     assert sent["bytes_done"] == sent["bytes_total"] > 0 and sent["percent"] == 100
     assert cloud.admin.compute.delete(f"/operations/{move['id']}").status_code == 409
     assert cloud.confirmed(server).status == "ACTIVE"
     assert [each["recipe"] for each in operations(cloud, server, everything=True)] == [
-        "cross_cell_confirm",
-        "cross_cell_resize",
+        "confirm_resize",
+        "resize",
     ]
 
 
@@ -169,7 +169,7 @@ def test_operations_of_a_server_are_listed_in_pages(cloud: Cloud) -> None:
         seen += [each["recipe"] for each in body["operations"]]
         links = body.get("operations_links")
         path = "/servers" + links[0]["href"].partition("/servers")[2] if links else ""
-    assert seen == ["cross_cell_confirm", "cross_cell_resize", "build"]
+    assert seen == ["confirm_resize", "resize", "build"]
 
 
 # --- the commands
@@ -180,7 +180,7 @@ def test_list_and_show_have_every_operation_and_move_has_moves_only(cloud: Cloud
     image_id = act(cloud, server, "createImage", {"name": "copy"}).json()["image_id"]
     cloud.wait(server, "ACTIVE")
     cloud.settle()
-    moves = ["cross_cell_resize", "cross_cell_confirm"]
+    moves = ["resize", "confirm_resize"]
     for group, recipes in (("operation", ["build", *moves, "create_image"]), ("move", moves)):
         shown = json.loads(run(cloud, group, "show", server.id, "--json").output)
         assert [each["recipe"] for each in shown] == recipes
@@ -191,7 +191,7 @@ def test_list_and_show_have_every_operation_and_move_has_moves_only(cloud: Cloud
         assert run(cloud, group, "list", "--server", server.id, "--json").output.strip() == "[]"
         table = run(cloud, group, "show", server.id).output
         assert ("UploadDisk" in table) == (group == "operation")
-        assert "PrepResizeAtSource" in table and "Attempts" in table
+        assert "HandOver" in table and "Attempts" in table
     cloud.admin.image.delete_image(image_id)
 
 

@@ -124,7 +124,7 @@ def left_by_an_earlier_try(cloud: Cloud, server: Any, what: Missed) -> str:
     services = cloud.embedded.conductor._services
     (migration,) = migrations.search(services.api, instance_uuid=server.id)
     host, cell_uuid = migration.dest_compute or "", migration.dest_cell or ""
-    token = MoveToken(str(uuid.uuid4()), migration.uuid, 1, "PrepResizeAtDest")
+    token = MoveToken(str(uuid.uuid4()), migration.uuid, 1, "ReserveTarget")
     with services.api.write() as connection:
         missed = missed_order(host, what, cloud.record(server, "cell1"), token)
         cleanups.note_in(connection, host, cell_uuid, missed)
@@ -136,7 +136,7 @@ def test_what_an_earlier_try_of_a_move_left_is_not_taken_from_the_one_that_succe
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
     cloud.settle()
-    for what in (Missed.RELEASE_CLAIM, Missed.UNDO_CROSS_CELL):
+    for what in (Missed.RELEASE_CLAIM, Missed.UNDO):
         assert left_by_an_earlier_try(cloud, server, what) == target
     cleaned(cloud)
     assert target in claims_of(cloud, server)
@@ -151,7 +151,7 @@ def test_what_an_earlier_try_of_a_move_left_waits_for_the_end_of_the_present_one
     with cloud.held("finish_snapshot_based_resize_at_dest") as reached:
         cloud.member.compute.resize_server(server.id, pinned(cloud, "pinned.4.2", 4, gen="2"))
         assert reached.wait(PATIENCE)
-        for what in (Missed.RELEASE_CLAIM, Missed.UNDO_CROSS_CELL):
+        for what in (Missed.RELEASE_CLAIM, Missed.UNDO):
             target = left_by_an_earlier_try(cloud, server, what)
         EvacuatedEndpoint(services).clean_evacuated(admin_context(), host=target)
         assert target in claims_of(cloud, server)
@@ -290,7 +290,7 @@ def test_a_claim_that_comes_after_it_was_abandoned_is_refused(cloud: Cloud) -> N
     fence = cloud.parts.computes[migration.dest_compute].host.fence
     (move,) = journal.of_migration(cloud.parts.api_database, migration.uuid)
     with pytest.raises(errors.ClaimRefused):
-        fence.refuse_after(MoveToken(move.id, migration.uuid, 99, "PrepResizeAtDest"), "drop_move_claim")
+        fence.refuse_after(MoveToken(move.id, migration.uuid, 99, "ReserveTarget"), "drop_move_claim")
     assert claims_of(cloud, server) == [source]
 
 

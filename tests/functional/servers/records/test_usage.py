@@ -18,14 +18,14 @@ ENDS = pytest.mark.parametrize("end", ["confirm", "revert"])
 KINDS = pytest.mark.parametrize("boot", ["image", "volume"])
 # From where the target is prepared until confirm or revert begins to release.
 COMPARED = (
-    "PrepResizeAtDest",
-    "PrepResizeAtSource",
-    "FinishResizeAtDest",
+    "ReserveTarget",
+    "HandOver",
+    "FinishAtTarget",
     "SwitchInstanceMapping",
     "ShowTarget",
-    "PrepResize",
-    "ResizeInstance",
-    "FinishResize",
+    "ReserveTarget",
+    "HandOver",
+    "FinishAtTarget",
     "MoveRecord",
     "FinishConfirm",
     "FinishRevert",

@@ -104,7 +104,7 @@ def test_a_running_server_stays_on_while_hosts_refuse_each_other(
     move = cloud.moves(server)[-1]
     steps = [step.step for step in journal.steps(cloud.parts.api_database, move.id)]
     assert "CopyWhileRunning" in steps
-    assert not {"ResizeInstance", "PrepResizeAtSource"} & set(steps), "the guest was not switched off"
+    assert not {"HandOver"} & set(steps), "the guest was not switched off"
     assert cloud.audit().is_clean
 
 
@@ -138,7 +138,7 @@ def test_the_fault_names_hosts_and_reason_to_administrators_only(cloud: AuditedC
 
 def test_who_knows_the_secret_needs_a_certificate_too(cloud: Cloud, pki: Path) -> None:
     server = cloud.boot(flavor="any.small")
-    with cloud.held("finish_resize") as arrived:
+    with cloud.held("finish_snapshot_based_resize_at_dest") as arrived:
         cloud.member.compute.resize_server(server.id, "any.medium")
         assert arrived.wait(PATIENCE)
         offer = cloud.moves(server)[-1].data["offer"]

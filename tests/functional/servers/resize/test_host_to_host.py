@@ -48,11 +48,11 @@ def test_steps_and_events_have_the_fields_names(cloud: Cloud, operation: str, en
         ("compute_resize_instance", "Success"),
         ("compute_finish_resize", "Success"),
     ]
-    moving = ["SelectDestination", "PrepResize", "CopyWhileRunning", "ResizeInstance", "FinishResize", "MoveRecord"]
+    moving = ["SelectDestination", "ReserveTarget", "CopyWhileRunning", "HandOver", "FinishAtTarget", "MoveRecord"]
     if end == "confirm":
         cloud.confirmed(server)
         assert cloud.events(server, "confirmResize") == [("compute_confirm_resize", "Success")]
-        assert steps(cloud, server) == [moving, ["CheckTarget", "ConfirmResize", "FinishConfirm"]]
+        assert steps(cloud, server) == [moving, ["CheckTarget", "ReleaseSource", "FinishConfirm"]]
     else:
         cloud.reverted(server)
         assert cloud.events(server, "revertResize") == [
@@ -62,9 +62,9 @@ def test_steps_and_events_have_the_fields_names(cloud: Cloud, operation: str, en
         back = [
             "CheckSource",
             "BeginRevert",
-            "RevertResize",
+            "DestroyAtTarget",
             "ReturnRecord",
-            "FinishRevertResize",
+            "RestoreAtSource",
             "ReturnAllocations",
             "FinishRevert",
         ]
@@ -81,8 +81,8 @@ def test_the_image_service_has_no_part_in_it(cloud: Cloud) -> None:
     assert "precious" in cloud.driver(moved.compute_host).guest_read(server.id)
     (move,) = cloud.moves(server)
     sent = {step.step: (step.bytes_done, step.bytes_total) for step in journal.steps(cloud.parts.api_database, move.id)}
-    size = sent["FinishResize"][0]
-    assert size and sent["ResizeInstance"] == sent["FinishResize"] == (size, size)
+    size = sent["FinishAtTarget"][0]
+    assert size and sent["HandOver"] == sent["FinishAtTarget"] == (size, size)
     assert move.data["offer"]["token"] == "", "nobody needs it any more"
     assert offers(cloud) == {}
 
@@ -245,7 +245,7 @@ def test_deleting_a_server_stops_its_disk_on_the_way(cloud: AuditedCloud, monkey
     report = fetched.report_progress
 
     def deleted_meanwhile(*args: Any, **kwargs: Any) -> Any:
-        if kwargs["token"].step == "FinishResize":
+        if kwargs["token"].step == "FinishAtTarget":
             cloud.member.compute.delete_server(server.id)
         return report(*args, **kwargs)
 

@@ -9,6 +9,7 @@ import os_traits
 import pytest
 
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.rpc import RpcClient
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.moves_cloud import Cloud, until
 
@@ -180,3 +181,14 @@ def test_a_driver_that_can_migrate_to_the_same_host_does(cloud: AuditedCloud, mo
     compute._reporter.report_provider()
     compute._reporter.report_alive()
     assert trait not in placement.get_traits(node.uuid)
+
+
+def test_a_host_of_0_1_0_is_not_asked(cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take the order for one of a move to another host."""
+    cloud.without_patience()
+    server = boot(cloud)
+    monkeypatch.setattr(RpcClient, "can_send", lambda _self, version: version != "1.15")
+    cloud.member.compute.resize_server(server.id, "gen1.medium")
+    cloud.failed(server)
+    assert "until it is upgraded" in cloud.faults(server)[-1].message
+    assert cloud.driver("cell1-host1").running_anywhere(server.id) == ["cell1-host1"]

@@ -108,7 +108,7 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
         id="11111111-1111-1111-1111-111111111111",
         migration_uuid="m",
         instance_uuid="s",
-        recipe="cross_cell_resize",
+        recipe="resize",
         state=SagaState.RUNNING,
     )
     theirs.owner, theirs.lease_until = "another", utcnow() - timedelta(seconds=1)

@@ -61,7 +61,7 @@ def test_the_other_one_continues_at_once(cloud: Cloud, second: ConductorService)
         (move,) = cloud.moves(server)
         assert (move.owner_host, move.state) == ("second", SagaState.DONE)
         steps = [step.step for step in journal.steps(database, move.id)]
-        assert steps.count("PrepResizeAtSource") == 1
+        assert steps.count("HandOver") == 1
 
 
 def test_moves_that_wait_for_a_worker_cost_one_statement_a_look(cloud: Cloud) -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from causeway.audit import audit_embedded
 from causeway.compute.host import transfer_progress
 from causeway.model.sagas import SagaState, StepPhase, StepState
-from causeway.moves.recipes import CROSS_CELL_RESIZE, RESIZE
+from causeway.moves.recipes import RESIZE
 from causeway.store.api import journal
 from tests.functional.servers.moves_cloud import Cloud
 from tests.functional.servers.operations.test_watched_operations import operations
@@ -42,7 +42,7 @@ def test_a_move_with_rows_of_steps_succeeds(cloud: Cloud, server: Any) -> None:
     cloud.resized(server)
     (move,) = cloud.moves(server)
     steps = journal.steps(cloud.parts.api_database, move.id)
-    names = [RESIZE.steps[0].name, *(step.name for step in CROSS_CELL_RESIZE.steps)]
+    names = [RESIZE.steps[0].name, *(step.name for step in RESIZE.steps)]
     assert [step.step for step in steps] == list(dict.fromkeys(names)) and {step.state for step in steps} == {
         StepState.DONE
     }

@@ -36,7 +36,7 @@ def freezes(cloud: Cloud, server: Any, way: str) -> int:
         host.guest_write(server.id, "meanwhile")
         return works(*args, **more)
 
-    order = "resize_instance" if way == "inside a cell" else "prep_snapshot_based_resize_at_source"
+    order = "prep_snapshot_based_resize_at_source"
     with pytest.MonkeyPatch.context() as patches, cloud.held(order) as arrived:
         patches.setattr(host, "begin_round", begin)
         resize(cloud, server, way)

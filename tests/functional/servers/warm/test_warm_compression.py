@@ -46,7 +46,7 @@ def test_what_compresses_well_travels_compressed_over_a_slow_link(
     cloud: Cloud, server: Any, way: str, slow_link: int
 ) -> None:
     without_cold_copies(cloud)
-    order = "resize_instance" if way == "inside a cell" else "prep_snapshot_based_resize_at_source"
+    order = "prep_snapshot_based_resize_at_source"
     with cloud.held(order) as arrived:
         resize(cloud, server, way)
         assert arrived.wait(PATIENCE)

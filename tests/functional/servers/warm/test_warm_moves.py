@@ -119,7 +119,7 @@ def test_a_driver_that_fails_costs_nothing_but_time(cloud: Cloud, server: Any, w
 
 def test_a_hypervisor_that_lost_what_changed_has_all_of_it_sent(cloud: Cloud, server: Any, way: str) -> None:
     host = source(cloud, server)
-    order = "resize_instance" if way == "inside a cell" else "prep_snapshot_based_resize_at_source"
+    order = "prep_snapshot_based_resize_at_source"
     with cloud.held(order) as arrived:
         resize(cloud, server, way)
         assert arrived.wait(PATIENCE)
