@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,10 +13,11 @@ from hypothesis import strategies as st
 from oslo_config.cfg import ConfigOpts
 
 from causeway.clients.placement import Capacity
+from causeway.scheduler import weighers
 from causeway.scheduler.filters import Request
 from causeway.scheduler.host_state import HostState
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
-from causeway.scheduler.weighers import AVAILABLE, enabled_weighers, normalise, weigh
+from causeway.scheduler.weighers import AVAILABLE, HostWeigher, enabled_weighers, normalise, weigh
 
 MakeHost = Callable[..., HostState]
 MakeSpec = Callable[..., RequestSpec]
@@ -113,9 +117,9 @@ def test_soft_groups_favour_hosts_by_their_members(
 
 def test_weights_are_multiplied_and_summed(conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec) -> None:
     conf.set_override("ram_weight_multiplier", 3.0, group="filter_scheduler")
-    weighers = [AVAILABLE["RAMWeigher"](conf), AVAILABLE["CPUWeigher"](conf)]
+    both = [AVAILABLE["RAMWeigher"](conf), AVAILABLE["CPUWeigher"](conf)]
     hosts = [make_host("memory", node={"vcpus_used": 4}), make_host("cpus", node={"memory_mb_used": 4096})]
-    first, second = weigh(weighers, hosts, Request(make_spec()))
+    first, second = weigh(both, hosts, Request(make_spec()))
     assert (first.host.host, first.weights, first.total) == ("memory", {"RAMWeigher": 3.0, "CPUWeigher": 0.0}, 3.0)
     assert (second.host.host, second.total) == ("cpus", 1.0)
 
@@ -135,6 +139,49 @@ def test_an_aggregate_overrides_a_multiplier_with_its_smallest_number(
 def test_equal_hosts_weigh_nothing(conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec) -> None:
     weighed = weigh(enabled_weighers(conf), [make_host("a"), make_host("b")], Request(make_spec()))
     assert [one.total for one in weighed] == [0.0, 0.0]
+
+
+class Unreadable:
+    """A request that fails the test of whoever looks at it."""
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"the weigher reads the request: {name}")
+
+
+@pytest.mark.parametrize("name", [name for name, weigher in AVAILABLE.items() if weigher.of_host_alone])
+def test_weighers_of_the_host_alone_do_not_read_the_request(conf: ConfigOpts, make_host: MakeHost, name: str) -> None:
+    request: Any = Unreadable()
+    AVAILABLE[name](conf).weigh(make_host(), request)
+
+
+@pytest.mark.parametrize("name", [name for name, weigher in AVAILABLE.items() if not weigher.of_host_alone])
+def test_other_weighers_read_the_request(conf: ConfigOpts, make_host: MakeHost, name: str) -> None:
+    request: Any = Unreadable()
+    with pytest.raises(AssertionError, match="reads the request"):
+        AVAILABLE[name](conf).weigh(make_host(), request)
+
+
+def test_a_weigher_that_does_not_say_whether_the_host_decides_alone_is_refused() -> None:
+    with pytest.raises(TypeError, match="of_host_alone"):
+
+        class Forgetful(HostWeigher):  # type: ignore[call-arg]
+            option = "ram_weight_multiplier"
+
+            def weigh(self, host: HostState, request: Request) -> float:  # noqa: ARG002
+                return 0.0
+
+
+def test_every_weigher_is_available_and_has_its_option(conf: ConfigOpts) -> None:
+    named = {file.stem for file in Path(weighers.__file__).parent.glob("*.py")} - {"__init__", "base"}
+    written = [
+        member.__name__
+        for name in sorted(named)
+        for member in vars(importlib.import_module(f"{weighers.__name__}.{name}")).values()
+        if isinstance(member, type) and issubclass(member, HostWeigher) and member is not HostWeigher
+    ]
+    assert sorted(written) == sorted(AVAILABLE)
+    for weigher in AVAILABLE.values():
+        assert weigher.option.endswith("_weight_multiplier") and weigher.option in conf.filter_scheduler, weigher
 
 
 def test_a_weigher_that_does_not_exist_is_said_at_the_start(conf: ConfigOpts) -> None:

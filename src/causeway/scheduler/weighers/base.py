@@ -12,13 +12,21 @@ from causeway.scheduler.host_state import HostState
 
 
 class HostWeigher(ABC):
-    """Gives a host a raw weight: more is better if the multiplier is positive."""
+    """Gives a host a raw weight: more is better if the multiplier is positive.
+
+    Each class says ``of_host_alone``: whether a host weighs the same for all requests. If so, large clouds weigh a host once,
+    with a request that says nothing, and compare requests by what they remember (`fleet_view`). So there is no default: with a
+    wrong one, a weigher that reads the request would choose wrongly there, without a word.
+    """
 
     option: ClassVar[str]
     """The multiplier's name in [filter_scheduler], and in the metadata of aggregates that override it."""
 
-    of_host_alone: ClassVar[bool] = True
-    """Whether a host weighs the same for all requests."""
+    of_host_alone: ClassVar[bool]
+
+    def __init_subclass__(cls, *, of_host_alone: bool) -> None:
+        super().__init_subclass__()
+        cls.of_host_alone = of_host_alone
 
     def __init__(self, conf: ConfigOpts) -> None:
         self._default: float = getattr(conf.filter_scheduler, self.option)

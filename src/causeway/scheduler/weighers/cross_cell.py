@@ -7,14 +7,13 @@ from causeway.scheduler.host_state import HostState
 from causeway.scheduler.weighers.base import HostWeigher
 
 
-class CrossCellWeigher(HostWeigher):
+class CrossCellWeigher(HostWeigher, of_host_alone=False):
     """Prefers hosts of the server's cell for a move; with a negative multiplier, hosts of other cells (draining).
 
     Concerns only moves that may cross cells.
     """
 
     option = "cross_cell_move_weight_multiplier"
-    of_host_alone = False
 
     def concerns(self, request: Request) -> bool:
         return request.spec.preferred_cell is not None

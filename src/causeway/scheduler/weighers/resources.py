@@ -7,21 +7,21 @@ from causeway.scheduler.host_state import HostState
 from causeway.scheduler.weighers.base import HostWeigher
 
 
-class CPUWeigher(HostWeigher):
+class CPUWeigher(HostWeigher, of_host_alone=True):
     option = "cpu_weight_multiplier"
 
     def weigh(self, host: HostState, request: Request) -> float:  # noqa: ARG002
         return host.free_vcpus
 
 
-class RAMWeigher(HostWeigher):
+class RAMWeigher(HostWeigher, of_host_alone=True):
     option = "ram_weight_multiplier"
 
     def weigh(self, host: HostState, request: Request) -> float:  # noqa: ARG002
         return host.free_memory_mb
 
 
-class DiskWeigher(HostWeigher):
+class DiskWeigher(HostWeigher, of_host_alone=True):
     option = "disk_weight_multiplier"
 
     def weigh(self, host: HostState, request: Request) -> float:  # noqa: ARG002

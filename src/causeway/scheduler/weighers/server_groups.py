@@ -7,9 +7,8 @@ from causeway.scheduler.host_state import HostState
 from causeway.scheduler.weighers.base import HostWeigher
 
 
-class ServerGroupSoftAffinityWeigher(HostWeigher):
+class ServerGroupSoftAffinityWeigher(HostWeigher, of_host_alone=False):
     option = "soft_affinity_weight_multiplier"
-    of_host_alone = False
 
     def concerns(self, request: Request) -> bool:
         return bool(request.group_hosts)
@@ -18,9 +17,8 @@ class ServerGroupSoftAffinityWeigher(HostWeigher):
         return float(_members(host, request, "soft-affinity"))
 
 
-class ServerGroupSoftAntiAffinityWeigher(HostWeigher):
+class ServerGroupSoftAntiAffinityWeigher(HostWeigher, of_host_alone=False):
     option = "soft_anti_affinity_weight_multiplier"
-    of_host_alone = False
 
     def concerns(self, request: Request) -> bool:
         return bool(request.group_hosts)
