@@ -1,14 +1,15 @@
 """Who may do what: every rule with its default, and the enforcer.
 
-The names and defaults are the field's (Compute API policy reference). An operator overrides them in ``[oslo_policy]
-policy_file``; oslo.policy reads the file again when it changes. ``oslopolicy-sample-generator --namespace causeway`` prints
-all rules.
+The names and defaults are the field's (Compute API policy reference); rules that the field has not begin with ``causeway:``. An
+operator overrides them in ``[oslo_policy] policy_file``; oslo.policy reads the file again when it changes.
+``oslopolicy-sample-generator --namespace causeway`` prints all rules.
 
 All rules are of project scope: tokens of the whole system or of a domain are refused, unless ``enforce_scope`` is off. With
 ``enforce_new_defaults`` off, the defaults from before the roles reader, member, manager and service hold too (`_FORMER`):
 everybody in the project may do what readers and members may do, and administrators may do the rest.
 
-A rule is one line in `_RULES`: name, default, what it allows, and the operations it guards.
+A rule is one line in `_RULES`: name, default, what it allows, and the operations it guards. What the API asks for is found in
+its code by `tests/unit/api/test_rules_in_use.py`, which compares it with these lines.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ SERVICE = "rule:service_or_admin"
 OWN_KEYS = "rule:context_is_admin or user_id:%(user_id)s"
 
 CROSS_CELL_RESIZE = "compute:servers:resize:cross_cell"
-CROSS_CELL_LIVE = "compute:servers:migrate_live:cross_cell"
-CROSS_CELL_UNSHELVE = "compute:servers:unshelve:cross_cell"
+CROSS_CELL_LIVE = "causeway:servers:migrate_live:cross_cell"
+CROSS_CELL_UNSHELVE = "causeway:servers:unshelve:cross_cell"
 
 _BASE = [
     ("context_is_admin", "role:admin", "Who is an administrator."),
@@ -355,8 +356,19 @@ _FORMER = {
 }
 _WITHOUT_FORMER = ("os-server-shares:", "causeway:")
 
+# A rule -> its name in an earlier release, and which release has the new one. Files that have the old name count as before.
+_RENAMED = {
+    CROSS_CELL_LIVE: ("compute:servers:migrate_live:cross_cell", "0.2.0"),
+    CROSS_CELL_UNSHELVE: ("compute:servers:unshelve:cross_cell", "0.2.0"),
+}
+
 
 def _former(name: str, check: str) -> policy.DeprecatedRule | None:
+    if name in _RENAMED:
+        old, since = _RENAMED[name]
+        return policy.DeprecatedRule(
+            old, check, deprecated_reason="Rules that the field has not begin with causeway:.", deprecated_since=since
+        )
     if check not in _FORMER or name.startswith(_WITHOUT_FORMER):
         return None
     return policy.DeprecatedRule(

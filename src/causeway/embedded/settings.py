@@ -13,25 +13,21 @@ import yaml
 
 from causeway import durable
 
-_RESIZES = """\
+POLICY = """\
 # Policy of this cloud: rules that differ from the defaults. Read again when it changes.
 #
 # The default of this rule is "!": nobody's servers leave their cell by a resize or a cold migration. Here every member of
 # a project may have its own servers moved across cells.
 "compute:servers:resize:cross_cell": "rule:project_member_or_admin"
-"""
-_LIVE = f"""\
-{_RESIZES}#
+#
 # The same of live migrations, which only administrators ask for.
-"compute:servers:migrate_live:cross_cell": "rule:context_is_admin"
-"""
-# What releases before wrote; a file that says only one of these was not edited by anybody.
-FORMER_POLICIES = (_RESIZES, _LIVE)
-POLICY = f"""\
-{_LIVE}#
+"causeway:servers:migrate_live:cross_cell": "rule:context_is_admin"
+#
 # The same of shelved servers that come back.
-"compute:servers:unshelve:cross_cell": "rule:project_member_or_admin"
+"causeway:servers:unshelve:cross_cell": "rule:project_member_or_admin"
 """
+# What release 0.1.0 wrote; a file that says only this was not edited by anybody.
+FORMER_POLICIES = (POLICY.replace('"causeway:', '"compute:'),)
 
 
 @dataclass(frozen=True)

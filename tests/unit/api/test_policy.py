@@ -103,6 +103,24 @@ def test_a_file_of_the_operators_overrides_rules(tmp_path: Path, check: str, exp
     assert allowed(enforcer, policy.CROSS_CELL_RESIZE) == expected
 
 
+RENAMED = [
+    ("compute:servers:migrate_live:cross_cell", policy.CROSS_CELL_LIVE),
+    ("compute:servers:unshelve:cross_cell", policy.CROSS_CELL_UNSHELVE),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Policy")
+@pytest.mark.parametrize(("old", "new"), RENAMED)
+def test_the_name_that_a_rule_had_before_counts_in_files(tmp_path: Path, old: str, new: str) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(f'"{old}": "role:reader"\n')
+    conf = config_with(file)
+    assert allowed(Enforcer(conf), new) == [False, True, True, True, False, False]
+    assert policy.unknown_rules(conf) == []
+    file.write_text(f'"{old}": "role:reader"\n"{new}": "role:manager"\n')
+    assert allowed(Enforcer(config_with(file)), new) == [False, True, False, False, False, False]
+
+
 def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "RELOAD_INTERVAL", 0.0)
     file = tmp_path / "policy.yaml"

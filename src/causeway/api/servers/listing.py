@@ -52,8 +52,8 @@ def _query(request: ApiRequest, view: ServerView, detailed: bool) -> ServerQuery
     project_id: str | None = request.project_id
     # As in the field, a project can only be named together with all_tenants.
     if filters.asks_all_tenants(wanted):
-        rule = "os_compute_api:servers:{}:get_all_tenants".format("detail" if detailed else "index")
-        request.authorize(rule)
+        view_name = "detail" if detailed else "index"
+        request.authorize(f"os_compute_api:servers:{view_name}:get_all_tenants")
         project_id = wanted.get("tenant_id") or wanted.get("project_id")
     else:
         wanted = {name: value for name, value in wanted.items() if name not in ("tenant_id", "project_id")}

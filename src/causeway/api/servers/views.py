@@ -8,7 +8,7 @@ is shown as it is, and a flavor or image that many servers have is made once.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -135,7 +135,10 @@ class ServerView:
         found = self._sights.get(project_id)
         if found is None:
             target = {"project_id": project_id, "user_id": user_id}
-            allows: Callable[[str], bool] = lambda rule: self.request.allows(rule, target)  # noqa: E731
+
+            def allows(rule: str) -> bool:
+                return self.request.allows(rule, target)
+
             found = self._sights[project_id] = Sight(
                 inner=allows(SEE_INNER),
                 extra_specs=self.minor >= 47 and allows(SEE_EXTRA_SPECS),
