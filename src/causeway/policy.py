@@ -222,9 +222,9 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("os-flavor-extra-specs:delete", ADMIN, "Delete an extra spec", "DELETE /flavors/{flavor_id}/os-extra_specs/{key}"),
     # Key pairs, groups
     ("os-keypairs:index", OWN_KEYS, "List key pairs", "GET /os-keypairs"),
-    ("os-keypairs:show", OWN_KEYS, "Show a key pair", "GET /os-keypairs/{name}"),
+    ("os-keypairs:show", OWN_KEYS, "Show a key pair", "GET /os-keypairs/{keypair_name}"),
     ("os-keypairs:create", OWN_KEYS, "Create a key pair", "POST /os-keypairs"),
-    ("os-keypairs:delete", OWN_KEYS, "Delete a key pair", "DELETE /os-keypairs/{name}"),
+    ("os-keypairs:delete", OWN_KEYS, "Delete a key pair", "DELETE /os-keypairs/{keypair_name}"),
     ("os-server-groups:index", READER, "List server groups", "GET /os-server-groups"),
     ("os-server-groups:index:all_projects", ADMIN, "List groups of all projects", "GET /os-server-groups"),
     ("os-server-groups:show", READER, "Show a server group", "GET /os-server-groups/{group_id}"),
@@ -277,8 +277,11 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("causeway:cells:index", ADMIN, "List cells with the numbers of their hosts and servers", "GET /os-causeway/cells"),
     ("causeway:cells:show", ADMIN, "Show a cell and its hosts",
      "GET /os-causeway/cells/{cell}, GET /os-causeway/cells/{cell}/hosts"),
-    ("causeway:servers:hold", MEMBER, "Ask that a server is not moved by a drain before a moment, or lift that",
-     "POST /servers (causeway:hold in metadata), PUT /servers/{server_id}/metadata/causeway:hold and the like"),
+    ("causeway:servers:hold", MEMBER,
+     "Ask (by causeway:hold in its metadata) that a server is not moved by a drain before a moment, or lift that",
+     "POST /servers, POST /servers/{server_id}/metadata, PUT /servers/{server_id}/metadata, "
+     "PUT /servers/{server_id}/metadata/{key}, DELETE /servers/{server_id}/metadata/{key}, "
+     "POST /servers/{server_id}/action (rebuild)"),
     ("causeway:drains:index", ADMIN, "List drains", "GET /os-causeway/drains"),
     ("causeway:drains:show", ADMIN, "Show a drain and its servers",
      "GET /os-causeway/drains/{drain_id}, GET /os-causeway/drains/{drain_id}/servers"),

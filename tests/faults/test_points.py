@@ -137,24 +137,6 @@ def test_a_file_that_is_not_understood_injects_nothing(file: Path) -> None:
     injector.reach("somewhere")
 
 
-def test_the_table_of_routes_has_every_route_of_the_clients() -> None:
-    """A client's new route must be added to the table, or it has no points."""
-    import re
-
-    from causeway import clients
-    from causeway.faults.routes import ROUTES
-
-    root = Path(clients.__path__[0])
-    written = {
-        route
-        for path in root.glob("*.py")
-        if path.name != "session.py"
-        for route in re.findall(r'"(/v[0-9.]+/[^"]+)"', path.read_text())
-    }
-    known = {route.split(" ", 2)[2] for route in ROUTES}
-    assert {route for route in written if not any(each.startswith(route) for each in known)} == set()
-
-
 def test_a_delay_ends_when_its_rule_is_taken_out_of_the_file(file: Path) -> None:
     file.write_text("somewhere: {delay: 300}")
     slow = threading.Thread(target=injector.reach, args=("somewhere",), name="slow")

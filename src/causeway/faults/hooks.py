@@ -16,7 +16,8 @@ from causeway.faults import injector
 from causeway.rpc.transport import Outgoing, Transports, Verdict
 from causeway.virt.driver import Driver
 
-# The driver's methods that change something on a host; the others only read.
+# The driver's methods that change something on a host for a move or an operation. The others are in a table of the test that
+# compares this one with the interface (`tests/unit/faults/test_every_hook.py`).
 DRIVER_METHODS = (
     "abort_live_migration",
     "adopt_disks",

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+import yaml
 from oslo_config import cfg
 from oslo_policy import opts as policy_opts
 
 from causeway import errors, policy
 from causeway.context import RequestContext
+from causeway.embedded import settings
 from causeway.policy import Enforcer
 
 
@@ -230,6 +235,23 @@ def test_every_rule_says_what_it_is_for() -> None:
         if rule.name.startswith(("os_compute_api:", "compute:", "network:")):
             assert rule.operations, rule.name
             assert rule.scope_types == ["project"]
+
+
+def test_the_sample_that_oslo_policy_makes_has_every_rule() -> None:
+    program = Path(sys.executable).with_name("oslopolicy-sample-generator")
+    made = subprocess.run(
+        [sys.executable, "-W", "ignore", program, "--namespace", "causeway"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    assert set(re.findall(r'(?m)^#"([^"]+)":', made)) == {rule.name for rule in policy.list_rules()}
+
+
+def test_the_policy_of_the_embedded_cloud_says_who_may_do_what_nobody_may_by_default() -> None:
+    said = yaml.safe_load(settings.POLICY)
+    assert set(said) == {rule.name for rule in policy.list_rules() if rule.check_str == policy.NOBODY}
 
 
 def test_rules_hold_while_they_are_read_again(enforcer: Enforcer, monkeypatch: pytest.MonkeyPatch) -> None:

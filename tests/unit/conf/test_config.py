@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from oslo_config import cfg
 from oslo_log import formatters
 
+from causeway import conf
 from causeway.conf import library_defaults, list_opts, new_config
 
 DEFAULTS = {
@@ -99,6 +102,12 @@ def test_the_example_in_the_documentation_is_what_the_options_say() -> None:
     )
     kept = Path(__file__).parents[3] / "docs" / "causeway.conf.sample"
     assert _ours(made.stdout) == _ours(kept.read_text())
+
+
+def test_every_module_of_options_is_registered() -> None:
+    """What is not has no options in any process, and none in the example."""
+    found = (importlib.import_module(one.name) for one in pkgutil.iter_modules(conf.__path__, f"{conf.__name__}."))
+    assert {module.__name__ for module in found if hasattr(module, "OPTS")} == {one.__name__ for one in conf.MODULES}
 
 
 def test_the_lines_of_a_traceback_have_the_level_of_their_record() -> None:
