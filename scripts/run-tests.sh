@@ -1,8 +1,8 @@
 #!/bin/bash
 # Runs pytest with the given arguments. Tests of real guests and of processes that are killed may miss a deadline on a machine
 # that stood still for a while: what failed is run a second time, by itself, if it is in five files at most (a cloud that does
-# not start fails all tests of its file). What failed for another reason fails again; what passes only now is named, because
-# its first failure is still to be explained.
+# not start fails all tests of its file). What failed for another reason fails again; what passes only now is written into
+# docs/flakes.md, because its first failure is still to be explained, and fails if it is too much (scripts/flakes.py).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,4 +30,6 @@ failed=$(.venv/bin/python -c 'import json, sys; print(*json.load(open(sys.argv[1
 printf '\nFailed, and run once more by themselves:\n%s\n\n' "$failed"
 mapfile -t again <<<"$failed"
 .venv/bin/pytest -v -n 0 "${again[@]}" || exit 1
-printf '\nPassed only when they were run a second time; why they failed at first is to be explained:\n%s\n' "$failed"
+printf '\nPassed only when they were run a second time, which is noted in docs/flakes.md; why they failed at first is to be explained:\n%s\n' \
+    "$failed"
+.venv/bin/python scripts/flakes.py note "${again[@]}"
