@@ -1,7 +1,8 @@
 """Certificates of lab hosts: hypervisors prove to each other who they are, and traffic between them is encrypted.
 
 A lab has one authority. Each host has one certificate, as server and as client, for its name and its address. The files have the
-names that libvirt (`pkipath`) and QEMU (`default_tls_x509_cert_dir`) look for.
+names that libvirt (`pkipath`) and QEMU (`default_tls_x509_cert_dir`) look for. Each certificate says by which key it is signed:
+Python 3.13 and later refuse others.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Authority:
                 .add_extension(x509.SubjectAlternativeName(names), critical=False)
                 .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
                 .add_extension(_usage(signs_certificates=False), critical=True)
+                .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
                 .add_extension(
                     x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
                     critical=False,
@@ -63,13 +65,14 @@ class Authority:
             found = durable.read(path, _decode)
         except durable.Torn:
             found = None
-        if found is None:
+        if found is None or not _has(found[1], x509.SubjectKeyIdentifier):
             key = ec.generate_private_key(ec.SECP256R1())
             name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Causeway lab")])
             certificate = (
                 _builder("Causeway lab", name, key.public_key())
                 .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
                 .add_extension(_usage(signs_certificates=True), critical=True)
+                .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
                 .sign(key, hashes.SHA256())
             )
             durable.make_folder(self._folder)
@@ -85,11 +88,16 @@ def _decode(content: bytes) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificat
     return key, x509.load_pem_x509_certificate(content[content.index(b"-----BEGIN CERTIFICATE") :])
 
 
+def _has(certificate: x509.Certificate, extension: type[x509.ExtensionType]) -> bool:
+    return any(isinstance(one.value, extension) for one in certificate.extensions)
+
+
 def _fits(path: Path, authority: x509.Certificate, host: str, address: str) -> bool:
     try:
         found = x509.load_pem_x509_certificate(path.read_bytes())
         found.verify_directly_issued_by(authority)
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        found.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier)
     except Exception:  # noqa: BLE001 - whatever is wrong with it, it is made again
         return False
     return host in names.get_values_for_type(x509.DNSName) and ip_address(address) in names.get_values_for_type(
