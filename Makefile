@@ -91,5 +91,5 @@ storm: install ## everything that users do, many at once, a crash every few seco
 	$(BIN)/python -W ignore -m tests.faults.storm $(STORM)
 
 clean: ## takes away what was built and installed here
-	rm -rf .venv .venv-ansible .venv-audit .venv-clients .venv-heat .venv-horizon .venv-libcloud .venv-rally .venv-services .venv-tempest build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ansible .venv-audit .venv-clients .venv-heat .venv-horizon .venv-libcloud .venv-rally .venv-second .venv-services .venv-tempest build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

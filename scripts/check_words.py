@@ -96,7 +96,7 @@ def check_python(path: str, text: str, words: Iterable[Word], exceptions: Except
     words = tuple(words)
     comment: list[str] = []
     first_line = 0
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in _tokens(text):
         if token.type == tokenize.COMMENT:
             # Lines of one comment are read together: a phrase may be broken between them.
             first_line = first_line if comment else token.start[0]
@@ -115,6 +115,26 @@ def check_python(path: str, text: str, words: Iterable[Word], exceptions: Except
                 yield from _in_name(path, token.start[0], plain, words, exceptions)
     if comment:
         yield from _in_prose(path, first_line, "\n".join(comment), words, exceptions)
+
+
+def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
+    """The tokens of a Python file. A string with placeholders is one token, as before Python 3.12."""
+    start, end = (getattr(tokenize, f"FSTRING_{side}", None) for side in ("START", "END"))
+    lines = text.splitlines(keepends=True)
+    opened: list[tokenize.TokenInfo] = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == start:
+            opened.append(token)
+        elif token.type == end:
+            first = opened.pop()
+            if not opened:
+                (top, left), (bottom, right) = first.start, token.end
+                written = lines[top - 1 : bottom]
+                written[-1] = written[-1][:right]
+                written[0] = written[0][left:]
+                yield tokenize.TokenInfo(tokenize.STRING, "".join(written), first.start, token.end, first.line)
+        elif not opened:
+            yield token
 
 
 def check_markdown(path: str, text: str, words: Iterable[Word], exceptions: Exceptions) -> Iterator[Finding]:

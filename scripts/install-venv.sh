@@ -1,8 +1,11 @@
 #!/bin/bash
 # Makes .venv with the project (editable) and all it needs, at the versions of constraints.txt. Quick when it is up to date.
-# PYTHON names the interpreter to make it with. install-venv.sh EXTRA adds one more of the extras (docs), beside what is there.
+# PYTHON names the interpreter to make it with, CAUSEWAY_VENV another folder than .venv. install-venv.sh EXTRA adds one more of the
+# extras (docs), beside what is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+venv="${CAUSEWAY_VENV:-.venv}"
 
 extras=client,test,postgresql,mysql
 without_libvirt=""
@@ -17,16 +20,16 @@ beside="${1:-}"
 [ -z "$beside" ] || extras="$extras,$beside"
 
 wanted="$extras $(pwd) $(cat pyproject.toml constraints.txt | sha256sum)"
-stamp=".venv/.installed${beside:+-$beside}"
+stamp="$venv/.installed${beside:+-$beside}"
 [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
 
 python=$(scripts/find-python.sh)
 [ -z "$without_libvirt" ] || echo "$without_libvirt"
 
 # A virtual environment without its interpreter or pip is of no use, and neither is one that stood in another folder.
-if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    rm -rf .venv
-    if ! "$python" -m venv .venv; then
+if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+    rm -rf "$venv"
+    if ! "$python" -m venv "$venv"; then
         echo "install: '$python' can't make virtual environments. On Debian, run as root: apt-get install python3-venv" >&2
         exit 1
     fi
@@ -54,12 +57,12 @@ count_packages() {
     done
 }
 
-echo "install: Python packages into .venv (a minute or two the first time; details in .venv/install.log)"
+echo "install: Python packages into $venv (a minute or two the first time; details in $venv/install.log)"
 started=$SECONDS
-if ! .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off \
-    --constraint constraints.txt --editable ".[$extras]" 2>&1 | tee .venv/install.log | count_packages; then
-    tail -n 30 .venv/install.log >&2
-    echo "install: pip failed; what it said is in .venv/install.log" >&2
+if ! "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off \
+    --constraint constraints.txt --editable ".[$extras]" 2>&1 | tee "$venv/install.log" | count_packages; then
+    tail -n 30 "$venv/install.log" >&2
+    echo "install: pip failed; what it said is in $venv/install.log" >&2
     exit 1
 fi
 printf '%s' "$wanted" >"$stamp"

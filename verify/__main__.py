@@ -112,6 +112,8 @@ def _print_outcome(outcome: Outcome, console: Console) -> None:
     if outcome.status != "passed":
         for name in outcome.counts.failed[:20]:
             console.print(f"    {name}", markup=False, highlight=False, soft_wrap=True)
+        if outcome.reason:
+            console.print(f"    {outcome.reason}", markup=False, highlight=False, soft_wrap=True)
         console.print(f"    all that it printed: {outcome.log}", markup=False, highlight=False, soft_wrap=True)
 
 

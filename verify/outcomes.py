@@ -16,12 +16,15 @@ ROOT = Path(__file__).resolve().parents[1]
 #: written from the outcomes: what they say is of the project without them
 WRITTEN = ("docs/verified.md", "docs/verified.json")
 
-Status = Literal["passed", "failed", "timed out", "interrupted"]
+Status = Literal["passed", "failed", "timed out", "interrupted", "not run"]
 
 
 @dataclass
 class Outcome:
-    """``began`` is in UTC, ISO 8601; ``log`` is the file with all that was printed. ``state``, ``commit``: see `Checkout`."""
+    """``began`` is in UTC, ISO 8601; ``log`` is the file with all that was printed. ``state``, ``commit``: see `Checkout`.
+
+    ``reason``: why it was not run.
+    """
 
     part: str
     state: str
@@ -32,6 +35,7 @@ class Outcome:
     seconds: float
     log: str
     counts: Counts = field(default_factory=Counts)
+    reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,13 @@ from typing import Any
 from verify.report import HEADER, Report, number, reasons, rows, verdict
 
 #: outcome -> the colour of its bar
-COLORS = {"passed": "#2f855a", "failed": "#c53030", "timed out": "#b7791f", "interrupted": "#718096"}
+COLORS = {
+    "passed": "#2f855a",
+    "failed": "#c53030",
+    "timed out": "#b7791f",
+    "interrupted": "#718096",
+    "not run": "#718096",
+}
 
 STYLE = """body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; color: #1a202c }
 table { border-collapse: collapse; margin: 1rem 0 }
@@ -29,7 +35,7 @@ def page(report: Report) -> str:
     ]
     for each in report.outcomes:
         if each.counts.failed or each.status != "passed":
-            names = "\n".join(each.counts.failed) or "its program says no more than its exit status"
+            names = "\n".join(each.counts.failed) or each.reason or "its program says no more than its exit status"
             parts.append(f"<h2>{escape(each.part)}: {each.status}</h2><pre>{escape(names)}\n{escape(each.log)}</pre>")
     for kind in ("skipped", "excluded"):
         if found := reasons(report, kind):

@@ -114,6 +114,11 @@ PARTS: tuple[Part, ...] = (
         *(3, reading.junit, ("servers",)),
     ),
     Part(
+        *("test", "second-python", "the unit tests on another version of Python, if this machine has one"),
+        ("scripts/test-second-python.sh", f"--junitxml={RESULT}"),
+        *(6, reading.junit, ("servers",)),
+    ),
+    Part(
         *("test", "functional", "behaviour through the REST API, on embedded clouds"),
         (*_PYTEST, *_AT_ONCE, "tests/functional"),
         *(25, reading.junit, ("servers",)),

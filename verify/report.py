@@ -35,7 +35,9 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        return not self.missing and all(each.status == "passed" and not self.is_older(each) for each in self.outcomes)
+        """Whether everything was run that can be run here, and passed."""
+        good = ("passed", "not run")
+        return not self.missing and all(each.status in good and not self.is_older(each) for each in self.outcomes)
 
     def is_older(self, outcome: Outcome) -> bool:
         return outcome.state != self.state
@@ -79,15 +81,16 @@ def totals(outcomes: list[Outcome]) -> dict[str, int]:
 
 def verdict(report: Report) -> str:
     """The report in a sentence or two."""
+    not_run = "".join(f" Not run: {each.part}, because {each.reason}." for each in report.outcomes if each.reason)
     if report.passed:
-        return "Everything passed."
+        return f"Everything passed.{not_run}"
     now = [each for each in report.outcomes if not report.is_older(each)]
-    bad = [each.part for each in now if each.status != "passed"]
+    bad = [each.part for each in now if each.status not in ("passed", "not run")]
     of = f"{len(now)} of {len(report.outcomes) + len(report.missing)} parts"
     said = f"**Not passed: {', '.join(bad)}.** {of} were run." if bad else f"What was run passed: {of}."
     if len(now) < len(report.outcomes):
         said += " Of others the last outcome stands here, with its commit."
-    return said
+    return said + not_run
 
 
 def rows(report: Report) -> list[tuple[str, ...]]:

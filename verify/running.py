@@ -18,8 +18,11 @@ from verify.parts import Part
 PATIENCE = 4
 # A shell that starts something in the background lets it ignore Ctrl-C, and so would all that it starts.
 INTERRUPTIBLE = ("env", "--default-signal=INT")
+# Exit status of a part that needs what is not here; its last line says what.
+NOT_RUN = 77
 # Seconds between two checks of what a part printed, and for a part to end that was asked to.
 LOOK, ENDING = 2.0, 60.0
+_STATUSES: dict[int, Status] = {0: "passed", NOT_RUN: "not run"}
 
 
 def run(
@@ -57,7 +60,7 @@ def run(
                     break
         finally:
             _end(process)
-    status = status or ("failed" if process.returncode else "passed")
+    status = status or _STATUSES.get(process.returncode, "failed")
     outcome = Outcome(
         part.title,
         kept.of.state,
@@ -70,6 +73,8 @@ def run(
     )
     if result.exists() and status in ("passed", "failed"):
         outcome.counts = part.reader(result)
+    if status == "not run":
+        outcome.reason = _last_line(log)
     kept.save(outcome)
     return outcome
 

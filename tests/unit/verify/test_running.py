@@ -78,6 +78,17 @@ def test_one_that_fails_fails_all_and_its_output_is_kept(verify: Verify, project
     assert "**Not passed: some/bad.** 2 of 2 parts" in (project / "docs/verified.md").read_text()
 
 
+def test_a_part_that_needs_what_is_not_here_says_so_and_fails_nothing(verify: Verify, project: Path) -> None:
+    lacking = part("lacking", "import sys; print('no such thing here'); sys.exit(77)")
+    result = verify(lacking, part("good", "pass"))
+    assert result.exit_code == 0, result.output
+    assert "no such thing here" in result.output
+    page = (project / "docs/verified.md").read_text()
+    assert "| some/lacking | not run |" in page
+    assert "Everything passed. Not run: some/lacking, because no such thing here." in page
+    assert "1 parts" in verify(lacking, part("good", "pass")).output, "it is tried again"
+
+
 @pytest.mark.parametrize(
     ("resumes", "arguments", "kept"), [(True, (), "xx"), (False, (), "x"), (True, ("--again",), "x")]
 )
