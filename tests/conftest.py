@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from tests import compiling, of_one_process, quick
+from tests import compiling, limits, of_one_process, quick
 
 # Every answer of every API in the tests, those of processes that they start included, is held against its schema.
 os.environ.setdefault("OS_API__RESPONSE_VALIDATION", "error")
@@ -50,9 +50,7 @@ PATIENCE = 180
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """A test that hangs where no signal reaches it (in a library, in a cleanup that waits) takes its worker with it, which is
     reported and replaced; so it fails alone, and the run comes to its end."""
-    marker = item.get_closest_marker("timeout")
-    seconds = float(marker.args[0] if marker is not None and marker.args else item.config.getini("timeout"))
-    faulthandler.dump_traceback_later(2 * seconds + PATIENCE, exit=True)
+    faulthandler.dump_traceback_later(2 * limits.limit_of(item) + PATIENCE, exit=True)
     try:
         return (yield)
     finally:
@@ -87,7 +85,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With ``--part``, the other part is deselected. With ``--cloud``, tests of one process are left out and counted."""
+    """Properties get their limits. With ``--part``, the other part is deselected. With ``--cloud``, tests of one process are
+    left out and counted."""
+    limits.give(items)
     part = config.getoption("--part")
     if part is not None:
         quick.keep(part, config, items)

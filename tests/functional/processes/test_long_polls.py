@@ -20,14 +20,14 @@ PROCESSES = multiprocessing.get_context("spawn")
 
 
 class Waiting(ApiProcesses):
-    """Every request of this API waits for a minute; ``arrived`` counts them."""
+    """Every request of this API waits for an hour; ``arrived`` counts them."""
 
     arrived: Any
 
     def load(self) -> Callable[..., Any]:
         def app(_environ: dict[str, Any], start_response: Any) -> list[bytes]:
             self.arrived.release()
-            self._long_polls.wait(lambda: False, 60)
+            self._long_polls.wait(lambda: False, 3600)
             start_response("200 OK", [("Content-Length", "0")])
             return []
 
@@ -62,10 +62,8 @@ def test_requests_that_wait_are_answered_when_the_worker_ends() -> None:
             time.sleep(1)
             assert not any(answer.done() for answer in answers)
             assert process.pid is not None
-            began = time.monotonic()
             os.kill(process.pid, signal.SIGTERM)
             assert [answer.result(80) for answer in answers] == [200, 200]
-            assert time.monotonic() - began < 15
         process.join(20)
         assert process.exitcode == 0
     finally:

@@ -152,8 +152,8 @@ def test_nobody_reads_a_disk_without_its_secret(pair: Pair, secret: str) -> None
     offer = pair.offer(b"content")
     headers = {"Authorization": secret.encode()}
     for method in ("GET", "DELETE"):
-        assert requests.request(method, f"{offer.url}/disk", headers=headers, timeout=5).status_code == 401
-    assert requests.delete(offer.url, headers=headers, timeout=5).status_code == 401
+        assert requests.request(method, f"{offer.url}/disk", headers=headers, timeout=60).status_code == 401
+    assert requests.delete(offer.url, headers=headers, timeout=60).status_code == 401
     assert pair.fetch(offer).read_bytes() == b"content"
 
 
@@ -161,10 +161,10 @@ def test_nobody_reads_a_disk_without_its_secret(pair: Pair, secret: str) -> None
 def test_nothing_but_offered_disks_is_served(pair: Pair, path: str) -> None:
     offer = pair.offer(b"content")
     headers = {"Authorization": f"Bearer {offer.token}"}
-    assert requests.get(offer.url + path, headers=headers, timeout=5).status_code == 404
+    assert requests.get(offer.url + path, headers=headers, timeout=60).status_code == 404
     base = offer.url.rpartition("/")[0]
     for other in (str(uuids.uuid4()), "*", "..", f"{MOVE}.{SERVER}"):
-        assert requests.get(f"{base}/{other}/disk", headers=headers, timeout=5).status_code == 404
+        assert requests.get(f"{base}/{other}/disk", headers=headers, timeout=60).status_code == 404
 
 
 def test_an_offer_ends_when_the_disk_has_come(pair: Pair) -> None:

@@ -168,7 +168,7 @@ def test_who_shows_no_certificate_is_refused_and_sees_why(
     offer, authority = pair.offer(b"content"), str(pki.folder("target") / "ca-cert.pem")
     headers = {"Authorization": f"Bearer {offer.token}"}
     with pytest.raises(requests.exceptions.SSLError, match="certificate required"):
-        requests.get(f"{offer.url}/disk", headers=headers, verify=authority, timeout=10)
+        requests.get(f"{offer.url}/disk", headers=headers, verify=authority, timeout=60)
     pair.server.stop()
     assert "peer did not return a certificate" in caplog.text
 
@@ -183,7 +183,7 @@ def test_who_has_a_certificate_still_needs_the_secret(pair: Pair) -> None:
 def test_who_speaks_plain_http_gets_nothing(pair: Pair) -> None:
     offer = pair.offer(b"content")
     plain = offer.url.replace("https:", "http:")
-    answer = requests.get(f"{plain}/disk", headers={"Authorization": f"Bearer {offer.token}"}, timeout=10)
+    answer = requests.get(f"{plain}/disk", headers={"Authorization": f"Bearer {offer.token}"}, timeout=60)
     assert (answer.status_code, answer.content) == (426, b"")
 
 
@@ -194,7 +194,7 @@ def test_nothing_older_than_tls_1_2_is_spoken(pair: Pair, most: ssl.TLSVersion) 
     context.maximum_version = most
     # Else the client itself refuses the older one.
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
-    with socket.create_connection((ADDRESS, int(pair.server.url.split(":")[2].split("/")[0])), timeout=10) as sock:
+    with socket.create_connection((ADDRESS, int(pair.server.url.split(":")[2].split("/")[0])), timeout=60) as sock:
         if most == ssl.TLSVersion.TLSv1_2:
             assert context.wrap_socket(sock, server_hostname=ADDRESS).version() == "TLSv1.2"
             return

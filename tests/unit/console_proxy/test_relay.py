@@ -15,7 +15,7 @@ from websockify.websocket import WebSocketWantReadError, WebSocketWantWriteError
 from causeway.console_proxy.relay import MeteredSocket, OpenConsole, Relay, TooLong
 from causeway.model.console import Ending
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 @dataclass

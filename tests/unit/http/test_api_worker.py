@@ -93,9 +93,8 @@ def test_heads_without_end_are_refused(port: int, sent: bytes) -> None:
 
 @pytest.mark.parametrize("sent", [GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), b"GARBAGE\r\n\r\n"])
 def test_clients_that_never_close_keep_nobody_waiting(port: int, sent: bytes) -> None:
-    began = time.monotonic()
+    """gunicorn would wait two seconds for each of them, and answer the last one when nobody waits for that any more."""
     with ExitStack() as stack:
-        for _ in range(10):
-            assert answer(stack.enter_context(connect(port, sent)))
+        clients = [stack.enter_context(connect(port, sent)) for _ in range(60)]
         assert ask(port, GET).startswith(b"HTTP/1.1 200")
-    assert time.monotonic() - began < 10
+        assert all(answer(client) for client in clients)

@@ -32,7 +32,7 @@ def test_metrics_of_the_process_and_its_parts_are_served() -> None:
     served = MetricsEndpoint(new_config(metrics={"enabled": True, "bind": "127.0.0.1:0"}), [Answer()])
     try:
         assert served.url is not None
-        text = requests.get(served.url, timeout=10).text
+        text = requests.get(served.url, timeout=60).text
         for expected in (
             'causeway_move_takeovers_total{recipe="test"} 1.0',
             "answer 42.0",

@@ -10,7 +10,7 @@ import pytest
 from causeway import errors
 from causeway.parts.by_cell import ByCell
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def test_one_that_hangs_holds_up_no_other_and_gets_nothing_new() -> None:

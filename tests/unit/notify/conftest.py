@@ -68,7 +68,7 @@ class Ear:
     def all(self, count: int) -> list[Heard]:
         """What was heard, once it is ``count`` messages."""
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self._heard) >= count, 20), self._heard
+            assert self._changed.wait_for(lambda: len(self._heard) >= count, 60), self._heard
             return list(self._heard)
 
 

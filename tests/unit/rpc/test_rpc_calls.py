@@ -21,7 +21,7 @@ from causeway.model.states import PowerState, VmState
 from causeway.rpc import Outgoing, RpcClient, RpcServer, Transport, Transports, Verdict, counters, expose
 from causeway.rpc.client import _error_in
 
-TIMEOUT = 10
+TIMEOUT = 60
 
 
 @dataclass

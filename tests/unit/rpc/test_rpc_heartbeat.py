@@ -6,7 +6,7 @@ import threading
 
 from causeway.rpc.heartbeat import Heartbeats
 
-TIMEOUT = 10
+TIMEOUT = 60
 
 
 class Incoming:

@@ -15,7 +15,7 @@ from oslo_config import cfg
 
 from causeway.rpc import memory
 
-TIMEOUT = 10
+TIMEOUT = 60
 
 
 @pytest.fixture

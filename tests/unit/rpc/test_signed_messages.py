@@ -57,7 +57,7 @@ class Site:
     def service(self, kind: str = "", name: str = "", **options: Any) -> Transport:
         if name:
             options["private_key"] = str(self._folder / f"{kind}-{name}.key")
-        transports = Transports(new_config(rpc_signatures=options, rpc_response_timeout=20))
+        transports = Transports(new_config(rpc_signatures=options, rpc_response_timeout=60))
         self._undo.callback(transports.cleanup)
         return transports.get(self._url)
 
@@ -221,7 +221,7 @@ def test_messages_of_no_form_stop_no_server(site: Site, context: RequestContext,
     contexts: list[dict[str, Any]] = [{}, {"signature": []}, {"late_answer": {}}]
     for context_of_message in contexts:
         reply = transport.messaging._send(
-            target, context_of_message, {"method": {}, "args": arguments}, wait_for_reply=True, timeout=20
+            target, context_of_message, {"method": {}, "args": arguments}, wait_for_reply=True, timeout=60
         )
         assert reply["error"]["code"] == "sender_not_trusted"
     client = RpcClient(site.service(CONTROL, "conductor1"), "compute")
