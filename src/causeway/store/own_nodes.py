@@ -11,7 +11,7 @@ A host that is not mapped yet, or was mapped by a release that recorded no nodes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from causeway.model.host import ComputeNode, HostMapping
@@ -45,6 +45,11 @@ class OwnNodes:
         """The host whose node this is; None if that is not recorded."""
         return self._owners.get(node_uuid)
 
+    def cell_of(self, node_uuid: str) -> str | None:
+        """The cell of the host whose node this is; None if that is not recorded."""
+        host = self._owners.get(node_uuid)
+        return None if host is None else self._by_host[host].cell_uuid
+
     def among(self, found: Iterable[T], place: Callable[[T], tuple[str, ComputeNode]]) -> list[T]:
         """Those of several cells that are believed. ``place``: the cell and the node of each.
 
@@ -59,10 +64,15 @@ def of_all(api: Database) -> OwnNodes:
     return OwnNodes(cell_records.host_mappings(api))
 
 
+def of_nodes(api: Database, nodes: Collection[str], *, hosts: Collection[str] = ()) -> OwnNodes:
+    """What is known of some nodes, and of the ``hosts`` that reported them."""
+    return OwnNodes(cell_records.host_mappings(api, hosts=hosts, nodes=nodes))
+
+
 def of_host(api: Database, cell_uuid: str, database: Database, host: str) -> list[ComputeNode]:
     """The nodes of a host that are its own. ``database``: of its cell."""
     nodes = hosts.list_nodes(database, host=host)
-    own = OwnNodes(cell_records.host_mappings(api, host=host, nodes={node.uuid for node in nodes}) if nodes else [])
+    own = OwnNodes(cell_records.host_mappings(api, hosts=[host], nodes={node.uuid for node in nodes}) if nodes else [])
     return [node for node in nodes if own.has(cell_uuid, node)]
 
 

@@ -66,7 +66,7 @@ def test_a_node_is_free_again_when_its_host_is_removed(mapped: Database) -> None
 
 
 def test_the_mappings_about_a_host_are_its_own_and_those_of_its_nodes(mapped: Database) -> None:
-    found = cells.host_mappings(mapped, host="rogue", nodes={"n1"})
+    found = cells.host_mappings(mapped, hosts=["rogue"], nodes={"n1"})
     assert found == [HostMapping("host1", "cell1", "n1")]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from causeway import errors
@@ -20,6 +22,8 @@ from causeway.store.cell import hosts, instances
 from causeway.store.database import Database
 
 RULE = "os_compute_api:os-hypervisors:"
+# Of a node in the database of its cell, which has 32 bits for it.
+LARGEST_NUMBER = 2**31 - 1
 
 
 @dataclass
@@ -39,18 +43,50 @@ def _all(request: ApiRequest) -> list[_Hypervisor]:
     Without those that have no compute service, and without hosts that report the node or the name of another host: nobody could
     distinguish two with one id.
     """
+    asked = request.services.cells.ask_all(partial(_of_cell, request), cell0=False)
+    return own_nodes.of_all(request.services.api).among(chain(*asked.by_cell.values()), _place)
 
-    def ask(cell: CellMapping, database: Database) -> list[_Hypervisor]:
-        services = {service.host: service for service in hosts.list_services(database, binary=zones.COMPUTE)}
-        return [
-            _Hypervisor(cell, node, services[node.host], zones.is_up(request.services, services[node.host]))
-            for node in hosts.list_nodes(database)
-            if node.host in services
-        ]
 
-    answers = request.services.cells.ask_all(ask, cell0=False)
-    found = (hypervisor for of_cell in answers.by_cell.values() for hypervisor in of_cell)
-    return own_nodes.of_all(request.services.api).among(found, lambda one: (one.cell.uuid, one.node))
+def _with_node(request: ApiRequest, node_uuid: str) -> list[_Hypervisor]:
+    """Those of `_all` that have a node: one, or none. Asks only the cell of the node's host, if that is recorded."""
+    cells, api = request.services.cells, request.services.api
+    own = own_nodes.of_nodes(api, [node_uuid])
+    cell_uuid = own.cell_of(node_uuid)
+    question = partial(_of_cell, request, node_uuid=node_uuid)
+    asked = cells.ask_all(question, cell0=False) if cell_uuid is None else cells.ask([cell_uuid], question)
+    found = list(chain(*asked.by_cell.values()))
+    if cell_uuid is None and found:
+        own = own_nodes.of_nodes(api, [node_uuid], hosts={one.node.host for one in found})
+    return own.among(found, _place)
+
+
+def _with_number(request: ApiRequest, number: int) -> list[_Hypervisor]:
+    """Those of `_all` whose node has a number in its cell, as ids were before 2.53: other cells may have it, too."""
+    asked = request.services.cells.ask_all(
+        lambda _cell, database: [node.uuid for node in hosts.list_nodes(database, node_id=number)], cell0=False
+    )
+    return [one for node_uuid in chain(*asked.by_cell.values()) for one in _with_node(request, node_uuid)]
+
+
+def _of_cell(
+    request: ApiRequest, cell: CellMapping, database: Database, *, node_uuid: str | None = None
+) -> list[_Hypervisor]:
+    """The hypervisors of a cell that have a compute service; or only the one with a node."""
+    nodes = hosts.list_nodes(database, uuid=node_uuid)
+    if node_uuid is None:
+        found = hosts.list_services(database, binary=zones.COMPUTE)
+    else:
+        found = [one for node in nodes for one in hosts.list_services(database, host=node.host, binary=zones.COMPUTE)]
+    services = {service.host: service for service in found}
+    return [
+        _Hypervisor(cell, node, services[node.host], zones.is_up(request.services, services[node.host]))
+        for node in nodes
+        if node.host in services
+    ]
+
+
+def _place(hypervisor: _Hypervisor) -> tuple[str, ComputeNode]:
+    return hypervisor.cell.uuid, hypervisor.node
 
 
 def _servers(request: ApiRequest, hypervisor: _Hypervisor) -> list[tuple[str, str]]:
@@ -102,16 +138,17 @@ def _list(request: ApiRequest, path: str, view: Any) -> Response:
 
 
 def _find(request: ApiRequest, hypervisor_id: str) -> _Hypervisor:
-    missing = errors.NotFound(f"Hypervisor with ID '{hypervisor_id}' could not be found.")
-    if request.version >= (2, 53):
-        if not is_uuid(hypervisor_id):
-            raise errors.BadRequest(f"Invalid uuid {hypervisor_id}")
-    elif not hypervisor_id.isdigit():
-        raise missing
-    for hypervisor in _all(request):
+    if request.version < (2, 53):
+        number = int(hypervisor_id) if hypervisor_id.isdecimal() and len(hypervisor_id) <= 10 else LARGEST_NUMBER + 1
+        found = _with_number(request, number) if number <= LARGEST_NUMBER else []
+    elif is_uuid(hypervisor_id):
+        found = _with_node(request, hypervisor_id)
+    else:
+        raise errors.BadRequest(f"Invalid uuid {hypervisor_id}")
+    for hypervisor in found:
         if hypervisor.shown_id(request) == hypervisor_id:
             return hypervisor
-    raise missing
+    raise errors.NotFound(f"Hypervisor with ID '{hypervisor_id}' could not be found.")
 
 
 @handler(query=schemas.LIST, answer=answers.HYPERVISORS)

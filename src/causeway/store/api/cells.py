@@ -129,12 +129,12 @@ def find_host(database: Database, host: str) -> HostMapping | None:
 
 
 def host_mappings(
-    database: Database, *, host: str | None = None, nodes: Collection[str] = frozenset()
+    database: Database, *, hosts: Collection[str] | None = None, nodes: Collection[str] = frozenset()
 ) -> list[HostMapping]:
-    """All mappings of hosts; or those of a host, and of the hosts that have one of these nodes."""
+    """All mappings of hosts; or those of some hosts, and of the hosts that have one of these nodes."""
     query = sa.select(*OF_HOST.columns)
-    if host is not None:
-        query = query.where((HOSTS.c.host == host) | HOSTS.c.node_uuid.in_(nodes))
+    if hosts is not None:
+        query = query.where(HOSTS.c.host.in_(hosts) | HOSTS.c.node_uuid.in_(nodes))
     with database.read() as connection:
         return [OF_HOST.from_row(row) for row in connection.execute(query)]
 

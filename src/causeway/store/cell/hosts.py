@@ -130,8 +130,12 @@ def save_node(database: Database, node: ComputeNode) -> bool:
         return True
 
 
-def list_nodes(database: Database, *, host: str | None = None) -> list[ComputeNode]:
-    wanted = {} if host is None else {"host": host}
+def list_nodes(
+    database: Database, *, host: str | None = None, uuid: str | None = None, node_id: int | None = None
+) -> list[ComputeNode]:
+    """The nodes, in the order of their ids; those of a host, or with this uuid or id in the cell."""
+    conditions = (("host", host), ("uuid", uuid), ("id", node_id))
+    wanted = {name: value for name, value in conditions if value is not None}
     with database.read() as connection:
         return [NODE.from_row(row) for row in connection.execute(_select(NODE, tuple(wanted)), wanted)]
 

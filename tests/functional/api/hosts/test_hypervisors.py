@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import uuid
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+
+from causeway.store.api import cells
+from causeway.store.database import statements
 
 SIZES = {
     "vcpus", "vcpus_used", "memory_mb", "memory_mb_used", "local_gb", "local_gb_used", "running_vms", "free_ram_mb",
@@ -53,6 +57,45 @@ def test_one_is_shown_with_its_servers(admin: Any, cloud: Any, nodes: list[Any])
     assert admin.get(f"/os-hypervisors/{uuid.uuid4()}").status == 404
     assert admin.get("/os-hypervisors/no-uuid").status == 400
     assert admin.get("/os-hypervisors/99", version="2.52").status == 404
+
+
+def test_one_is_shown_without_reading_the_others(admin: Any, cloud: Any, nodes: list[Any]) -> None:
+    """Statements by database; a cell that has many hypervisors is asked for one."""
+
+    def statements_for(path: str, version: str) -> dict[str, int]:
+        before = statements.snapshot()
+        assert admin.get(f"/os-hypervisors/{path}", version=version).status == 200
+        return dict(statements.snapshot() - before)
+
+    shown = [
+        (f"{nodes[0].uuid}", "2.53", {}),
+        (f"{nodes[0].uuid}?with_servers=true", "2.75", {"cell1": 1}),
+        (f"{nodes[0].uuid}/uptime", "2.87", {}),
+    ]
+    # Nobody has recorded yet whose node it is, so every cell may have it.
+    for path, version, more in shown:
+        assert statements_for(path, version) == {"api": 2, "cell1": 2 + more.get("cell1", 0), "cell2": 1}
+    cells.map_host(cloud.services.api, "host1", cloud.cell_uuids["cell1"], node_uuid=nodes[0].uuid)
+    for path, version, more in shown:
+        assert statements_for(path, version) == {"api": 1, "cell1": 2 + more.get("cell1", 0)}
+
+
+@pytest.mark.parametrize("hypervisor_id", ["0", "99", "01", "9" * 9, "9" * 20, "9" * 3000, "\u00b2", "\u0661", "x"])
+def test_a_number_that_no_hypervisor_has_is_not_found(admin: Any, nodes: list[Any], hypervisor_id: str) -> None:
+    assert nodes
+    assert admin.get(f"/os-hypervisors/{quote(hypervisor_id)}", version="2.52").status == 404
+
+
+def test_each_is_shown_by_the_id_that_the_list_gives_it(admin: Any, cloud: Any, nodes: list[Any]) -> None:
+    cloud.host("host3", "cell1")
+    for version in ("2.52", "2.53"):
+        listed = admin.get("/os-hypervisors/detail", version=version).json["hypervisors"]
+        assert len(listed) == 3
+        # Before 2.53 cells count for themselves: the first one that has a number is shown.
+        first = {one["id"]: one for one in reversed(listed)}
+        for number, expected in first.items():
+            assert admin.get(f"/os-hypervisors/{number}", version=version).json["hypervisor"] == expected
+    assert nodes
 
 
 @pytest.mark.usefixtures("nodes")
