@@ -34,6 +34,8 @@ LOG = logging.getLogger(__name__)
 LONGEST_REQUEST = 90.0
 # Seconds that connections have to end when the proxy stops.
 _GRACE = 5.0
+# Seconds between two looks of the thread that accepts connections at whether it is to end.
+_STOP_CHECKED_EVERY = 0.1
 
 
 @dataclass
@@ -65,20 +67,19 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         super().__init__((address, port), partial(Visit, self))
         self.port = int(self.socket.getsockname()[1])
-        self._workers = [
-            # It checks so often, in seconds, whether it is to end.
-            threading.Thread(target=self.serve_forever, args=(0.1,), name="console-proxy", daemon=True),
-            threading.Thread(target=self._watch, name="console-watch", daemon=True),
-        ]
+        self._acceptor = threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": _STOP_CHECKED_EVERY}, name="console-proxy", daemon=True
+        )
+        self._watcher = threading.Thread(target=self._watch, name="console-watch", daemon=True)
 
     def start(self) -> None:
-        for thread in self._workers:
-            thread.start()
+        self._acceptor.start()
+        self._watcher.start()
 
     def stop(self) -> None:
         """Accepts nothing new, and ends consoles, whose users are shown why."""
         self._stopping.set()
-        if self._workers[0].is_alive():
+        if self._acceptor.is_alive():
             self.shutdown()
         self.server_close()
         with self._lock:
@@ -88,7 +89,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
                 else:
                     _break(connection.socket)
             self._lock.wait_for(lambda: not self._connections, _GRACE)
-        for thread in self._workers:
+        for thread in (self._acceptor, self._watcher):
             if thread.is_alive():
                 thread.join()
 
