@@ -45,7 +45,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert dead == []
 
 
-def test_there_are_links() -> None:
+def test_links_of_the_documentation_are_found() -> None:
     assert sum(len(links(page)) for page in PAGES) > 20
 
 

@@ -128,7 +128,7 @@ def test_a_refusal_is_true() -> None:
     assert _kinds("shelve image-backed", RUNNING, answer=Answer(409, "no")) == set()
 
 
-def test_ends() -> None:
+def test_the_judge_says_how_an_operation_ended() -> None:
     rebuild = BY_NAME["rebuild"]
     assert end_of(rebuild, replace(RUNNING, marks=0), RUNNING) == FORWARD
     assert end_of(rebuild, RUNNING, RUNNING) == ROLLED_BACK

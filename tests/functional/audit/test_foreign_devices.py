@@ -46,7 +46,9 @@ def in_use(cloud: AuditedCloud, server: Any, volume: Any) -> None:
 
 
 @pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
-def test_it_is_moved_back_and_forth_and_deleted(cloud: AuditedCloud, foreign: Any, flavor: str) -> None:
+def test_a_server_with_foreign_devices_is_moved_back_and_forth_and_deleted(
+    cloud: AuditedCloud, foreign: Any, flavor: str
+) -> None:
     server, volume, _port = foreign
     cloud.driver(cloud.show(server).compute_host).guest_write(server.id, "kept", "vdb")
     cloud.resized(server, flavor)

@@ -66,7 +66,7 @@ def test_a_server_is_mapped_again_to_the_cell_of_its_guest(cloud: AuditedCloud) 
 
 
 @pytest.mark.parametrize("why", ["another host", "another cell", "a second disk", "a move"])
-def test_it_is_refused_unless_everything_is_in_that_one_place(cloud: AuditedCloud, why: str) -> None:
+def test_mapping_a_server_is_refused_unless_everything_is_in_that_one_place(cloud: AuditedCloud, why: str) -> None:
     server = cloud.boot()
     host, other = cloud.show(server).compute_host, cloud.other_host(server)
     cell, named = host[:5], host
@@ -89,7 +89,7 @@ def test_it_is_refused_unless_everything_is_in_that_one_place(cloud: AuditedClou
         disk.rmdir()
 
 
-def test_it_is_for_administrators_and_needs_a_place(cloud: AuditedCloud) -> None:
+def test_mapping_a_server_is_for_administrators_and_needs_a_place(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     host = cloud.show(server).compute_host
     assert cloud.member.compute.post(PATH.format(server.id, host[:5], host)).status_code == 403

@@ -99,7 +99,7 @@ def test_without_credentials_of_our_own_an_invalid_token_is_an_error(
 
 @pytest.mark.parametrize("action", ["status", "drop", "lose_reply"])
 @pytest.mark.expects_errors("^GET .* failed$")
-def test_reading_survives_failures(
+def test_reading_calls_are_repeated_after_failures(
     images: ImageClient, demo: RequestContext, image: str, around: Any, action: Any
 ) -> None:
     around.cloud.faults.add(Fault(action, service="image", times=2))

@@ -30,7 +30,7 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
     embedded.stop()
 
 
-def test_its_drain_ends_and_its_hosts_are_open_again(cloud: Cloud) -> None:
+def test_the_drain_of_an_interrupted_run_ends_and_its_hosts_are_open_again(cloud: Cloud) -> None:
     server = cloud.boot("story-1")
     story = Story(DemoCloud(cloud.embedded.state, "simulated"), Screen(Console(file=io.StringIO())), (Path(), "raw"))
     # Its server waits for a window that opens much later, and the host of the other cell is disabled beside it.

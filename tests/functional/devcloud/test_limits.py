@@ -32,7 +32,7 @@ def own(devcloud: Any, service: str, project: str, name: str = "loaves", limit: 
     return devcloud.call("POST", "/identity/v3/limits", {"limits": [one]}, user="admin")
 
 
-def test_they_are_made_found_changed_and_deleted(devcloud: Any, service: str) -> None:
+def test_limits_are_made_found_changed_and_deleted(devcloud: Any, service: str) -> None:
     (made,) = registered(devcloud, service).json()["registered_limits"]
     assert (made["resource_name"], made["default_limit"], made["region_id"]) == ("loaves", 3, "RegionOne")
     (limit,) = own(devcloud, service, devcloud.project("demo")).json()["limits"]

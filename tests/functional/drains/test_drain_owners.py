@@ -152,7 +152,7 @@ def test_an_owner_reads_why_a_server_was_moved(cloud: DrainsCloud, reason: str |
     assert shown.json()["instanceAction"]["message"] == said
 
 
-def test_it_is_said_once_however_often_the_move_is_tried(cloud: DrainsCloud) -> None:
+def test_a_server_s_history_says_a_drain_once_however_often_the_move_is_tried(cloud: DrainsCloud) -> None:
     server = cloud.on(ONE)
     cloud.without_patience()
     cloud.break_driver([THERE, ELSEWHERE], "spawn", times=1)

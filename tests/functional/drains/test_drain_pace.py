@@ -75,7 +75,7 @@ def test_without_that_limit_it_goes_as_fast_as_links_do(cloud: DrainsCloud) -> N
     assert now(cloud) - began < 2 * GIB / LIMIT
 
 
-def test_it_is_noted_what_each_move_took_and_for_how_long_its_guest_stood_still(cloud: DrainsCloud) -> None:
+def test_a_drain_notes_what_each_move_took_and_how_long_its_guest_stood_still(cloud: DrainsCloud) -> None:
     warm, near_live, live, off = (cloud.on(ONE, name, off=name == "off") for name in ("warm", "near", "live", "off"))
     plan: dict[str, tuple[str | None, How | None]] = {
         warm.id: (THERE, How.WARM),

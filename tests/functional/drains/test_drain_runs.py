@@ -283,7 +283,7 @@ def test_a_move_that_fails_is_tried_again(cloud: DrainsCloud) -> None:
     assert cloud.moved_times(server) == 2
 
 
-def test_so_many_failures_pause_it(cloud: DrainsCloud) -> None:
+def test_a_drain_pauses_after_as_many_failures_as_it_may_have(cloud: DrainsCloud) -> None:
     servers = [cloud.on(ONE) for _ in range(3)]
     cloud.without_patience()
     cloud.break_driver([THERE, ELSEWHERE], "spawn")

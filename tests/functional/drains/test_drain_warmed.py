@@ -109,7 +109,7 @@ def test_what_is_held_keeps_nobody_else_from_being_copied_and_is_undone_without_
     assert not list(cloud.parts.state.path.rglob("rounds/*.*"))
 
 
-def test_it_makes_a_round_now_and_then_in_whoevers_hands_it_is(
+def test_a_held_move_makes_a_round_now_and_then_whoever_runs_it(
     cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = cloud.on(ONE)
@@ -131,7 +131,7 @@ def test_it_makes_a_round_now_and_then_in_whoevers_hands_it_is(
     cloud.becomes_drain(drain, "cancelled")
 
 
-def test_its_user_may_delete_a_server_that_is_held(cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_may_delete_a_server_whose_move_is_held(cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.on(ONE)
     opens(monkeypatch, 1800.0)
     cloud.parts.conf.set_override("held_round_interval", 600.0, group="moves")

@@ -30,7 +30,7 @@ def drained(cloud: DrainsCloud, server: Any, **request: Any) -> Any:
     return cloud.row(drain, server)
 
 
-def test_it_goes_with_its_saved_memory_and_is_resumed_there(cloud: DrainsCloud) -> None:
+def test_a_suspended_server_moves_with_its_memory_and_is_resumed_there(cloud: DrainsCloud) -> None:
     server, memory = suspended(cloud)
     drain, plan = planned(cloud)
     row = cloud.row(drain, server)
@@ -51,7 +51,9 @@ def test_it_goes_with_its_saved_memory_and_is_resumed_there(cloud: DrainsCloud) 
 
 
 @pytest.mark.parametrize("way", ["as images", "cut off"])
-def test_it_goes_through_the_image_service_where_hosts_do_not_reach_one_another(cloud: DrainsCloud, way: str) -> None:
+def test_saved_memory_goes_through_the_image_service_where_hosts_do_not_reach_one_another(
+    cloud: DrainsCloud, way: str
+) -> None:
     server, memory = suspended(cloud)
     if way == "as images":
         cloud.option("direct", "never", "moves")
@@ -61,7 +63,7 @@ def test_it_goes_through_the_image_service_where_hosts_do_not_reach_one_another(
     check(cloud, server, memory, "cell2")
 
 
-def test_it_may_move_on_and_come_back_without_being_resumed(cloud: DrainsCloud) -> None:
+def test_a_suspended_server_may_move_on_and_come_back_without_being_resumed(cloud: DrainsCloud) -> None:
     server, memory = suspended(cloud)
     drained(cloud, server)
     assert cell_of(cloud, server) == "cell2"
@@ -72,7 +74,7 @@ def test_it_may_move_on_and_come_back_without_being_resumed(cloud: DrainsCloud) 
 
 
 @pytest.mark.parametrize("what", ["shelve", "delete", "hard reboot"])
-def test_it_is_a_suspended_server_as_any_other_when_it_has_moved(cloud: DrainsCloud, what: str) -> None:
+def test_a_suspended_server_that_has_moved_is_one_as_any_other(cloud: DrainsCloud, what: str) -> None:
     server, memory = suspended(cloud)
     drained(cloud, server)
     cloud.end_drains()
@@ -145,7 +147,7 @@ def test_the_source_keeps_all_of_it_until_the_target_has_shown_its_memory(
     check(cloud, server, memory, "cell2")
 
 
-def test_it_is_not_for_users(cloud: DrainsCloud) -> None:
+def test_moving_suspended_servers_is_not_for_users(cloud: DrainsCloud) -> None:
     """As in the field."""
     server, memory = suspended(cloud)
     for action, user in (("os-migrateLive", cloud.admin), ("migrate", cloud.admin)):

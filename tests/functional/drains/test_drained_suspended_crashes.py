@@ -35,7 +35,7 @@ ORDERS = [
 
 
 @pytest.mark.parametrize("point", [*STEPS, *ORDERS])
-def test_it_moves_with_its_memory_though_a_conductor_or_a_host_dies(
+def test_a_suspended_server_moves_with_its_memory_though_somebody_dies(
     cloud: DrainsCloud, dies_at: Callable[[str], None], point: str
 ) -> None:
     server, memory = suspended(cloud)
@@ -59,7 +59,7 @@ def test_a_message_is_lost(cloud: DrainsCloud, method: str, verdict: Verdict) ->
 
 
 @pytest.mark.parametrize("point", UNDOING)
-def test_its_undo_survives_the_death_of_a_conductor(
+def test_the_undo_of_a_suspended_move_survives_the_death_of_a_conductor(
     cloud: DrainsCloud, dies_at: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     server, memory = suspended(cloud)

@@ -107,7 +107,7 @@ def test_one_that_is_shelved_and_on_its_host_is_offloaded_first(cloud: DrainsClo
     assert cloud.audit().disagreements == []
 
 
-def test_it_may_get_another_flavor_on_its_way(cloud: DrainsCloud) -> None:
+def test_a_shelved_server_may_get_another_flavor_when_it_is_drained(cloud: DrainsCloud) -> None:
     server = shelved(cloud, cloud.on(ONE, flavor="gen1.small"))
     drain, plan = planned(cloud)
     row = cloud.row(drain, server)

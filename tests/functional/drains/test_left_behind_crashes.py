@@ -55,7 +55,7 @@ def check(cloud: DrainsCloud, server: Any, before: dict[str, Any], cell: str) ->
 
 
 @pytest.mark.parametrize("point", [*STEPS, *ASKING])
-def test_its_records_arrive_whole_though_a_conductor_dies(
+def test_moved_records_arrive_whole_though_a_conductor_dies(
     cloud: DrainsCloud, dies_at: Callable[[str], None], point: str
 ) -> None:
     server, before = with_records(cloud)
@@ -69,7 +69,7 @@ def test_its_records_arrive_whole_though_a_conductor_dies(
 
 
 @pytest.mark.parametrize("point", UNDOING)
-def test_its_undo_survives_the_death_of_a_conductor(
+def test_the_undo_of_moved_records_survives_the_death_of_a_conductor(
     cloud: DrainsCloud, dies_at: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     server, before = with_records(cloud)

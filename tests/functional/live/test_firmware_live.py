@@ -44,7 +44,7 @@ def kept(cloud: LiveCloud, server: Any) -> dict[str, list[str]]:
     return found
 
 
-def test_it_goes_with_a_live_migration(cloud: LiveCloud, server: Any) -> None:
+def test_kept_state_of_firmware_goes_with_a_live_migration(cloud: LiveCloud, server: Any) -> None:
     source, before = cloud.host_of(server), kept(cloud, server)
     cloud.migrated(server, host=cloud.other(source))
     cloud.check_left_nothing(server, cloud.other(source))
@@ -52,7 +52,7 @@ def test_it_goes_with_a_live_migration(cloud: LiveCloud, server: Any) -> None:
 
 
 @pytest.mark.parametrize("direct", ["auto", "never"])
-def test_it_goes_near_live(cloud: LiveCloud, server: Any, direct: str) -> None:
+def test_kept_state_of_firmware_goes_near_live(cloud: LiveCloud, server: Any, direct: str) -> None:
     cloud.option("direct", direct, "moves")
     there, before = elsewhere(cloud, server), kept(cloud, server)
     cloud.migrated(server, host=there)
@@ -64,7 +64,7 @@ def test_it_goes_near_live(cloud: LiveCloud, server: Any, direct: str) -> None:
     assert [len(kept(cloud, server)[name]) - len(before[name]) for name in NAMES] == [1, 1]
 
 
-def test_it_stays_where_it_was_if_the_guest_does(cloud: LiveCloud, server: Any) -> None:
+def test_kept_state_of_firmware_stays_if_the_guest_does(cloud: LiveCloud, server: Any) -> None:
     cloud.without_patience()
     source, before = cloud.host_of(server), kept(cloud, server)
     cloud.break_driver(["cell1-host1", "cell1-host2", "cell2-host1", "cell2-host2"], "wake", 1)

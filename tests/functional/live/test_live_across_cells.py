@@ -60,7 +60,7 @@ def test_a_guest_continues_in_another_cell(cloud: LiveCloud) -> None:
     cloud.check_left_nothing(server, source)
 
 
-def test_it_may_be_resized_and_deleted_afterwards(cloud: LiveCloud) -> None:
+def test_a_server_may_be_resized_and_deleted_after_a_live_migration_across_cells(cloud: LiveCloud) -> None:
     server, _memory = booted(cloud)
     cloud.migrated(server, host=elsewhere(cloud, server))
     cloud.resized(server, "any.medium")
@@ -219,7 +219,7 @@ def test_a_crash_dump_that_fails_behind_the_move_leaves_its_fault_with_the_serve
     assert cloud.events(server, "trigger_crash_dump") == [("compute_trigger_crash_dump", "Error")]
 
 
-def test_it_waits_for_its_turn(cloud: LiveCloud) -> None:
+def test_a_live_migration_waits_while_its_source_has_as_many_as_it_may(cloud: LiveCloud) -> None:
     """Whether guests go to a host of their cell or of another one, only so many leave a host at the same time."""
     first, _memory = booted(cloud)
     source, there = cloud.host_of(first), elsewhere(cloud, first)

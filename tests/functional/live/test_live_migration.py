@@ -172,7 +172,7 @@ def test_a_host_sends_one_guest_at_a_time(cloud: LiveCloud) -> None:
     assert cloud.memory(second) == memory
 
 
-def test_a_queued_one_is_aborted(cloud: LiveCloud) -> None:
+def test_a_queued_live_migration_is_aborted(cloud: LiveCloud) -> None:
     first = cloud.boot("first")
     source = cloud.host_of(first)
     second = cloud.booted_on(source, "second")

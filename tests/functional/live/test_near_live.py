@@ -127,7 +127,7 @@ def test_what_was_offered_of_memory_is_not_there_when_the_guest_continues_at_its
     cloud.check_left_nothing(server, source)
 
 
-def test_it_may_be_resized_and_deleted_afterwards(cloud: LiveCloud) -> None:
+def test_a_server_may_be_resized_and_deleted_after_a_near_live_migration(cloud: LiveCloud) -> None:
     server, _memory = booted(cloud)
     cloud.migrated(server, host=elsewhere(cloud, server))
     cloud.resized(server, "any.medium")
@@ -305,7 +305,9 @@ def test_a_guest_that_was_shut_down_is_not_moved(cloud: LiveCloud, monkeypatch: 
     cloud.check_left_nothing(server, source)
 
 
-def test_it_can_be_aborted_until_the_guest_continues(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_near_live_migration_can_be_aborted_until_the_guest_continues(
+    cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At any moment before the guest continues elsewhere."""
     server, memory = booted(cloud)
     source, there = cloud.host_of(server), elsewhere(cloud, server)

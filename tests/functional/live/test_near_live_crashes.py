@@ -76,7 +76,7 @@ def test_a_migration_completes_though_a_conductor_or_a_host_dies(
 
 
 @pytest.mark.parametrize("point", CUT_OFF)
-def test_it_completes_through_the_image_service_though_somebody_dies(
+def test_near_live_through_the_image_service_completes_though_somebody_dies(
     cloud: LiveCloud, dies_at: Callable[[str], None], point: str
 ) -> None:
     server, source, memory = with_memory(cloud)
@@ -130,7 +130,7 @@ def test_a_message_is_lost(cloud: LiveCloud, method: str, verdict: Verdict) -> N
 
 
 @pytest.mark.parametrize("point", UNDOING)
-def test_its_undo_survives_the_death_of_a_conductor(
+def test_the_undo_of_a_near_live_migration_survives_the_death_of_a_conductor(
     cloud: LiveCloud, dies_at: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     server, source, memory = with_memory(cloud)

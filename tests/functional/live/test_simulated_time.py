@@ -223,7 +223,7 @@ def test_a_live_migration_that_takes_too_long_is_aborted(cloud: LiveCloud) -> No
     cloud.check_left_nothing(server, source)
 
 
-def test_or_it_is_forced_and_stands_still_for_the_rest(cloud: LiveCloud) -> None:
+def test_a_live_migration_that_takes_too_long_is_forced_if_that_is_configured(cloud: LiveCloud) -> None:
     cloud.option("live_migration_timeout_action", "force_complete", "libvirt")
     server = busy(cloud, "forced")
     began, source, before = now(cloud), cloud.host_of(server), writes(cloud, server)

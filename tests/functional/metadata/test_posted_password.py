@@ -14,7 +14,7 @@ PASSWORD = "/openstack/latest/password"
 LONG = b"A" * 684
 
 
-def test_it_is_posted_once_and_cleared(cloud: Cloud, guests: Guests, api: Caller) -> None:
+def test_a_guest_posts_its_password_once_and_its_user_clears_it(cloud: Cloud, guests: Guests, api: Caller) -> None:
     cloud.option("api", "metadata_cache_expiration", 600)
     server = cloud.server(system_metadata={"boot_roles": "member"})
     url = f"/servers/{server.uuid}/os-server-password"

@@ -110,7 +110,9 @@ def test_a_service_is_asked_about_the_server(cloud: Cloud, guests: Guests, dynam
     assert "X-Auth-Token" not in headers
 
 
-def test_it_is_asked_once_for_what_is_remembered(cloud: Cloud, guests: Guests, dynamic: Service) -> None:
+def test_a_service_of_vendor_data_is_asked_once_for_what_is_remembered(
+    cloud: Cloud, guests: Guests, dynamic: Service
+) -> None:
     cloud.option("api", "metadata_cache_expiration", 600)
     server = cloud.server()
     for version in ("2016-10-06", "latest", "latest"):

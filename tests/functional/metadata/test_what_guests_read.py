@@ -235,7 +235,7 @@ def test_paths_that_are_not_there(server: Instance, guests: Guests, path: str) -
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "POST"])
 @pytest.mark.parametrize("path", ["/openstack/latest/meta_data.json", "/latest/meta-data", "/"])
-def test_guests_only_read(server: Instance, guests: Guests, path: str, method: str) -> None:
+def test_guests_can_only_read_metadata(server: Instance, guests: Guests, path: str, method: str) -> None:
     answer = guests.ask(method, path, headers=signed(server))
     # Never 405: the agent passes none on.
     assert (answer.status_code, answer.text) == (400, "GET only.")

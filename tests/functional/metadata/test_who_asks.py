@@ -183,7 +183,7 @@ def test_a_database_that_fails_is_answered_without_details(
     assert answer.status_code == 503 and "secret-host" not in answer.text
 
 
-def test_it_does_not_start_without_a_secret(cloud: Cloud) -> None:
+def test_the_metadata_service_behind_a_proxy_does_not_start_without_a_secret(cloud: Cloud) -> None:
     cloud.option("neutron", "service_metadata_proxy", True)
     with pytest.raises(errors.Misconfigured, match="metadata_proxy_shared_secret"):
         application(cloud)

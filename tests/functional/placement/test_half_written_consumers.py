@@ -183,7 +183,7 @@ def test_a_conflict_that_nothing_changes_is_permanent(
     assert client.calls["PUT /allocations/{consumer}"] <= 3
 
 
-def test_it_can_be_found_and_deleted(
+def test_a_half_written_consumer_can_be_found_and_deleted(
     client: PlacementClient, placement: LocalPlacement, make_host: MakeHost, hide: Hide
 ) -> None:
     host, server, other, unknown = make_host(), new_uuid(), new_uuid(), new_uuid()

@@ -312,7 +312,7 @@ class TestPlacementAudit:
 
 
 class TestConnector:
-    def test_it_is_what_block_storage_learns_of_this_host(self, site: Site) -> None:
+    def test_the_connector_is_what_block_storage_learns_of_this_host(self, site: Site) -> None:
         pytest.importorskip("os_brick")
         shown = site.manage("volume-attachment", "get-connector", "--json")
         assert shown.exit_code == 0, shown.stderr
@@ -338,7 +338,7 @@ class TestVolumeAttachment:
         block_devices.add(site.cells["cell1"], device)
         return device
 
-    def test_it_is_shown_without_passwords(self, site: Site) -> None:
+    def test_an_attachment_is_shown_without_passwords(self, site: Site) -> None:
         server = site.server()
         device = self.attach(site, server)
         volume = str(device.volume_id)

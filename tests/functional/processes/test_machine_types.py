@@ -39,7 +39,7 @@ def test_what_is_recorded_is_shown(site: Site) -> None:
     assert site.manage("libvirt", "get-machine-type", NOBODY).exit_code == 2
 
 
-def test_it_is_changed_of_a_server_that_is_off(site: Site) -> None:
+def test_the_machine_type_of_a_server_that_is_off_is_changed(site: Site) -> None:
     uuid = site.server(system_metadata={RECORDED: "pc-i440fx-6.2", "boot_roles": "member"})
 
     def update(machine_type: str, *more: str) -> int:

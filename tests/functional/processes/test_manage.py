@@ -170,7 +170,7 @@ def test_mappings_of_an_older_version_are_completed(manage: Manage, cell1: str, 
     assert "completed" not in manage("db", "sync").stdout
 
 
-def test_cell0_stays(manage: Manage, cell1: str) -> None:  # noqa: ARG001
+def test_cell0_is_neither_deleted_nor_disabled(manage: Manage, cell1: str) -> None:  # noqa: ARG001
     assert manage("cell", "delete", "cell0").exit_code == 1
     assert manage("cell", "update", "cell0", "--disable").exit_code == 1
     assert "cell0" in listed(manage)

@@ -24,7 +24,7 @@ def configured(cloud: Cloud, folder: Path, neutron: str) -> list[str]:
     return [*COMMAND, "--config-file", str(folder / "causeway.conf")]
 
 
-def test_it_serves_until_it_is_to_end(cloud: Cloud, tmp_path: Path) -> None:
+def test_the_metadata_process_serves_until_it_is_to_end(cloud: Cloud, tmp_path: Path) -> None:
     server, port = cloud.server(cell="cell2", hostname="web"), free_port()
     command = configured(cloud, tmp_path, f"service_metadata_proxy = true\nmetadata_proxy_shared_secret = {SECRET}\n")
     process = subprocess.Popen(
@@ -54,7 +54,7 @@ def test_it_serves_until_it_is_to_end(cloud: Cloud, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("neutron", ["service_metadata_proxy = true\n", "service_metadata_proxy = perhaps\n"])
-def test_it_says_why_it_does_not_start(cloud: Cloud, tmp_path: Path, neutron: str) -> None:
+def test_the_metadata_process_says_why_it_does_not_start(cloud: Cloud, tmp_path: Path, neutron: str) -> None:
     done = subprocess.run(configured(cloud, tmp_path, neutron), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "[neutron]" in done.stderr

@@ -170,13 +170,13 @@ def publish(channel: Any, exchange: str, key: str) -> None:
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_a_host_cannot(running: BoundHosts, channel: Any, what: str) -> None:  # noqa: ARG001
+def test_an_account_of_a_host_may_not_do_more(running: BoundHosts, channel: Any, what: str) -> None:  # noqa: ARG001
     with pytest.raises(amqp.exceptions.AccessRefused):
         FORBIDDEN[what](channel)
 
 
 @pytest.mark.parametrize("what", [*ALLOWED, *NOT_BOUND])
-def test_a_host_can(channel: Any, what: str) -> None:
+def test_an_account_of_a_host_may_do_what_its_host_needs(channel: Any, what: str) -> None:
     (ALLOWED | NOT_BOUND)[what](channel)
 
 

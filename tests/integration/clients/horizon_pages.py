@@ -59,12 +59,12 @@ FILES = {"project/api_access/openrc": "export OS_AUTH_URL=", "project/api_access
 
 
 @pytest.mark.parametrize(("path", "title"), OF_A_PROJECT.items())
-def test_a_member_sees(member: Dashboard, path: str, title: str) -> None:
+def test_a_member_sees_every_page_of_the_menus(member: Dashboard, path: str, title: str) -> None:
     member.open(f"{path}/", title)
 
 
 @pytest.mark.parametrize(("path", "title"), ADMINISTRATORS.items())
-def test_an_administrator_sees(administrator: Dashboard, path: str, title: str) -> None:
+def test_an_administrator_sees_every_page_of_the_menus(administrator: Dashboard, path: str, title: str) -> None:
     administrator.open(f"{path}/", title)
 
 

@@ -20,7 +20,7 @@ def test_a_server_is_launched(launched: Any) -> None:
     assert launched.flavor.name == "m1.tiny"
 
 
-def test_it_is_resized_and_confirmed(member: Dashboard, launched: Any, compute: Any) -> None:
+def test_a_server_is_resized_and_confirmed(member: Dashboard, launched: Any, compute: Any) -> None:
     member.go(f"project/instances/{launched.id}/resize")
     member.settle()
     member.choose("id_flavor", "m1.small")
@@ -41,28 +41,28 @@ def test_a_volume_is_attached(member: Dashboard, launched: Any, volume: Any, com
     assert [one.id for one in compute.compute.volume_attachments(launched)] == [volume.id]
 
 
-def test_its_page_shows_what_it_is(member: Dashboard, launched: Any, volume: Any) -> None:
+def test_a_server_s_page_shows_what_it_is(member: Dashboard, launched: Any, volume: Any) -> None:
     member.open(f"project/instances/{launched.id}/", launched.name)
     member.wait_for_text(".detail dl", launched.id, "Active", "m1.small", IMAGE, PRIVATE, volume.name)
 
 
-def test_its_page_shows_its_ports(member: Dashboard, launched: Any, compute: Any) -> None:
+def test_a_server_s_page_shows_its_ports(member: Dashboard, launched: Any, compute: Any) -> None:
     (port,) = compute.network.ports(device_id=launched.id)
     member.open(f"project/instances/{launched.id}/?tab=instance_details__interfaces", launched.name)
     member.wait_for_text("#interfaces", port.fixed_ips[0]["ip_address"], port.mac_address)
 
 
-def test_its_page_shows_what_it_wrote(member: Dashboard, launched: Any) -> None:
+def test_a_server_s_page_shows_what_it_wrote(member: Dashboard, launched: Any) -> None:
     member.open(f"project/instances/{launched.id}/?tab=instance_details__log", launched.name)
     member.wait_for_text("pre.logs", "CAUSEWAY-READY")
 
 
-def test_its_page_shows_to_an_administrator_what_was_done(administrator: Dashboard, launched: Any) -> None:
+def test_a_server_s_page_shows_to_an_administrator_what_was_done(administrator: Dashboard, launched: Any) -> None:
     administrator.open(f"admin/instances/{launched.id}/detail?tab=instance_details__audit", launched.name)
     administrator.wait_for_text("#audit", "Create", "Resize", "Confirm Resize", "attach_volume")
 
 
-def test_its_console_shows_what_it_writes_and_takes_what_is_typed(
+def test_a_server_s_console_shows_what_it_writes_and_takes_what_is_typed(
     member: Dashboard, launched: Any, compute: Any
 ) -> None:
     member.open(f"project/instances/{launched.id}/?tab=instance_details__console", launched.name)
@@ -168,10 +168,14 @@ def ids(launched: Any, volume: Any, compute: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("path", "title"), OF_A_MEMBER.items())
-def test_a_member_opens(member: Dashboard, ids: dict[str, str], path: str, title: str) -> None:
+def test_a_member_opens_every_page_of_single_things(
+    member: Dashboard, ids: dict[str, str], path: str, title: str
+) -> None:
     member.open(path.format(**ids), title.format(**ids))
 
 
 @pytest.mark.parametrize(("path", "title"), OF_AN_ADMINISTRATOR.items())
-def test_an_administrator_opens(administrator: Dashboard, ids: dict[str, str], path: str, title: str) -> None:
+def test_an_administrator_opens_every_page_of_single_things(
+    administrator: Dashboard, ids: dict[str, str], path: str, title: str
+) -> None:
     administrator.open(path.format(**ids), title.format(**ids))

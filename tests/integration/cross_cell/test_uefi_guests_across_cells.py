@@ -61,7 +61,7 @@ def variable(cloud: AuditedCloud, server: Any, boot: int) -> str:
     return until(look, bool, f"the guest to boot for the {boot}. time")[-1]
 
 
-def test_its_variables_go_with_it_and_come_back(cloud: AuditedCloud, image_id: str) -> None:
+def test_the_variables_of_a_uefi_guest_go_with_it_and_come_back(cloud: AuditedCloud, image_id: str) -> None:
     for name, vcpus in (("before", 1), ("after", 2)):
         cloud.admin.compute.create_flavor(name=name, id=name, ram=256, vcpus=vcpus, disk=1)
     server = cloud.boot(flavor="before", image_id=image_id)

@@ -100,7 +100,7 @@ def handed_over(guest: Guest, directory: Path) -> GuestSpec:
     return spec
 
 
-def test_it_goes_to_another_host_and_back(cloud: Cloud, tmp_path: Path) -> None:
+def test_kept_state_of_firmware_goes_to_another_host_and_back(cloud: Cloud, tmp_path: Path) -> None:
     source, target = cloud.drivers
     foreign, another = tpm_of_another(cloud), tpm_of_another(cloud)
     guest = booted(cloud)
@@ -134,7 +134,7 @@ def test_it_goes_to_another_host_and_back(cloud: Cloud, tmp_path: Path) -> None:
     assert is_same_tpm(kept(source, guest)[TPM], before[TPM], foreign)
 
 
-def test_it_goes_with_the_memory_of_a_guest(cloud: Cloud, tmp_path: Path) -> None:
+def test_kept_state_of_firmware_goes_with_the_memory_of_a_guest(cloud: Cloud, tmp_path: Path) -> None:
     """Through a file, and live: the hypervisor takes it along, and it is there when the guest boots."""
     source, target = cloud.drivers
     foreign = tpm_of_another(cloud)

@@ -78,7 +78,9 @@ def test_a_guest_goes_to_another_host_and_does_not_notice(
     assert len(image_lines(cloud.path_of(guest.volumes[0]))) == 2
 
 
-def test_its_firmware_still_says_what_it_said(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_firmware_of_a_migrated_guest_still_says_what_it_said(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where hosts give their own numbers to guests: a running guest has read the one of the host where it was started."""
     for number, driver in enumerate(cloud.drivers):
         monkeypatch.setattr(driver, "_serial", Serial.OS)
@@ -296,7 +298,7 @@ def test_a_migration_that_two_ask_for_at_once_happens_once(cloud: Cloud) -> None
     assert cloud.drivers[1].presence(guest.uuid) is Presence.RUNNING
 
 
-def test_its_limit_changes_while_its_memory_travels(cloud: Cloud) -> None:
+def test_the_limit_of_a_live_migration_changes_while_memory_travels(cloud: Cloud) -> None:
     """As a drain limits it. QEMU itself says which limit it keeps."""
     guest = cloud.guest()
 

@@ -48,7 +48,7 @@ def test_the_disk_shrinks_when_the_guest_trims_it(debian: Debian) -> None:
     assert debian.driver.disk_bytes(debian.server.id) < before - 150 * 2**20
 
 
-def test_its_clock_is_right_after_it_was_suspended(cloud: AuditedCloud, debian: Debian) -> None:
+def test_the_clock_of_debian_is_right_after_it_was_suspended(cloud: AuditedCloud, debian: Debian) -> None:
     boot = debian.boot_id()
     cloud.member.compute.suspend_server(debian.server.id)
     cloud.wait(debian.server, "SUSPENDED")
@@ -61,7 +61,7 @@ def test_its_clock_is_right_after_it_was_suspended(cloud: AuditedCloud, debian: 
     check_it_writes(debian)
 
 
-def test_its_user_logs_in_on_the_serial_console(cloud: AuditedCloud, debian: Debian) -> None:
+def test_a_user_logs_in_on_the_serial_console_of_debian(cloud: AuditedCloud, debian: Debian) -> None:
     cloud.member.compute.change_server_password(debian.server.id, "known-to-nobody")
     cloud.wait(debian.server, "ACTIVE")
     console = Console(url_of(cloud, debian.server))

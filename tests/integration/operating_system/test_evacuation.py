@@ -28,7 +28,7 @@ def debian(cloud: AuditedCloud, debians: Debians) -> Debian:
     return debians.booted("evacuated", block_device_mapping=[root], user_data=USER_DATA)
 
 
-def test_it_comes_up_elsewhere_with_all_that_it_wrote(cloud: AuditedCloud, debian: Debian) -> None:
+def test_debian_comes_up_elsewhere_with_all_that_it_wrote(cloud: AuditedCloud, debian: Debian) -> None:
     dead, other = debian.host, cloud.other_host(debian.server)
     who = "cat /etc/machine-id /etc/ssh/ssh_host_ed25519_key.pub; cloud-init query instance_id"
     same = debian.run(who)

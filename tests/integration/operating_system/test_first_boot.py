@@ -72,7 +72,7 @@ def debian(booted: dict[str, Debian], way: str) -> Debian:
     return booted[way]
 
 
-def test_it_boots_by_the_firmware_of_its_image(debian: Debian, way: str) -> None:
+def test_debian_boots_by_the_firmware_of_its_image(debian: Debian, way: str) -> None:
     assert debian.run("test -d /sys/firmware/efi && echo uefi || echo bios") == WAYS[way].firmware
 
 
@@ -83,7 +83,7 @@ def test_cloud_init_finds_its_data_without_a_fault(debian: Debian, way: str) -> 
     assert debian.run("cloud-init query instance_id") == debian.server.id
 
 
-def test_it_has_its_name_and_the_key_of_its_user(debian: Debian, way: str) -> None:
+def test_debian_has_its_name_and_the_key_of_its_user(debian: Debian, way: str) -> None:
     assert debian.run("hostname") == way
     keys = debian.run("cat .ssh/authorized_keys").splitlines()
     assert [key.split()[:2] for key in keys] == [debian.key.with_suffix(".pub").read_text().split()[:2]]

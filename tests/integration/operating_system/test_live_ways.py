@@ -24,7 +24,7 @@ WAYS: dict[str, tuple[Callable[[Debian], str], Callable[[Debian, str], str], str
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_arrives_whole_and_continues(debian: Debian, way: str) -> None:
+def test_debian_arrives_whole_and_continues(debian: Debian, way: str) -> None:
     target, move, recipe = WAYS[way]
     check_it_writes(debian)
     check_clock(debian)

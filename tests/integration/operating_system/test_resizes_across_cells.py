@@ -14,7 +14,7 @@ def debian(cloud: AuditedCloud, debians: Debians) -> Debian:
     return writing(cloud, debians)
 
 
-def test_its_files_and_the_size_of_its_disk_are_right_after_each_move(cloud: AuditedCloud, debian: Debian) -> None:
+def test_files_and_disk_of_debian_are_right_after_each_move_across_cells(cloud: AuditedCloud, debian: Debian) -> None:
     assert (whole(debian), debian.host[:5]) == (1, "cell1")
 
     assert (resized(debian, "second.larger"), debian.host[:5]) == (2, "cell2")

@@ -227,7 +227,7 @@ def test_a_guest_whose_memory_is_cut_off_on_its_way_continues_once(
     is_whole(cloud, talker.server, talker.volume)
 
 
-def test_it_answers_from_every_host_after_all_of_it(cloud: GuestCloud, talker: Talker) -> None:
+def test_a_guest_answers_from_every_host_that_it_went_to(cloud: GuestCloud, talker: Talker) -> None:
     """There and back: to the other cell with its memory, to a neighbour of the cell it came from."""
     began = time.monotonic()
     with hypervisors_apart(cloud):

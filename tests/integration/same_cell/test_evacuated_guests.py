@@ -37,7 +37,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
             service.stop()
 
 
-def test_it_comes_up_elsewhere_with_its_volume(cloud: AuditedCloud) -> None:
+def test_an_evacuated_guest_comes_up_elsewhere_with_its_volume(cloud: AuditedCloud) -> None:
     server = cloud.boot_from_volume()
     dead, other = cloud.show(server).compute_host, cloud.other_host(server)
     first = said(cloud, server, dead, 1)

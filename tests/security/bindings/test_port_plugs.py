@@ -47,7 +47,7 @@ def test_every_key_of_neutrons_drivers_has_a_row() -> None:
         ("ovs", {"of_another_driver": True}),
     ],
 )
-def test_what_hosts_plug(vif_type: str | None, details: dict[str, Any]) -> None:
+def test_bindings_that_hosts_plug_are_not_refused(vif_type: str | None, details: dict[str, Any]) -> None:
     assert refusal_of(vif_type, details) is None
 
 
@@ -71,7 +71,7 @@ def test_what_hosts_plug(vif_type: str | None, details: dict[str, Any]) -> None:
         ("of-the-future", {}, "of-the-future"),
     ],
 )
-def test_what_hosts_refuse(vif_type: str, details: dict[str, Any], because: str) -> None:
+def test_bindings_that_hosts_refuse_are_not_plugged(vif_type: str, details: dict[str, Any], because: str) -> None:
     reason = refusal_of(vif_type, details)
     assert reason is not None and because in reason
     vif = Vif("port", "fa:16:3e:00:00:01", "network", vif_type=vif_type, details=details)

@@ -215,7 +215,7 @@ def test_clients_without_users_get_no_context(client: type) -> None:
         ("remember_expired", {"clients/connections.py", "clients/session.py"}),
     ],
 )
-def test_one_place_decides(name: str, where: set[str]) -> None:
+def test_one_place_decides_as_whom_calls_are_made(name: str, where: set[str]) -> None:
     found = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")

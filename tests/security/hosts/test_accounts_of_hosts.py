@@ -30,7 +30,7 @@ def host(cloud: Cloud) -> Any:
     )
 
 
-def test_it_is_no_administrator(host: Any) -> None:
+def test_the_account_of_hosts_is_no_administrator(host: Any) -> None:
     assert host.session.auth.get_access(host.session).role_names == ["service"]
     for refused in (
         lambda: list(host.identity.users()),
@@ -42,7 +42,7 @@ def test_it_is_no_administrator(host: Any) -> None:
             refused()
 
 
-def test_hosts_use_it(cloud: Cloud) -> None:
+def test_hosts_use_their_account_and_roles_their_own(cloud: Cloud) -> None:
     ours, of_hosts = cloud.embedded.around.sessions, cloud.embedded.around_of_hosts.sessions
     cloud.boot()
     for compute in cloud.embedded.computes.values():

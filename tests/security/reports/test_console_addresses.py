@@ -37,7 +37,7 @@ def test_addresses_in_listed_networks_are_believed(address: str) -> None:
         "x" * 70_000,
     ],
 )
-def test_others_are_refused(address: str) -> None:
+def test_other_addresses_of_consoles_are_refused(address: str) -> None:
     with pytest.raises(errors.AnswerRefused) as refusal:
         check(address, NETWORKS)
     assert "[console] host_networks (10.1.0.0/16, fd00:1::/32)" in str(refusal.value.details)

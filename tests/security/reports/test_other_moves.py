@@ -51,7 +51,7 @@ def test_the_migration_of_another_move_stays_as_it_is(api: Database, post_copy: 
     assert migrations.get(api, other.migration_uuid) == before
 
 
-def test_its_own_migration_is_counted(api: Database) -> None:
+def test_the_progress_of_a_host_s_own_migration_is_counted(api: Database) -> None:
     own, token = sending_move(api)
     progress = LiveProgress(memory_total=100, memory_processed=99, post_copy=True)
     endpoint(api).report_live_progress(admin_context(), token=token, progress=progress)

@@ -71,7 +71,7 @@ def page() -> Iterator[Page]:
     thread.join()
 
 
-def test_its_own_form_works(page: Page) -> None:
+def test_the_operators_page_takes_its_own_form(page: Page) -> None:
     answer = page.post({"secret": page.secret}, Origin=page.origin)
     assert answer.status_code == 303
     assert answer.headers["Location"].endswith(f"{page.root}/drains/{DRAIN}")

@@ -143,7 +143,9 @@ def test_a_strangers_port_is_not_plugged_and_holds_nothing_up(
     assert [each.kind for each in cloud.audit().disagreements] == ["port.of_stranger"]
 
 
-def test_it_is_shown_to_nobody_and_stays_when_the_server_goes(cloud: Cloud, stranger: Callable[..., Any]) -> None:
+def test_a_stranger_s_port_is_shown_to_nobody_and_stays_when_the_server_goes(
+    cloud: Cloud, stranger: Callable[..., Any]
+) -> None:
     server = cloud.boot()
     own = guests_ports(cloud, server)
     port = stranger(server, is_active=True, description=mark_of(server.id))

@@ -15,7 +15,7 @@ API = Path(__file__).parents[3] / "src/causeway/api"
 COMPARED = re.compile(r"\.version (?:[<>]=?|==) \(2, (\d+)\)|\bminor (?:[<>]=?) (\d+)")
 
 
-def test_it_has_no_gap_and_ends_with_the_newest() -> None:
+def test_the_list_of_microversions_has_no_gap_and_ends_with_the_newest() -> None:
     assert MIN.major == MAX.major == 2
     assert list(CHANGES) == list(range(MIN.minor, MAX.minor + 1))
 

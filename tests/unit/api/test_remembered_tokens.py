@@ -107,7 +107,7 @@ def test_a_token_that_was_refused_is_discarded(clock: Clock) -> None:
     assert not clock.tokens.recognise({"HTTP_X_AUTH_TOKEN": "t"})
 
 
-def test_their_number_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_remembered_tokens_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered_tokens, "MOST", 3)
     for number in range(20):
         clock.seconds = float(number)

@@ -60,7 +60,7 @@ def test_a_signal_leaves_no_process_and_no_folder(number: signal.Signals) -> Non
     assert not any(folder.exists() for folder in folders)
 
 
-def test_so_does_the_end_of_its_time() -> None:
+def test_a_benchmark_whose_time_is_over_leaves_no_process_and_no_folder() -> None:
     process, folders, orphan = start(2.0)
     assert process.stdout is not None
     assert process.stdout.read() == "time is up\n"
@@ -69,7 +69,7 @@ def test_so_does_the_end_of_its_time() -> None:
     assert not any(folder.exists() for folder in folders)
 
 
-def test_and_its_own_end() -> None:
+def test_a_benchmark_that_ends_leaves_no_process_and_no_folder() -> None:
     process, folders, orphan = start(0)
     process.communicate(timeout=60)
     assert process.returncode == 0

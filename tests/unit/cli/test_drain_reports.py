@@ -44,7 +44,7 @@ def drained() -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return msgspec.to_builtins(drain), [msgspec.to_builtins(each) for each in [*arrived, left]]
 
 
-def test_it_counts_what_arrived_and_says_what_was_left() -> None:
+def test_the_report_of_a_drain_counts_what_arrived_and_says_what_was_left() -> None:
     report = report_of(*drained())
     assert (report.arrived, len(report.left), report.retried) == (4, 1, 1)
     assert report.bytes_moved == 10 * GIB

@@ -48,7 +48,7 @@ def of_sqlite(said: str) -> sa.exc.DBAPIError:
         (of_system(errno.EADDRNOTAVAIL), "Cannot assign requested address."),
     ],
 )
-def test_it_says_what_is_wrong_and_what_to_do(failure: Exception, sentence: str) -> None:
+def test_a_failure_of_the_machine_is_said_with_what_to_do(failure: Exception, sentence: str) -> None:
     with pytest.raises(click.ClickException) as said, machine_failures.reported(FOLDER):
         raise failure
     assert said.value.message.startswith(sentence)

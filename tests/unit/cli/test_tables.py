@@ -54,7 +54,7 @@ def an_operation(server: str) -> dict[str, Any]:
 
 
 @WIDTHS
-def test_operations(width: int) -> None:
+def test_operations_fit_on_narrow_terminals(width: int) -> None:
     console, stream = printed(width)
     found = [an_operation(server) for server in SERVERS]
     timelines.show_overview("operation", found, console)
@@ -64,7 +64,7 @@ def test_operations(width: int) -> None:
 
 
 @WIDTHS
-def test_a_timeline(width: int) -> None:
+def test_a_timeline_fits_on_narrow_terminals(width: int) -> None:
     console, stream = printed(width)
     timelines.show_timeline(an_operation(SERVERS[0]), console)
     text = check(stream, width, SERVERS[0], STEP, *HOSTS, "429,916,160")
@@ -73,7 +73,7 @@ def test_a_timeline(width: int) -> None:
 
 
 @WIDTHS
-def test_a_drain(width: int) -> None:
+def test_a_drain_fits_on_narrow_terminals(width: int) -> None:
     console, stream = printed(width)
     progress = {"servers": {"blocked": 3}, "bytes_total": 3 << 30, "bytes_done": 0}
     drain = {"id": str(uuids.uuid4()), "name": "empty", "state": "running", "note": None, "progress": progress}
@@ -90,7 +90,7 @@ def test_a_drain(width: int) -> None:
 
 
 @WIDTHS
-def test_a_plan(width: int) -> None:
+def test_a_plan_fits_on_narrow_terminals(width: int) -> None:
     console, stream = printed(width)
     servers = [
         DrainServer(
@@ -107,7 +107,7 @@ def test_a_plan(width: int) -> None:
 
 
 @WIDTHS
-def test_an_explanation(width: int) -> None:
+def test_an_explanation_fits_on_narrow_terminals(width: int) -> None:
     console, stream = printed(width)
     refused = {
         "cell": "cell2", "fits": False, "chosen": False, "checks": [], "note": "", "values": {}, "needs": None,
@@ -128,7 +128,7 @@ def test_an_explanation(width: int) -> None:
 
 
 @WIDTHS
-def test_an_audit(width: int) -> None:
+def test_an_audit_fits_on_narrow_terminals(width: int) -> None:
     console, stream = printed(width)
     found = [
         Disagreement("duplicate_allocation_of_server", Severity.ERROR, "a resource", server, WHY) for server in SERVERS

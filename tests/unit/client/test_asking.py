@@ -69,7 +69,7 @@ def test_a_refusal_says_what_the_api_said(answer: Answer, text: str) -> None:
     assert (str(refusal.value), refusal.value.status) == (text, answer.status_code)
 
 
-def test_nobody_answers() -> None:
+def test_an_api_that_nobody_answers_at_is_said_with_a_question() -> None:
     with pytest.raises(asking.NotAsked, match="Does it run"):
         asking.ask(Compute(keystone_errors.ConnectFailure("refused")), "/x")
 

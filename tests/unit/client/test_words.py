@@ -39,7 +39,7 @@ def operation(**fields: Any) -> dict[str, Any]:
     return known | fields
 
 
-def test_it_says_what_an_operation_waits_for() -> None:
+def test_words_say_what_an_operation_waits_for() -> None:
     wait = {"reason": "It is down.", "until": "2026-08-01T10:11:12.345", "host": "host1"}
     assert words.standing(operation(waits_for=wait)) == "running, waits for host1 until 10:11:12 UTC"
     assert words.standing(operation(waits_for=wait | {"until": None, "host": None})) == "running, waits"
@@ -61,7 +61,7 @@ def test_an_operation_that_is_to_be_cancelled() -> None:
         ({"round": 1, "ended_at": "2026-08-01"}, "1,000"),
     ],
 )
-def test_it_says_how_much_is_transferred(fields: dict[str, Any], text: str) -> None:
+def test_words_say_how_much_is_transferred(fields: dict[str, Any], text: str) -> None:
     known = dict.fromkeys(("bytes_total", "percent", "round", "seconds_left", "ended_at"))
     assert words.transferred(known | {"bytes_done": 1000} | fields) == text
 

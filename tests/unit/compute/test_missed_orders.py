@@ -39,14 +39,14 @@ def started(conductor: Conductor) -> None:
     catch_up(cast(Host, host), cast(MissedOrdersEndpoint, None))
 
 
-def test_it_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_starts_waits_to_hear_what_it_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missed_orders, "PAUSE", 0.0)
     conductor = Conductor(errors.RpcTimeout("missed_orders", "conductor", 60), errors.DatabaseFailed("It is gone."), [])
     started(conductor)
     assert conductor.answers == []
 
 
-def test_it_does_not_begin_because_a_conductor_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_does_not_begin_because_a_conductor_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missed_orders, "PAUSE", 0.0)
     conductor = Conductor(
         errors.CausewayError("missed_orders failed unexpectedly: KeyError."),

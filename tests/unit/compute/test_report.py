@@ -96,7 +96,9 @@ def test_a_host_whose_torn_claims_are_unknown_is_up(
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_it_starts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+def test_a_host_starts_though_something_beside_its_report_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
     made, conductor = reporter(tmp_path, failure)
     made._uuid = str(uuid.uuid4())
     monkeypatch.setattr(made, "_known_uuid", lambda: None)

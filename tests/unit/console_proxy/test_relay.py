@@ -137,18 +137,18 @@ def test_a_user_who_writes_without_end_is_read_no_faster_than_the_guest(
     writer.result(SECONDS)
 
 
-def test_its_end_when_the_user_goes(between: Between) -> None:
+def test_the_relay_ends_when_the_user_goes(between: Between) -> None:
     between.user.close()
     assert between.ended.result(SECONDS) is None
 
 
-def test_its_end_when_somebody_ends_it(between: Between) -> None:
+def test_the_relay_ends_when_somebody_ends_it(between: Between) -> None:
     between.console.end(Ending.MOVED)
     between.console.end(Ending.STOPPED)
     assert between.ended.result(SECONDS) is Ending.MOVED
 
 
-def test_its_end_when_the_guest_goes(between: Between) -> None:
+def test_the_relay_ends_when_the_guest_goes(between: Between) -> None:
     between.guest.sendall(b"bye")
     between.guest.close()
     assert between.ended.result(SECONDS) is Ending.STOPPED

@@ -24,7 +24,7 @@ def test_python_in_the_documents_is_python(page: str, code: str) -> None:
     ast.parse(code, filename=page)
 
 
-def test_there_are_commands() -> None:
+def test_commands_in_the_documents_are_found() -> None:
     programs = [example.program for example in EXAMPLES]
     assert min(programs.count(name) for name in ("causeway", "openstack", "make")) > 10
 

@@ -25,7 +25,7 @@ def climbed(carries: int, periods: int = 400, crowd: float = 0.0) -> list[int]:
 
 
 @given(st.integers(2, 40))
-def test_it_is_raised_while_that_brings_something_and_not_much_further(carries: int) -> None:
+def test_a_limit_is_raised_while_that_brings_something_and_not_much_further(carries: int) -> None:
     seen = climbed(carries)[100:]
     assert min(seen) >= carries * 0.7
     # One raise further is tried now and then, and lowered again.
@@ -40,7 +40,7 @@ def test_what_a_crowd_slows_down_is_not_crowded(carries: int) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 1 << 40), st.floats(0.1, 1000), st.booleans())), st.integers(1, 20))
-def test_it_is_never_below_one_nor_above_the_most(periods: list[tuple[int, float, bool]], most: int) -> None:
+def test_a_limit_is_never_below_one_nor_above_the_most(periods: list[tuple[int, float, bool]], most: int) -> None:
     climb = Climb(1)
     for size, seconds, is_full in periods:
         climb = after(climb, size, seconds, is_full=is_full, most=most)
@@ -54,7 +54,7 @@ def test_what_is_not_used_up_to_its_limit_shows_nothing() -> None:
     assert climb == Climb(4, 1000.0, raised_from=3)
 
 
-def test_it_falls_when_what_comes_through_breaks_down() -> None:
+def test_a_limit_falls_when_what_comes_through_breaks_down() -> None:
     climb = Climb(8, 100.0 * MIB, rest=5)
     for _ in range(3):
         climb = after(climb, int(10 * MIB * PERIOD), PERIOD, is_full=True, most=MOST)

@@ -79,7 +79,7 @@ windows_of = st.lists(
 
 @settings(max_examples=200)
 @given(windows=windows_of, minutes=st.integers(0, 365 * 24 * 60))
-def test_it_is_open_if_a_clock_in_the_windows_zone_says_so(windows: list[Window], minutes: int) -> None:
+def test_a_window_is_open_if_a_clock_in_its_zone_says_so(windows: list[Window], minutes: int) -> None:
     moment = datetime(2027, 1, 1) + timedelta(minutes=minutes)
     assert is_open(windows, moment) is any(_clock_says(window, moment) for window in windows)
 

@@ -102,7 +102,9 @@ def test_pinned_and_mixed_cpus_and_pages_are_read() -> None:
         ({}, {"mem_page_size": "2048"}, "Page size 2048 forbidden against '<empty>'"),
     ],
 )
-def test_contradictions_are_refused(specs: dict[str, str], properties: dict[str, str], message: str) -> None:
+def test_flavors_and_images_that_contradict_one_another_are_refused(
+    specs: dict[str, str], properties: dict[str, str], message: str
+) -> None:
     with pytest.raises(errors.BadRequest, match=message):
         numa_topology(flavor(**specs), image(**properties))
 

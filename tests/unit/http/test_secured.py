@@ -168,7 +168,7 @@ def test_heads_that_are_too_long_are_refused(client: Client, sent: bytes) -> Non
     assert client.ask(GET).startswith(b"HTTP/1.1 200")
 
 
-def test_plain_requests(client: Client, request: pytest.FixtureRequest) -> None:
+def test_plain_requests_are_refused_where_tls_is_required(client: Client, request: pytest.FixtureRequest) -> None:
     is_required = request.node.callspec.params["port"]
     assert answer(client.plain(GET))[:12] == (b"HTTP/1.1 426" if is_required else b"HTTP/1.1 200")
     made = client.plain(b"G")

@@ -56,7 +56,7 @@ def test_the_folder_of_a_killed_service_is_deleted_when_another_one_starts(tempo
         assert list(temporary.iterdir()) == [mine]
 
 
-def test_it_stays_as_long_as_a_worker_of_the_service_runs(temporary: Path) -> None:
+def test_a_folder_stays_as_long_as_a_worker_of_its_service_runs(temporary: Path) -> None:
     with killed_service(temporary, workers=1) as folder:
         folders.make()
         assert folder.exists()

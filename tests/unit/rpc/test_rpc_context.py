@@ -25,7 +25,7 @@ def context() -> RequestContext:
     )
 
 
-def test_everything_travels(context: RequestContext) -> None:
+def test_everything_of_a_request_s_context_travels(context: RequestContext) -> None:
     copy = RequestContext.from_dict(context.to_dict())
     for name in ("request_id", "global_request_id", "user_id", "project_id", "roles", "service_roles", "is_admin"):
         assert getattr(copy, name) == getattr(context, name)

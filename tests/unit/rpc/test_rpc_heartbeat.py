@@ -40,7 +40,7 @@ def test_each_call_at_work_gets_heartbeats_from_one_thread() -> None:
     assert threading.active_count() == threads
 
 
-def test_they_end_with_the_call_and_work_again_after_a_stop() -> None:
+def test_heartbeats_end_with_the_call_and_work_again_after_a_stop() -> None:
     heartbeats = Heartbeats("test")
     for _ in range(2):
         call = Incoming(0.04)

@@ -55,7 +55,7 @@ def at_once(work: Callable[[], None]) -> None:
     work()
 
 
-def test_it_is_undone_once_when_the_saga_has_ended(late: Late, elsewhere: Elsewhere) -> None:
+def test_what_came_too_late_is_undone_once_when_the_saga_has_ended(late: Late, elsewhere: Elsewhere) -> None:
     late.look(at_once)
     assert elsewhere.undone == [] and late.is_waiting
     elsewhere.state = SagaState.DONE
@@ -75,7 +75,7 @@ def test_an_undo_that_takes_long_is_not_begun_again(late: Late, elsewhere: Elsew
     assert elsewhere.undone == [2] and not late.is_waiting
 
 
-def test_it_waits_for_another_operation(late: Late, elsewhere: Elsewhere) -> None:
+def test_the_undo_of_what_came_too_late_waits_for_another_operation(late: Late, elsewhere: Elsewhere) -> None:
     elsewhere.state = SagaState.DONE
     elsewhere.failures = [errors.OperationUnderWay("Another one works on the server.")]
     late.look(at_once)
@@ -84,7 +84,9 @@ def test_it_waits_for_another_operation(late: Late, elsewhere: Elsewhere) -> Non
     assert elsewhere.undone == [2] and not late.is_waiting
 
 
-def test_it_does_not_wait_for_ever(late: Late, elsewhere: Elsewhere, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_undo_of_what_came_too_late_does_not_wait_for_ever(
+    late: Late, elsewhere: Elsewhere, caplog: pytest.LogCaptureFixture
+) -> None:
     elsewhere.state, elsewhere.now = SagaState.DONE, PATIENCE * LEASE
     elsewhere.failures = [errors.OperationUnderWay("Another one works on the server.")]
     with caplog.at_level(logging.WARNING):

@@ -48,7 +48,7 @@ def test_packages_without_known_vulnerabilities_pass(audit: ModuleType, pip_audi
     assert audit.main([pip_audit(vulnerable=[KNOWN], ours=ours)]) == 0
 
 
-def test_a_vulnerable_one_is_named(
+def test_a_vulnerable_package_is_named(
     audit: ModuleType, pip_audit: FalsePipAudit, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ours = [{"name": "falcon", "version": "4.0", "vulns": [CVE]}]

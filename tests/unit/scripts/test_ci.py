@@ -53,7 +53,7 @@ def run(project: Path) -> tuple[int, list[str]]:
     return done.returncode, done.stdout.splitlines()
 
 
-def test_it_passes_if_all_pass_and_shows_the_tests_that_were_run_again(project: Path) -> None:
+def test_integration_passes_if_all_pass_and_shows_the_tests_that_were_run_again(project: Path) -> None:
     status, said = run(project)
     assert status == 0
     assert said[-len(CHECKS) :] == [f"{name}: passed" for name in CHECKS]

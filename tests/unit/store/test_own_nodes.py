@@ -82,7 +82,7 @@ def test_the_mappings_about_a_host_are_its_own_and_those_of_its_nodes(mapped: Da
         ("new", "cell2", "n2", True),
     ],
 )
-def test_who_is_believed(host: str, cell: str, uuid: str, is_own: bool) -> None:
+def test_a_host_is_believed_by_what_is_recorded_of_it(host: str, cell: str, uuid: str, is_own: bool) -> None:
     own = OwnNodes([HostMapping("host1", "cell1", "n1"), HostMapping("old", "cell1")])
     assert own.has(cell, node(host, uuid)) is is_own
 

@@ -29,12 +29,12 @@ def test_patterns_that_databases_understand_are_plain(pattern: str) -> None:
 @pytest.mark.parametrize(
     "pattern", ["(a)", "[a-c]", "a*b*", "a{3}", r"\d", "(?i)a", "[[:alpha:]]", r"\1", "a**", "^*", r"[\]]", "a" * 256]
 )
-def test_what_they_do_not_get(pattern: str) -> None:
+def test_patterns_that_databases_do_not_get_are_not_plain(pattern: str) -> None:
     assert not is_plain(pattern)
 
 
 @given(st.text(alphabet=r"ab.^$*+?()[]|\-{}1", max_size=12))
-def test_plain_ones_say_the_same_to_every_engine(pattern: str) -> None:
+def test_plain_patterns_say_the_same_to_every_engine(pattern: str) -> None:
     if not is_plain(pattern):
         return
     for text in ("", "a", "ab", "aab", "b.a", "a-b"):
@@ -50,11 +50,11 @@ def test_plain_ones_say_the_same_to_every_engine(pattern: str) -> None:
 @pytest.mark.parametrize(
     "pattern", ["(", "[", "*a", r"(a)\1", "(?=a)b", "(?<!a)b", "a" * 4097, "((a{100}){100}){100}", "\ud800"]
 )
-def test_what_is_refused(pattern: str) -> None:
+def test_patterns_that_are_not_supported_are_refused(pattern: str) -> None:
     with pytest.raises(InvalidPattern):
         compile_pattern(pattern)
 
 
-def test_the_reason_says_what_is_not_supported() -> None:
+def test_a_refused_pattern_says_what_is_not_supported() -> None:
     with pytest.raises(InvalidPattern, match="look-around"):
         compile_pattern("(?=a)")

@@ -87,7 +87,7 @@ ROWS = st.lists(
     slack=st.integers(1, 4),
     picky=st.booleans(),
 )
-def test_they_are_all_rows_in_order(
+def test_merged_streams_are_all_rows_in_order(
     cells: list[list[tuple[str | None, int]]],
     others: list[tuple[str | None, int]],
     directions: tuple[bool, bool],

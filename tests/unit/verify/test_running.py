@@ -104,7 +104,7 @@ def test_a_part_that_can_continue_finds_its_result(
     assert result.read_text() == kept
 
 
-def test_it_continues_where_it_stopped(verify: Verify, project: Path, tmp_path: Path) -> None:
+def test_a_run_of_parts_continues_where_the_last_one_stopped(verify: Verify, project: Path, tmp_path: Path) -> None:
     good, ran = part("good", PASSES, str(tmp_path / "ran")), tmp_path / "ran"
     verify(good, part("bad", FAILS))
     verify(good, part("bad", PASSES, str(tmp_path / "mended")))

@@ -52,7 +52,7 @@ def received(kept: KeptFiles, directory: Path) -> Path:
         return Path(shutil.copy(export.path, directory / "received"))
 
 
-def test_it_is_in_one_place_at_a_time(kept: KeptFiles) -> None:
+def test_kept_state_is_in_one_place_at_a_time(kept: KeptFiles) -> None:
     put(known(kept), "state")
     put(known(kept), "", "tpm2/.lock")
     kept.put_beside_disks(UUID)

@@ -114,7 +114,9 @@ def test_a_call_that_nobody_waits_for_any_more_is_not_begun() -> None:
 
 
 @pytest.mark.parametrize("abandons", [True, False])
-def test_nor_is_one_over_a_connection_of_its_own(monkeypatch: pytest.MonkeyPatch, abandons: bool) -> None:
+def test_a_call_aside_that_nobody_waits_for_any_more_is_not_begun(
+    monkeypatch: pytest.MonkeyPatch, abandons: bool
+) -> None:
     answers, begun = threading.Event(), list[str]()
 
     class Opened:

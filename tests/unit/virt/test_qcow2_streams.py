@@ -44,7 +44,7 @@ def some(size: int, seed: int, count: int) -> list[tuple[int, int]]:
     ("size", "first", "then"),
     [*((size, *counts) for size in SIZES[:-1] for counts in ((0, 0), (9, 0), (0, 9), (40, 30))), (SIZES[-1], 30, 200)],
 )
-def test_qemu_takes_it(tmp_path: Path, size: int, first: int, then: int) -> None:
+def test_qemu_takes_an_image_whose_disk_changed_meanwhile(tmp_path: Path, size: int, first: int, then: int) -> None:
     disk, extents, changed = bytearray(size), some(size, 1, first), some(size, 2, then)
     for offset, length in extents:
         disk[offset : offset + length] = random.Random(-offset).randbytes(length)

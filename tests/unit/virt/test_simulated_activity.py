@@ -64,7 +64,7 @@ def spec(tmp_path: Path, flavor: Flavor = FLAVOR) -> virt.GuestSpec:
     )
 
 
-def test_it_writes_as_time_passes(host: SimulatedDriver, time: Time) -> None:
+def test_a_simulated_guest_writes_as_time_passes(host: SimulatedDriver, time: Time) -> None:
     first = host.guest_written(UUID)
     time.passes(3600.0)
     written = (host.guest_written(UUID) - first) * disk.WRITE
@@ -73,7 +73,7 @@ def test_it_writes_as_time_passes(host: SimulatedDriver, time: Time) -> None:
 
 
 @pytest.mark.parametrize("way", ["pause", "suspend", "off"])
-def test_it_writes_only_while_it_runs(host: SimulatedDriver, time: Time, way: str) -> None:
+def test_a_simulated_guest_writes_only_while_it_runs(host: SimulatedDriver, time: Time, way: str) -> None:
     time.passes(10.0)
     stop: dict[str, Callable[[str], object]] = {
         "pause": host.pause,

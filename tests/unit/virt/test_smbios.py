@@ -31,7 +31,9 @@ def machine_id(tmp_path: Path) -> Path:
         (Serial.HARDWARE, BOARD),
     ],
 )
-def test_it_is_the_one_that_the_operator_chose(choice: Serial, number: str | None, machine_id: Path) -> None:
+def test_the_serial_number_is_the_one_that_the_operator_chose(
+    choice: Serial, number: str | None, machine_id: Path
+) -> None:
     assert host_serial(choice, KNOWN, machine_id) == number
 
 

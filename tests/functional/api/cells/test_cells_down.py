@@ -123,7 +123,7 @@ def test_a_server_of_a_cell_that_is_down_is_not_shown_before_2_69(api: Any, clou
     assert api.by("other:elsewhere").get(f"/servers/{server.uuid}").status == 404
 
 
-def test_it_is_shown_with_what_was_asked_for(api: Any, cloud: Any) -> None:
+def test_a_server_whose_cell_is_down_is_shown_with_what_was_asked_for(api: Any, cloud: Any) -> None:
     server = cloud.server("cell2")
     image = ImageMeta(UUID)
     flavor = replace(server.flavor, extra_specs={"hw:cpu_policy": "shared"})
@@ -214,7 +214,7 @@ def test_a_resize_whose_source_cell_is_down_is_not_reverted(api: Any, cloud: Any
     assert answer.status == 409 and "the cell that it came from does not answer" in answer.message
 
 
-def test_everything_else_continues(api: Any, admin: Any, cloud: Any, breaks: Break) -> None:
+def test_what_needs_no_cell_that_is_down_continues(api: Any, admin: Any, cloud: Any, breaks: Break) -> None:
     server = cloud.server("cell1", host="here", node="here")
     cloud.host("here", "cell1")
     breaks("cell2")

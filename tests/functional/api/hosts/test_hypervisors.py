@@ -99,7 +99,7 @@ def test_each_is_shown_by_the_id_that_the_list_gives_it(admin: Any, cloud: Any, 
 
 
 @pytest.mark.usefixtures("nodes")
-def test_they_are_found_by_a_part_of_their_name(admin: Any) -> None:
+def test_hypervisors_are_found_by_a_part_of_their_name(admin: Any) -> None:
     found = admin.get("/os-hypervisors?hypervisor_hostname_pattern=ost2").json["hypervisors"]
     assert [one["hypervisor_hostname"] for one in found] == ["host2"]
     missing = admin.get("/os-hypervisors?hypervisor_hostname_pattern=other")
@@ -132,6 +132,6 @@ def test_statistics_and_uptime_are_shown_until_2_87(admin: Any) -> None:
     assert admin.get(f"/os-hypervisors/{second['id']}/uptime", version="2.87").status == 501
 
 
-def test_they_are_for_administrators(api: Any) -> None:
+def test_hypervisors_are_for_administrators(api: Any) -> None:
     for path in ("/os-hypervisors", "/os-hypervisors/detail", f"/os-hypervisors/{uuid.uuid4()}"):
         assert api.get(path).status == 403

@@ -188,7 +188,7 @@ def test_one_that_is_kept_is_shown_with_its_plan(client: Client, cloud: Any) -> 
     assert state(cloud, made["id"]) == "planned"
 
 
-def test_its_servers_are_listed_page_by_page(client: Client, drain: str) -> None:
+def test_the_servers_of_a_drain_are_listed_page_by_page(client: Client, drain: str) -> None:
     found = client.answer(drains.ListDrainServer, drain, "--long")
     assert [(each["Server"], each["How"], each["Why"]) for each in found] == [
         (SERVER, "live", None),
@@ -209,7 +209,7 @@ def test_all_pages_are_followed(client: Client, cloud: Any) -> None:
     assert len(client.answer(drains.ListDrainServer, "empty cell1", "--limit", "2")) == 2
 
 
-def test_it_is_started_paused_resumed_and_cancelled(client: Client, cloud: Any, drain: str) -> None:
+def test_a_drain_is_started_paused_resumed_and_cancelled(client: Client, cloud: Any, drain: str) -> None:
     for command, words, after in (
         (drains.StartDrain, (), "running"),
         (drains.PauseDrain, (), "paused"),

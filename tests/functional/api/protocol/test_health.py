@@ -58,7 +58,7 @@ def test_plain_it_says_that_the_process_answers(client: falcon.testing.TestClien
     assert client.simulate_get("/healthcheck").json == {"status": "OK"}
 
 
-def test_all_is_well(client: falcon.testing.TestClient) -> None:
+def test_every_database_is_named_if_all_is_well(client: falcon.testing.TestClient) -> None:
     answer = detailed(client)
     assert (answer.status_code, answer.json["status"]) == (200, "OK")
     assert set(answer.json["checks"].items()) == {(name, "OK") for name in ("API database", "cell0", "cell1", "cell2")}

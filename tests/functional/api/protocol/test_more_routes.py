@@ -38,7 +38,7 @@ class TestVolumesBoot:
         assert api.post(f"{path}/action", {"dance": None}, version="2.1").status == 400
         assert api.delete(f"/os-volumes_boot/{NOBODYS}", version="2.1").status == 404
 
-    def test_it_is_no_more_in_2_103(self, api: Any, server: Instance) -> None:
+    def test_volumes_boot_is_no_more_in_2_103(self, api: Any, server: Instance) -> None:
         path = f"/os-volumes_boot/{server.uuid}"
         for method, one in (
             ("GET", "/os-volumes_boot"),

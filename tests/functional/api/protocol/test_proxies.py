@@ -41,7 +41,7 @@ def image(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "path", ["/images", "/os-networks", "/os-tenant-networks", "/os-floating-ips", "/os-security-groups", "/os-volumes"]
 )
-def test_they_are_gone_from_2_36_on(api: Any, path: str) -> None:
+def test_proxies_are_gone_from_2_36_on(api: Any, path: str) -> None:
     assert api.get(path, version="2.36").status == 404
 
 
@@ -155,7 +155,7 @@ class TestSecurityGroups:
         return service
 
     @pytest.mark.usefixtures("service")
-    def test_made_and_refused(self, api: Any) -> None:
+    def test_security_groups_are_made_and_refused(self, api: Any) -> None:
         body = {"security_group": {"name": "g", "description": "d"}}
         made = api.post("/os-security-groups", body, version=OLD).json["security_group"]
         assert made == {"id": GROUP, "name": "g", "description": "", "tenant_id": "project", "rules": []}

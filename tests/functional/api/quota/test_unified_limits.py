@@ -484,7 +484,7 @@ class TestTheIdentityService:
             LimitsClient(wrong).of_project(keeper.project)
         assert why in failed.value.details and "[oslo_limit]" in failed.value.details
 
-    def test_it_is_found_by_the_endpoint_id(self, accounts: Accounts, keeper: Keeper) -> None:
+    def test_the_identity_service_is_found_by_the_endpoint_id(self, accounts: Accounts, keeper: Keeper) -> None:
         keeper.register(servers=3)
         endpoint = next(keeper.identity.endpoints(service_id=keeper.service, interface="public"))
         conf = new_config(

@@ -135,7 +135,7 @@ def test_the_root_disk_is_the_first_bootable_device(api: Any, cloud: Any, case: 
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused(api: Any, conductor: Any, cloud: Any, case: str) -> None:
+def test_devices_that_a_server_can_t_boot_from_are_refused(api: Any, conductor: Any, cloud: Any, case: str) -> None:
     has_image, devices, message = REFUSED[case]
     answer = api.post("/servers", body(has_image, devices))
     assert (answer.status, answer.fault) == (400, "badRequest") and message in answer.message

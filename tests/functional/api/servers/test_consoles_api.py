@@ -31,7 +31,9 @@ def path(server: Instance, conductor: Any) -> str:
 
 
 @pytest.mark.parametrize("version", ["2.6", "2.7", "2.8", "2.98", "2.99", "2.104"])
-def test_the_answer(api: Any, conductor: Any, server: Instance, path: str, version: str) -> None:
+def test_the_answer_to_a_new_console_is_its_url_protocol_and_type(
+    api: Any, conductor: Any, server: Instance, path: str, version: str
+) -> None:
     answer = api.post(path, wanted(), version=version)
     assert answer.status == 200
     shown = answer.json["remote_console"]

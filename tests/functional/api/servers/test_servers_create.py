@@ -66,7 +66,7 @@ def local(device: Any) -> tuple[Any, ...]:
 
 
 class TestCreated:
-    def test_the_answer(self, api: Any) -> None:
+    def test_the_answer_to_a_create_has_its_id_links_and_password(self, api: Any) -> None:
         answer = api.post("/servers", body())
         assert answer.status == 202
         server = answer.json["server"]
@@ -75,7 +75,9 @@ class TestCreated:
         assert len(server["adminPass"]) == 12
         assert answer.headers["location"].endswith(f"/v2.1/servers/{server['id']}")
 
-    def test_it_is_there_at_once_and_a_conductor_is_notified(self, api: Any, cloud: Any, conductor: Any) -> None:
+    def test_a_created_server_is_there_at_once_and_a_conductor_is_notified(
+        self, api: Any, cloud: Any, conductor: Any
+    ) -> None:
         uuid = api.post("/servers", body(tags=["b", "a"], metadata={"k": "v"})).json["server"]["id"]
         (build,) = journal.of_server(cloud.services.api, uuid)
         assert build.recipe == "build" and conductor.calls[-1][1]["move_id"] == build.id

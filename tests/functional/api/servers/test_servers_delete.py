@@ -16,7 +16,9 @@ from tests.functional.api.servers.server_actions import MISSING, act, make_build
 
 
 class TestDelete:
-    def test_whatever_it_does(self, api: Any, cloud: Any, conductor: Any, server: Instance) -> None:
+    def test_a_server_is_deleted_whatever_its_task(
+        self, api: Any, cloud: Any, conductor: Any, server: Instance
+    ) -> None:
         set_states(cloud, server, VmState.ACTIVE, TaskState.RESIZE_MIGRATING)
         assert api.delete(f"/servers/{server.uuid}").status == 204
         assert reread(cloud, server).task_state == TaskState.DELETING

@@ -176,7 +176,7 @@ class TestShow:
         assert api.get(f"/servers/{server.uuid}").json["server"]["status"] == "REVERT_RESIZE"
 
     @pytest.mark.parametrize("server_id", ["nonsense", "b0000000-0000-0000-0000-000000000000", "%00", "é"])
-    def test_not_there(self, api: Any, server_id: str) -> None:
+    def test_servers_that_are_not_there_are_not_found(self, api: Any, server_id: str) -> None:
         assert api.get(f"/servers/{server_id}").fault == "itemNotFound"
 
     def test_another_projects_server_is_not_there(self, api: Any, cloud: Any) -> None:
@@ -314,7 +314,7 @@ class TestList:
             "created_at=never", "progress=1e3", "name=%ff",
         ],
     )  # fmt: skip
-    def test_nonsense_is_refused(self, api: Any, cloud: Any, query: str) -> None:
+    def test_nonsense_in_the_query_of_a_list_is_refused(self, api: Any, cloud: Any, query: str) -> None:
         cloud.server()
         assert api.get(f"/servers?{query}").fault == "badRequest"
 

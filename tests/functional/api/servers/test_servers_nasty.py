@@ -84,7 +84,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-def test_never_a_500(
+def test_no_body_of_a_request_is_answered_with_500(
     admin: Any, cloud: Any, images: Any, network: Any, volumes: Any, conductor: Any, data: st.DataObject
 ) -> None:
     images.answers["show"] = lambda _context, image_id: ImageMeta(image_id)
@@ -138,14 +138,14 @@ def test_never_a_500(
     ),
     version=st.sampled_from(["2.1", "2.74", "2.96"]),
 )
-def test_never_a_500_in_lists(admin: Any, name: str, value: str, version: str) -> None:
+def test_no_parameter_of_a_list_is_answered_with_500(admin: Any, name: str, value: str, version: str) -> None:
 
     answer = admin.get("/servers/detail", query=f"{quote(name)}={quote(value)}", version=version)
     assert answer.status < 500, answer.text
 
 
 @pytest.mark.parametrize("server_id", ["x" * 300, "%2e%2e", "'", "%F0%9F%92%A9", "\\"])
-def test_never_a_500_for_ids(admin: Any, server_id: str) -> None:
+def test_no_id_of_a_server_is_answered_with_500(admin: Any, server_id: str) -> None:
     for method in ("GET", "PUT", "DELETE"):
         body = {"server": {"name": "n"}} if method == "PUT" else None
         assert admin.call(method, f"/servers/{server_id}", body).status in (400, 404)

@@ -22,7 +22,7 @@ def server(cloud: Any) -> Instance:
 
 
 class TestMetadata:
-    def test_read_and_changed(self, api: Any, server: Instance) -> None:
+    def test_metadata_is_read_and_changed(self, api: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/metadata"
         assert api.get(path).json == {"metadata": {"a": "1"}}
         assert api.post(path, {"metadata": {"b": "2"}}).json == {"metadata": {"b": "2"}}
@@ -72,7 +72,7 @@ class TestMetadata:
 
 
 class TestTags:
-    def test_read_and_changed(self, api: Any, server: Instance) -> None:
+    def test_tags_are_read_and_changed(self, api: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/tags"
         assert api.get(path).json == {"tags": ["x"]}
         assert api.get(f"{path}/x").status == 204 and api.get(f"{path}/y").status == 404

@@ -181,7 +181,7 @@ class TestVolumes:
         path = f"/servers/{server.uuid}/os-volume_attachments"
         assert api.post(path, {"volumeAttachment": wanted}, version=version).fault == "badRequest"
 
-    def test_not_twice(self, api: Any, cloud: Any, server: Instance) -> None:
+    def test_a_volume_is_not_attached_twice_to_a_server(self, api: Any, cloud: Any, server: Instance) -> None:
         attach(cloud, server)
         path = f"/servers/{server.uuid}/os-volume_attachments"
         assert api.post(path, {"volumeAttachment": {"volumeId": VOLUME}}).fault == "badRequest"

@@ -328,6 +328,6 @@ class TestLegacyEndpoint:
         renamed = admin.put(f"/servers/{server.uuid}", {"server": {"name": "new "}}, root="/v2")
         assert renamed.json["server"]["name"] == "new"
 
-    def test_but_something_must_be_left(self, admin: Any) -> None:
+    def test_names_of_spaces_only_are_refused(self, admin: Any) -> None:
         assert admin.post("/os-aggregates", {"aggregate": {"name": "  "}}, root="/v2").status == 400
         assert admin.post("/os-aggregates", {"aggregate": {"name": " a"}}).status == 400

@@ -84,7 +84,7 @@ def test_what_somebody_works_on_is_left_alone(cloud: Cloud, states: dict[str, An
     instances.update(database, server.id, task_state=None, vm_state=VmState.STOPPED, hidden=False)
 
 
-def test_never(cloud: Cloud) -> None:
+def test_power_states_are_not_synchronized_if_that_is_switched_off(cloud: Cloud) -> None:
     cloud.option("sync_power_state_interval", -1)
     server = stopped(cloud)
     start_behind_our_back(cloud, server)

@@ -60,7 +60,7 @@ def test_the_server_is_off_and_keeps_what_it_has(cloud: Cloud) -> None:
     assert cloud.show(server).status == "SOFT_DELETED"
 
 
-def test_it_is_restored(cloud: Cloud) -> None:
+def test_a_soft_deleted_server_is_restored(cloud: Cloud) -> None:
     server = soft_deleted(cloud)
     assert act(cloud, server, "restore") == 202
     cloud.wait(server, "ACTIVE")
@@ -72,14 +72,14 @@ def test_it_is_restored(cloud: Cloud) -> None:
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
 
-def test_it_can_be_deleted_for_good(cloud: Cloud) -> None:
+def test_a_soft_deleted_server_can_be_deleted_for_good(cloud: Cloud) -> None:
     server = soft_deleted(cloud)
     assert act(cloud, server, "forceDelete") == 202
     is_gone(cloud, server)
     assert not cloud.driver(server.compute_host).inspect(server.id).has_disks
 
 
-def test_it_is_reclaimed_when_its_time_is_over(cloud: Cloud) -> None:
+def test_a_soft_deleted_server_is_reclaimed_when_its_time_is_over(cloud: Cloud) -> None:
     server = soft_deleted(cloud)
     services, conductor = cloud.parts.conductor._services, cloud.parts.conductor._conductor
     reclaim.reclaim(services, conductor)
@@ -100,7 +100,7 @@ def test_one_that_has_no_guest_to_keep_is_deleted_at_once(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("point", ["driver.power_off.after", "soft_delete.MarkSoftDeleted.do.before"])
-def test_another_conductor_continues(cloud: Cloud, dies_at: Any, point: str) -> None:
+def test_another_conductor_continues_a_soft_delete_and_a_restore(cloud: Cloud, dies_at: Any, point: str) -> None:
     server = cloud.boot()
     dies_at(point)
     cloud.member.compute.delete_server(server.id)

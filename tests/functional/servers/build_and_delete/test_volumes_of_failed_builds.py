@@ -70,7 +70,7 @@ def is_free_when_the_server_goes(cloud: Cloud, server: Any, volume: Any) -> None
 
 
 @pytest.mark.usefixtures("broken")
-def test_it_is_kept_and_free_when_the_server_is_deleted(cloud: Cloud, volume: Any) -> None:
+def test_a_volume_of_a_failed_build_is_kept_and_free_when_its_server_is_deleted(cloud: Cloud, volume: Any) -> None:
     """1899649 on Launchpad."""
     server = ask_for(cloud, local_root(cloud), given(volume))
     failed(cloud, server)

@@ -129,7 +129,7 @@ def conductor_of_cell1(cloud: Cloud, host: str) -> tuple[CellConductorService, D
 
 
 @pytest.mark.embedded("starts cell conductors in its own process")
-def test_it_shows_its_life_in_its_cell_and_ends_in_order(cloud: Cloud) -> None:
+def test_a_conductor_of_a_cell_shows_its_life_there_and_ends_in_order(cloud: Cloud) -> None:
     conductor, database, _queue = conductor_of_cell1(cloud, "second")
     (service,) = hosts.list_services(database, host="second")
     assert (service.binary, service.topic) == ("nova-conductor", cell_conductor.TOPIC)

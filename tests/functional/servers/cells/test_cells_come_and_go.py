@@ -128,7 +128,7 @@ def test_what_waits_for_confirm_is_kept_while_its_other_cell_is_down(cloud: Clou
     assert cloud.reverted(server).status == "ACTIVE"
 
 
-def test_other_cells_continue(cloud: Cloud) -> None:
+def test_other_cells_continue_when_one_is_lost(cloud: Cloud) -> None:
     lost_one = cloud.boot(flavor="gen2.small")
     with lost(cloud, "cell2"):
         shown = cloud.admin.compute.get(f"/servers/{lost_one.id}").json()["server"]

@@ -83,7 +83,7 @@ def test_a_move_keeps_why_its_host_was_chosen_in_short(cloud: Cloud) -> None:
     assert explanation.summary().startswith("4 hosts: ")
 
 
-def test_it_says_what_would_move_and_by_which_recipe(cloud: Cloud) -> None:
+def test_an_explanation_says_what_would_move_and_by_which_recipe(cloud: Cloud) -> None:
     server = cloud.boot(flavor="any.small")
     volume = cloud.volume()
     cloud.attach(server, volume)
@@ -139,7 +139,7 @@ def test_how_its_memory_would_come_to_hosts_of_another_cell(cloud: Cloud, monkey
     assert "[moves] direct is never" in checked[0][-1]["message"]
 
 
-def test_it_says_why_disks_would_travel_while_it_is_off(cloud: Cloud) -> None:
+def test_an_explanation_says_why_disks_would_travel_while_the_server_is_off(cloud: Cloud) -> None:
     server = cloud.boot(flavor="any.small")
     cloud.option("warm", "never", "moves")
     assert candidates(cloud, server)["moves"]["travel"].endswith(": [moves] warm is never")
@@ -155,7 +155,7 @@ def test_the_chosen_host_is_the_one_that_the_move_takes(cloud: Cloud) -> None:
     assert cloud.resized(server).compute_host == chosen["host"]
 
 
-def test_nothing_changes(cloud: Cloud) -> None:
+def test_an_explanation_changes_nothing(cloud: Cloud) -> None:
     cloud.needs_devcloud("looks into the files and databases of all services")
     server = cloud.boot()
     cloud.attach(server, cloud.volume())

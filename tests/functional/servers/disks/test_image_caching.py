@@ -47,7 +47,7 @@ def test_hosts_of_every_cell_fetch_images(cloud: Cloud, aggregate: Any) -> None:
     cloud.member.image.delete_image(image)
 
 
-def test_what_is_refused(cloud: Cloud, aggregate: Any) -> None:
+def test_requests_to_cache_images_that_are_not_allowed_are_refused(cloud: Cloud, aggregate: Any) -> None:
     assert ask(cloud, aggregate.id, IMAGE, by=cloud.member) == 403
     assert ask(cloud, "one", IMAGE) == 400
     assert ask(cloud, aggregate.id, IMAGE, IMAGE) == 400

@@ -47,14 +47,14 @@ def holds(cloud: LiveCloud, server: Any, amounts: dict[str, int]) -> None:
     assert cloud.audit().is_clean
 
 
-def test_a_build(cloud: LiveCloud) -> None:
+def test_a_build_succeeds_though_placement_dies_in_its_claim(cloud: LiveCloud) -> None:
     with next_write_dies() as left:
         server = cloud.boot()
     assert left == [server.id] * 3
     holds(cloud, server, SMALL)
 
 
-def test_an_unshelve(cloud: LiveCloud) -> None:
+def test_an_unshelve_succeeds_though_placement_dies_in_its_claim(cloud: LiveCloud) -> None:
     server = shelved(cloud)
     with next_write_dies() as left:
         act(cloud, server, "unshelve")
@@ -63,7 +63,7 @@ def test_an_unshelve(cloud: LiveCloud) -> None:
     holds(cloud, server, SMALL)
 
 
-def test_an_unshelve_long_after(cloud: LiveCloud) -> None:
+def test_an_unshelve_succeeds_long_after_placement_died_in_its_claim(cloud: LiveCloud) -> None:
     server = shelved(cloud)
     half_write(another(cloud), server.id, {node(cloud, "cell1-host1"): SMALL})
     act(cloud, server, "unshelve")
@@ -71,7 +71,7 @@ def test_an_unshelve_long_after(cloud: LiveCloud) -> None:
     holds(cloud, server, SMALL)
 
 
-def test_a_resize(cloud: LiveCloud) -> None:
+def test_a_resize_succeeds_though_placement_dies_in_its_claim(cloud: LiveCloud) -> None:
     server = cloud.boot()
     with next_write_dies() as left:
         cloud.resized(server)
@@ -80,7 +80,7 @@ def test_a_resize(cloud: LiveCloud) -> None:
     holds(cloud, server, MEDIUM)
 
 
-def test_a_resize_that_is_reverted(cloud: LiveCloud) -> None:
+def test_a_revert_succeeds_though_placement_died_in_a_delete(cloud: LiveCloud) -> None:
     server = cloud.boot()
     cloud.resized(server)
     half_delete(another(cloud), server.id)
@@ -88,7 +88,7 @@ def test_a_resize_that_is_reverted(cloud: LiveCloud) -> None:
     holds(cloud, server, SMALL)
 
 
-def test_a_live_migration(cloud: LiveCloud) -> None:
+def test_a_live_migration_succeeds_though_placement_dies_in_its_claim(cloud: LiveCloud) -> None:
     server = cloud.boot()
     home = cloud.host_of(server)
     with next_write_dies() as left:
@@ -98,7 +98,7 @@ def test_a_live_migration(cloud: LiveCloud) -> None:
 
 
 @pytest.mark.parametrize("action", ["resize", "live migration"])
-def test_a_move_of_a_server_whose_allocations_are_half_deleted(cloud: LiveCloud, action: str) -> None:
+def test_a_server_whose_allocations_are_half_deleted_moves(cloud: LiveCloud, action: str) -> None:
     server = cloud.boot()
     home = cloud.host_of(server)
     half_delete(another(cloud), server.id)
@@ -111,7 +111,7 @@ def test_a_move_of_a_server_whose_allocations_are_half_deleted(cloud: LiveCloud,
     holds(cloud, server, MEDIUM if action == "resize" else SMALL)
 
 
-def test_a_delete(cloud: LiveCloud) -> None:
+def test_a_server_whose_allocations_are_half_deleted_is_deleted(cloud: LiveCloud) -> None:
     server = cloud.boot()
     host = cloud.host_of(server)
     half_delete(another(cloud), server.id)

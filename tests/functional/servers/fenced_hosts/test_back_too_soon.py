@@ -37,7 +37,7 @@ def act(cloud: Cloud, server: Any, body: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", STARTS)
-def test_its_guests_stay_off(cloud: Cloud, name: str) -> None:
+def test_guests_of_a_host_that_was_declared_dead_stay_off(cloud: Cloud, name: str) -> None:
     """Another host may run them already."""
     off, status, body = STARTS[name]
     server = cloud.boot()

@@ -151,7 +151,7 @@ def left_of_deleted(cloud: Cloud, hosts: list[str]) -> None:
         note(services, host, cells[host[:5]], Missed.DESTROY, deleted, [])
 
 
-def test_neither_a_host_nor_a_cell_holds_up_the_cleaning_of_another_host(
+def test_no_host_and_no_cell_holds_up_the_cleaning_of_another_host(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services, opened = cloud.embedded.conductor._services, threading.Event()

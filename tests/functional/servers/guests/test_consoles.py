@@ -57,7 +57,7 @@ def connect(opened: list[Console], url: str, **how: Any) -> Console:
     return opened[-1]
 
 
-def test_it_shows_what_the_guest_wrote_and_echoes_what_is_typed(cloud: Cloud, server: Any, opened: Any) -> None:
+def test_a_console_shows_what_the_guest_wrote_and_echoes_what_is_typed(cloud: Cloud, server: Any, opened: Any) -> None:
     url = url_of(cloud, server)
     console = connect(opened, url)
     assert b"CAUSEWAY-GUEST boot=1" in console.reads(b"CAUSEWAY-READY\r\n")
@@ -72,7 +72,7 @@ def test_it_shows_what_the_guest_wrote_and_echoes_what_is_typed(cloud: Cloud, se
     assert "good morning\nand good night\n" in log
 
 
-def test_it_says_that_the_server_has_moved(cloud: Cloud, server: Any, opened: Any) -> None:
+def test_a_console_says_that_the_server_has_moved(cloud: Cloud, server: Any, opened: Any) -> None:
     """Its old URL opens nothing any more, a new one the console where the server is now."""
     url = url_of(cloud, server)
     console = connect(opened, url)
@@ -88,7 +88,7 @@ def test_it_says_that_the_server_has_moved(cloud: Cloud, server: Any, opened: An
     assert b"boot=2" in there.reads(b"CAUSEWAY-READY\r\n")
 
 
-def test_it_says_so_of_a_guest_that_never_stopped(cloud: Cloud, server: Any, opened: Any) -> None:
+def test_a_console_says_that_a_guest_that_never_stopped_has_moved(cloud: Cloud, server: Any, opened: Any) -> None:
     console = connect(opened, url_of(cloud, server))
     console.reads(b"CAUSEWAY-READY\r\n")
     cloud.admin.compute.live_migrate_server(server.id, block_migration="auto")
@@ -97,7 +97,7 @@ def test_it_says_so_of_a_guest_that_never_stopped(cloud: Cloud, server: Any, ope
     assert reason.startswith("The server has moved")
 
 
-def test_it_says_that_the_server_was_deleted(cloud: Cloud, server: Any, opened: Any) -> None:
+def test_a_console_says_that_the_server_was_deleted(cloud: Cloud, server: Any, opened: Any) -> None:
     url = url_of(cloud, server)
     console = connect(opened, url)
     console.reads(b"CAUSEWAY-READY\r\n")
@@ -132,7 +132,7 @@ def test_a_token_is_needed_and_ends(cloud: Cloud, server: Any, opened: Any) -> N
     assert console_tokens.hash_of(token_in(other)) in left
 
 
-def test_its_time_is_over_if_the_operator_wants_that(cloud: Cloud, server: Any, opened: Any) -> None:
+def test_the_time_of_a_console_is_over_if_the_operator_wants_that(cloud: Cloud, server: Any, opened: Any) -> None:
     conf = cloud.parts.conf
     conf.set_override("enforce_session_timeout", True, group="consoleauth")
     conf.set_override("token_ttl", 2, group="consoleauth")

@@ -55,7 +55,7 @@ def has_all(cloud: Cloud, server: Any, before: dict[str, list[str]]) -> bool:
 @REACHES
 @ENDS
 @pytest.mark.parametrize("direct", [True, False])
-def test_it_goes_with_a_resize_and_back_with_a_revert(
+def test_kept_state_of_firmware_goes_with_a_resize_and_back_with_a_revert(
     cloud: Cloud, image: str, reach: str, end: str, direct: bool
 ) -> None:
     cloud.option("direct", "auto" if direct else "never", "moves")

@@ -64,7 +64,7 @@ def assert_all_there(cloud: Cloud, server: Any, **metadata: str) -> None:
 @BACKINGS
 @REACHES
 @pytest.mark.parametrize("end", ["confirm", "revert"])
-def test_they_survive_a_resize(cloud: Cloud, backing: str, reach: str, end: str) -> None:
+def test_guest_files_survive_a_resize(cloud: Cloud, backing: str, reach: str, end: str) -> None:
     server = boot(cloud, FLAVORS[reach][0], backing)
     assert_all_there(cloud, server)
     cloud.member.compute.set_server_metadata(server.id, changed="before the move")
@@ -79,7 +79,7 @@ def test_they_survive_a_resize(cloud: Cloud, backing: str, reach: str, end: str)
 
 
 @REACHES
-def test_they_survive_a_cold_migration_and_a_move_that_failed(cloud: Cloud, reach: str) -> None:
+def test_guest_files_survive_a_cold_migration_and_a_move_that_failed(cloud: Cloud, reach: str) -> None:
     server = boot(cloud, "any.small", "image")
     host = cloud.show(server).compute_host
     cell, number = int(host[4]), int(host[-1])

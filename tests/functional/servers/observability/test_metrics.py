@@ -46,7 +46,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     embedded.stop()
 
 
-def test_a_move(cloud: Cloud) -> None:
+def test_a_move_is_counted_with_its_steps_bytes_and_calls(cloud: Cloud) -> None:
     server = cloud.boot()
     measured = Measured(cloud)
     cloud.resized(server)

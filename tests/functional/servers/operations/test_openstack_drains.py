@@ -39,7 +39,7 @@ def test_a_drain_and_its_servers_are_shown(cloud: Cloud, drain: Drain) -> None:
     assert "3.0 GiB" in table
 
 
-def test_limits_are_set(cloud: Cloud, drain: Drain) -> None:
+def test_limits_of_a_drain_are_set_by_the_client(cloud: Cloud, drain: Drain) -> None:
     assert openstack(cloud, "drain", "set", drain.id, "--limit", "7", anew=True) == ("", "")
     assert store.get(cloud.parts.api_database, drain.id).request.limits.total == 7
 

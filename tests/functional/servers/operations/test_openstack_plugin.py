@@ -173,7 +173,7 @@ def test_cells_are_listed_with_what_is_in_them(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("module", ["plugin", "operations", "moves", "cells", "audit", "drains"])
-def test_it_needs_nothing_of_the_services(module: str) -> None:
+def test_the_plug_in_needs_nothing_of_the_services(module: str) -> None:
     """What an operator's client does not have is not imported."""
     look = (
         "import sys; heavy = ('sqlalchemy', 'falcon', 'oslo_messaging', 'msgspec', 'placement', 'alembic');"

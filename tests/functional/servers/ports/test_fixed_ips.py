@@ -52,7 +52,7 @@ def test_a_server_gets_an_address_and_loses_one(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
-def test_so_does_one_that_waits_for_its_confirm_and_it_keeps_it(cloud: Cloud, flavor: str) -> None:
+def test_a_server_that_waits_for_its_confirm_gets_an_address_and_keeps_it(cloud: Cloud, flavor: str) -> None:
     server = cloud.boot()
     cloud.resized(server, flavor)
     assert add(cloud, server).status_code == 202

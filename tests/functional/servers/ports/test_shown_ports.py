@@ -110,7 +110,7 @@ def test_of_groups_that_are_added_at_once_none_is_lost(cloud: Cloud, several: li
 
 
 @pytest.mark.embedded("replaces code")
-def test_nor_if_the_network_service_keeps_only_the_last_of_them(
+def test_no_group_is_lost_if_the_network_service_keeps_only_the_last_change(
     cloud: Cloud, several: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neutron does so if several change a port that all have read before."""

@@ -62,7 +62,9 @@ def test_a_new_server_reads_the_password_of_the_answer(cloud: AuditedCloud, fiel
 
 @pytest.mark.parametrize("fields", [{}, {"adminPass": CHOSEN}], ids=["generated", "chosen"])
 @pytest.mark.parametrize("action", ["rebuild", "rescue"])
-def test_so_does_a_rebuilt_or_rescued_one(cloud: AuditedCloud, action: str, fields: dict[str, str]) -> None:
+def test_a_rebuilt_or_rescued_server_reads_the_password_of_the_answer(
+    cloud: AuditedCloud, action: str, fields: dict[str, str]
+) -> None:
     server, first = create(cloud, config_drive=True)
     cloud.wait(server, "ACTIVE")
     wanted = {"imageRef": cloud.image_id, **fields} if action == "rebuild" else fields
@@ -74,7 +76,7 @@ def test_so_does_a_rebuilt_or_rescued_one(cloud: AuditedCloud, action: str, fiel
     is_kept_nowhere(cloud, password)
 
 
-def test_an_evacuated_one_reads_it(cloud: AuditedCloud, dead: Callable[..., None]) -> None:
+def test_an_evacuated_server_reads_the_password_of_the_answer(cloud: AuditedCloud, dead: Callable[..., None]) -> None:
     server, _ = create(cloud, config_drive=True)
     cloud.wait(server, "ACTIVE")
     dead(cloud.show(server).compute_host)

@@ -45,7 +45,7 @@ def server(cloud: Cloud) -> Any:
     return with_mark(cloud)
 
 
-def test_it_boots_the_image_beside_its_own_disk(cloud: AuditedCloud, server: Any) -> None:
+def test_a_rescued_server_boots_the_image_beside_its_own_disk(cloud: AuditedCloud, server: Any) -> None:
     image = make_image(cloud)
     before = cloud.record(server, "cell1").launched_at
     own = driver_of(cloud, server).files.disks(server.id) / "disk"
@@ -317,7 +317,9 @@ class TestStates:
         assert (answer.status_code, "vTPM" in message(answer)) == (400, True)
         instances.update(cloud.cell("cell1"), server.id, vm_state=VmState.ACTIVE)
 
-    def test_its_state_is_reset_and_it_is_started_again(self, cloud: AuditedCloud, server: Any) -> None:
+    def test_a_rescued_server_whose_state_is_reset_is_started_from_its_own_disk(
+        self, cloud: AuditedCloud, server: Any
+    ) -> None:
         """Then its record says that it is not rescued: it comes up from its own disk."""
         rescued(cloud, server)
         assert ask(cloud.admin, server, "os-resetState", {"state": "active"}).status_code == 202
@@ -329,7 +331,7 @@ class TestStates:
         assert not driver_of(cloud, server).has_rescue_disk(server.id)
         assert cloud.audit().disagreements == []
 
-    def test_its_guest_goes_off_by_itself(self, cloud: Cloud, server: Any) -> None:
+    def test_a_rescued_server_whose_guest_goes_off_stays_rescued(self, cloud: Cloud, server: Any) -> None:
         rescued(cloud, server)
         host = cloud.show(server).compute_host
         cloud.driver(host).power_off(server.id, 0)
@@ -352,7 +354,7 @@ class TestStates:
 
 
 @pytest.mark.embedded("does what a conductor does, when the test says so")
-def test_it_ends_when_its_time_is_over(cloud: Cloud, server: Any) -> None:
+def test_a_rescue_ends_when_its_time_is_over(cloud: Cloud, server: Any) -> None:
     rescued(cloud, server)
     services, conductor = cloud.embedded.conductor._services, cloud.embedded.conductor._conductor
     overdue_rescues.unrescue(services, conductor)

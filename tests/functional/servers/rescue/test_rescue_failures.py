@@ -226,7 +226,7 @@ def test_a_late_order_to_unrescue_does_nothing(cloud: AuditedCloud, server: Any)
     has_its_own(cloud, server)
 
 
-def test_it_is_cancelled(cloud: AuditedCloud, server: Any) -> None:
+def test_a_rescue_that_is_cancelled_leaves_the_server_with_its_own_disk(cloud: AuditedCloud, server: Any) -> None:
     with cloud.held("rescue_guest") as reached:
         assert ask(cloud.member, server, "rescue").status_code == 200
         assert reached.wait(30)

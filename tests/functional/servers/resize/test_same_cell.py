@@ -105,7 +105,7 @@ def test_a_server_that_was_moved_can_be_moved_again(cloud: Cloud) -> None:
         assert cloud.reality(server) == before
 
 
-def test_nobody_runs_twice(cloud: Cloud) -> None:
+def test_no_server_runs_twice_while_it_is_resized(cloud: Cloud) -> None:
     server = cloud.boot(flavor="any.small")
     for flavor in ("any.medium", "gen2.small"):
         cloud.resized(server, flavor)

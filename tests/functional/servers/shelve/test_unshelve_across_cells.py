@@ -98,7 +98,7 @@ def check_there(cloud: Cloud, server: Any, home: str) -> str:
     return host
 
 
-def test_it_comes_up_on_the_host_that_is_named(cloud: Cloud, server: Any, home: str) -> None:
+def test_an_unshelved_server_comes_up_on_the_host_that_is_named(cloud: Cloud, server: Any, home: str) -> None:
     wanted = f"{other(home)}-host2"
     accepted(cloud, server, host=wanted)
     assert check_there(cloud, server, home) == wanted
@@ -112,19 +112,23 @@ def test_it_comes_up_on_the_host_that_is_named(cloud: Cloud, server: Any, home: 
     assert recipes[-2:] == ["unshelve_across_cells", "unshelve"]
 
 
-def test_it_comes_up_in_the_other_cell_if_its_own_has_no_host(cloud: Cloud, server: Any, home: str) -> None:
+def test_an_unshelved_server_comes_up_in_the_other_cell_if_its_own_has_no_host(
+    cloud: Cloud, server: Any, home: str
+) -> None:
     with closed(cloud, home):
         accepted(cloud, server)
         check_there(cloud, server, home)
 
 
-def test_it_stays_in_its_own_cell_if_there_is_a_host(cloud: Cloud, server: Any, home: str) -> None:
+def test_an_unshelved_server_stays_in_its_own_cell_if_there_is_a_host(cloud: Cloud, server: Any, home: str) -> None:
     accepted(cloud, server)
     assert cell_of(cloud.wait(server, "ACTIVE").compute_host) == home
     assert cells_with(cloud, server) == [home]
 
 
-def test_it_comes_up_in_a_zone_that_only_the_other_cell_has(cloud: Cloud, server: Any, home: str) -> None:
+def test_an_unshelved_server_comes_up_in_a_zone_that_only_the_other_cell_has(
+    cloud: Cloud, server: Any, home: str
+) -> None:
     zone = cloud.admin.compute.create_aggregate(name="far", availability_zone="far")
     host = f"{other(home)}-host1"
     cloud.admin.compute.add_host_to_aggregate(zone, host)
@@ -137,7 +141,7 @@ def test_it_comes_up_in_a_zone_that_only_the_other_cell_has(cloud: Cloud, server
         cloud.admin.compute.delete_aggregate(zone)
 
 
-def test_it_stays_shelved_if_no_cell_has_a_host(cloud: Cloud, server: Any, home: str) -> None:
+def test_a_server_stays_shelved_if_no_cell_has_a_host(cloud: Cloud, server: Any, home: str) -> None:
     with closed(cloud, *CELLS):
         accepted(cloud, server)
         cloud.wait(server, "SHELVED_OFFLOADED")

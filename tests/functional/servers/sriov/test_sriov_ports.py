@@ -194,7 +194,7 @@ def check_nothing_stays(cloud: Cloud, server: Any, port: Any, host: str) -> None
     assert check_agrees(cloud, server) == []
 
 
-def test_it_is_not_migrated_live(cloud: Cloud, ports: Any) -> None:
+def test_a_server_with_a_device_for_a_port_is_not_migrated_live(cloud: Cloud, ports: Any) -> None:
     server = boot(cloud, ports())
     with pytest.raises(openstack.exceptions.BadRequestException, match="SR-IOV ports"):
         cloud.admin.compute.live_migrate_server(server.id, host=None, block_migration="auto")
@@ -209,7 +209,9 @@ def test_a_port_with_an_accelerator_is_refused(cloud: Cloud, ports: Any) -> None
 
 
 @pytest.mark.parametrize("hard", [True, False])
-def test_it_keeps_its_device_when_it_is_rebuilt_and_rebooted(cloud: Cloud, ports: Any, hard: bool) -> None:
+def test_a_server_keeps_the_device_of_its_port_when_it_is_rebuilt_and_rebooted(
+    cloud: Cloud, ports: Any, hard: bool
+) -> None:
     port = ports()
     server = boot(cloud, port)
     devices = check_agrees(cloud, server, port)

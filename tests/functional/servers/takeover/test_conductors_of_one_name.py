@@ -50,7 +50,9 @@ def test_a_move_stays_with_who_has_it(
     assert (after.state, after.owner, after.epoch) == (SagaState.DONE, before.owner, before.epoch)
 
 
-def test_neither_takes_up_what_the_other_one_may_work_on(cloud: Cloud, namesake: ConductorService) -> None:
+def test_of_two_conductors_of_one_name_none_takes_up_what_the_other_may_work_on(
+    cloud: Cloud, namesake: ConductorService
+) -> None:
     """Who asks one of them what it works on learns of neither: a task of the other one would be taken for abandoned."""
     server = cloud.boot()
     database = cloud.cell("cell1")

@@ -50,7 +50,9 @@ def disagreements(cloud: Cloud, server: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("request_then", ["confirm", "revert", "delete"])
-def test_of_a_resize(cloud: Cloud, hold: Any, other: ConductorService, request_then: str) -> None:
+def test_a_late_claim_of_a_resize_is_undone(
+    cloud: Cloud, hold: Any, other: ConductorService, request_then: str
+) -> None:
     server, held = cloud.boot(), hold()
     cloud.member.compute.resize_server(server.id, cloud.flavor("gen1.late", gen=1))
     take_over_at(cloud, other, held, server.id)
@@ -60,7 +62,9 @@ def test_of_a_resize(cloud: Cloud, hold: Any, other: ConductorService, request_t
 
 
 @pytest.mark.parametrize("request_then", ["nothing", "delete", "shelve"])
-def test_of_a_live_migration(cloud: Cloud, hold: Any, other: ConductorService, request_then: str) -> None:
+def test_a_late_claim_of_a_live_migration_is_undone(
+    cloud: Cloud, hold: Any, other: ConductorService, request_then: str
+) -> None:
     server, held = cloud.boot(), hold()
     with ThreadPoolExecutor(1) as users:
         # The answer waits for the choice of the host.
@@ -72,7 +76,7 @@ def test_of_a_live_migration(cloud: Cloud, hold: Any, other: ConductorService, r
 
 
 @pytest.mark.parametrize("request_then", ["nothing", "delete", "shelve"])
-def test_of_an_evacuation(
+def test_a_late_claim_of_an_evacuation_is_undone(
     cloud: Cloud, hold: Any, other: ConductorService, dead: Callable[..., None], request_then: str
 ) -> None:
     server = cloud.boot(flavor="any.small")
@@ -86,7 +90,9 @@ def test_of_an_evacuation(
 
 
 @pytest.mark.parametrize("request_then", ["nothing", "delete", "shelve"])
-def test_of_an_unshelve(cloud: Cloud, hold: Any, other: ConductorService, request_then: str) -> None:
+def test_a_late_claim_of_an_unshelve_is_undone(
+    cloud: Cloud, hold: Any, other: ConductorService, request_then: str
+) -> None:
     server = cloud.boot(flavor="any.small")
     then(cloud, server, "shelve")
     held = hold()

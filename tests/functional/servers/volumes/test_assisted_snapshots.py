@@ -192,7 +192,7 @@ def test_what_fails_is_reported(cloud: Cloud, server: Any, volume: Any, monkeypa
     assert shown(cloud, other)["status"] == "error_deleting"
 
 
-def test_what_is_refused(cloud: Cloud, server: Any, volume: Any) -> None:
+def test_assisted_snapshots_that_are_not_allowed_are_refused(cloud: Cloud, server: Any, volume: Any) -> None:
     snapshot_id, free = wanted_snapshot(cloud, volume), cloud.volume()
     assert ask(cloud, volume, snapshot_id, "new", by=cloud.member).status_code == 403
     # The last one has too many bytes in any file system, though not too many characters.

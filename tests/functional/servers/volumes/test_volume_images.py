@@ -66,7 +66,7 @@ def test_a_server_made_from_one_has_all_that_was_on_the_volumes(cloud: Cloud) ->
     assert read(cloud, made) == ["mine"]
 
 
-def test_it_says_all_of_the_devices(cloud: Cloud) -> None:
+def test_the_image_of_a_server_on_volumes_says_all_of_the_devices(cloud: Cloud) -> None:
     flavor = cloud.admin.compute.create_flavor(name="local", vcpus=1, ram=128, disk=1, ephemeral=1, swap=64)
     cloud.admin.compute.create_flavor_extra_specs(flavor, {"aggregate_instance_extra_specs:gen": "1"})
     root = {"boot_index": 0, "source_type": "image", "destination_type": "volume", "uuid": cloud.image_id,
@@ -159,7 +159,7 @@ def test_other_devices_of_the_same_name_count_more_than_the_image_s(cloud: Cloud
     assert set(attached) == {"/dev/vda", "/dev/vdb"} and attached["/dev/vdb"] == own.id
 
 
-def test_it_can_t_be_the_disk_of_a_server_that_is_rebuilt(cloud: Cloud) -> None:
+def test_an_image_of_volumes_can_t_be_the_disk_of_a_server_that_is_rebuilt(cloud: Cloud) -> None:
     image = image_of(cloud, cloud.boot_from_volume())
     other = cloud.boot("other")
     answer = cloud.member.compute.post(

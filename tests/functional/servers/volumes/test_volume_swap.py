@@ -112,7 +112,7 @@ def test_a_server_whose_resize_waits_for_its_end(cloud: Cloud, server: Any, old:
     check_in_use(cloud, server, old)
 
 
-def test_what_is_refused(cloud: Cloud, server: Any, old: Any) -> None:
+def test_swaps_of_volumes_that_are_not_allowed_are_refused(cloud: Cloud, server: Any, old: Any) -> None:
     """2112187 on Launchpad: also a swap that is no migration of the volume service's; the server keeps its volumes."""
     plain, new = cloud.volume(), moving(cloud, old)
     nobody = SimpleNamespace(id="99999999-2222-3333-4444-555555555555")
