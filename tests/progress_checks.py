@@ -57,7 +57,7 @@ def what_is_reported_is_shown_and_summed_while_its_step_runs(database: Database)
     assert Transfers(database).report(token, 25, 100, counters) == move.instance_uuid
     late = Report(token, "1.1.0", 60, 100, counters | {"memory_processed_bytes": 60})
     ordered_moves.write(database, [late])
-    (step,) = operations.get(database, move.id)[1]
+    (step,) = operations.get(database, move.id).steps
     shown = shown_moves.progress(database, [move.migration_uuid], utcnow())[move.migration_uuid]
     assert (step.bytes_done, step.bytes_total, shown.percent, shown.step) == (60, 100, 60, STEP)
     assert migrations.get(database, move.migration_uuid).memory_processed_bytes == 60
@@ -68,7 +68,7 @@ def what_is_reported_is_shown_and_summed_while_its_step_runs(database: Database)
     recording.record(database, move, ended=ended, lease=LEASE)
     late.done, late.counters = 70, counters | {"memory_processed_bytes": 70}
     ordered_moves.write(database, [late])
-    (step,) = operations.get(database, move.id)[1]
+    (step,) = operations.get(database, move.id).steps
     assert (step.bytes_done, step.bytes_total) == (110, 110)
     assert migrations.get(database, move.migration_uuid).memory_processed_bytes == 60
     assert drains.bytes_sent(database, asked) == {move.instance_uuid: 110}

@@ -29,8 +29,7 @@ class Operation(Saga):
     cell_uuid: str | None = None
     #: the requester as it is stored, when the operation was acquired
     requested_by: dict[str, Any] | None = field(default=None, repr=False, compare=False)
-    #: its steps; None if an earlier release began it, with a row for each step
-    steps: list[StepRecord] | None = field(default_factory=list)
+    steps: list[StepRecord] = field(default_factory=list)
     #: why its destination was chosen, until this is written; never read with the operation
     explanation: dict[str, Any] | None = None
     #: the known content of its row; None if unknown

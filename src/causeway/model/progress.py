@@ -90,12 +90,11 @@ class OperationProgress:
     steps: list[StepProgress] = field(default_factory=list)
 
 
-def progress_of(operation: Operation, steps: list[StepRecord], now: datetime) -> OperationProgress:
-    """``steps``: all of its steps so far, in order."""
-    last = None if operation.state in ENDED or not steps else steps[-1]
+def progress_of(operation: Operation, now: datetime) -> OperationProgress:
+    last = None if operation.state in ENDED or not operation.steps else operation.steps[-1]
     return OperationProgress(
         id=operation.id,
-        version=version_of(operation, steps),
+        version=version_of(operation),
         instance_uuid=operation.instance_uuid,
         migration_uuid=operation.migration_uuid if operation.is_for_migration else None,
         recipe=operation.recipe,
@@ -117,7 +116,7 @@ def progress_of(operation: Operation, steps: list[StepRecord], now: datetime) ->
         project_id=operation.project_id,
         started_at=operation.started_at,
         ended_at=operation.ended_at,
-        steps=[_step(step, now) for step in steps],
+        steps=[_step(step, now) for step in operation.steps],
     )
 
 
@@ -142,7 +141,7 @@ def _step(step: StepRecord, now: datetime) -> StepProgress:
     )
 
 
-def version_of(operation: Operation, steps: list[StepRecord]) -> str:
+def version_of(operation: Operation) -> str:
     """A string that changes with the operation's epoch, state, steps or bytes, but not when its lease is renewed."""
     seen = (
         operation.epoch,
@@ -152,7 +151,10 @@ def version_of(operation: Operation, steps: list[StepRecord]) -> str:
         operation.pivoted,
         operation.cancel_requested,
         operation.parked,
-        [(step.sequence, step.phase, step.state, step.attempt, step.bytes_done, step.round) for step in steps],
+        [
+            (step.sequence, step.phase, step.state, step.attempt, step.bytes_done, step.round)
+            for step in operation.steps
+        ],
     )
     return hashlib.sha256(msgspec.json.encode(seen)).hexdigest()[:16]
 

@@ -263,8 +263,9 @@ class Moves(ApiBase):
     # The requester, and the requester's token, encrypted (`causeway.parts.requesters`). Null when the operation has ended.
     requester: Mapped[dict[str, Any] | None]
     sealed_token: Mapped[str | None] = mapped_column(LongText)
-    # Each step's do or undo with all its attempts, written before it acts and completed afterwards. Null if an earlier release
-    # began the move: then they are rows of `MoveSteps`. ``step``: the name of the last one. ``hosts``: as "|one|another|".
+    # Each step's do or undo with all its attempts, written before it acts and completed afterwards. ``step``: the name of the
+    # last one. ``hosts``: as "|one|another|". (Databases of 0.1.0 also have the table `move_steps`, which nobody writes to. Its
+    # processes read it, so only a revision after 0.2.0 may drop it and its shadow table.)
     steps: Mapped[list[Any] | None]
     step: Mapped[str | None] = mapped_column(Bounded(64))
     hosts: Mapped[str | None] = mapped_column(LongText)
@@ -272,35 +273,6 @@ class Moves(ApiBase):
     at_hand: Mapped[str | None] = mapped_column(Bounded(64))
     # Bytes that the ended steps have sent.
     sent: Mapped[int | None] = mapped_column(sa.BigInteger)
-
-
-class MoveSteps(ApiBase):
-    """The steps of moves that an earlier release began."""
-
-    __tablename__ = "move_steps"
-
-    move_id: Mapped[str] = mapped_column(Uuid, sa.ForeignKey("moves.id", ondelete="CASCADE"), primary_key=True)
-    sequence: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    step: Mapped[str] = mapped_column(Bounded(64))
-    phase: Mapped[str] = mapped_column(Bounded(8))
-    state: Mapped[str] = mapped_column(Bounded(16))
-    attempt: Mapped[int]
-    epoch: Mapped[int]
-    host: Mapped[str | None] = mapped_column(Name)
-    bytes_done: Mapped[int | None] = mapped_column(sa.BigInteger)
-    bytes_total: Mapped[int | None] = mapped_column(sa.BigInteger)
-    # Of a step that transfers in rounds.
-    round: Mapped[int | None]
-    bytes_since: Mapped[datetime | None]
-    # Of the last attempt that failed, and of the first.
-    error: Mapped[dict[str, Any] | None]
-    first_error: Mapped[dict[str, Any] | None]
-    # Events of the server's action; written to its history when the move ends.
-    events: Mapped[list[Any] | None]
-    # When the first attempt began, and the last one.
-    started_at: Mapped[datetime]
-    tried_at: Mapped[datetime | None]
-    ended_at: Mapped[datetime | None]
 
 
 class ReportedProgress(ApiBase):

@@ -142,11 +142,7 @@ def _archive_moves(connection: sa.Connection, uuid: str, deleted_at: datetime) -
     moved: Counter[str] = Counter()
     for name in API_ARCHIVED:
         table, shadow = ApiBase.metadata.tables[name], API_SHADOWS[name]
-        chosen: sa.ColumnElement[bool]
-        if name == "move_steps":
-            chosen = table.c.move_id.in_(sa.select(MOVES.c.id).where(MOVES.c.instance_uuid == uuid))
-        else:
-            chosen = table.c.instance_uuid == uuid
+        chosen = table.c.instance_uuid == uuid
         moved[name] = _to_shadow(connection, table, shadow, chosen, {OF_SERVER: uuid, SERVER_DELETED_AT: deleted_at})
     return +moved
 

@@ -18,7 +18,7 @@ PREFIX = "shadow_"
 OF_SERVER, SERVER_DELETED_AT = "of_server", "server_deleted_at"
 # Children first, so that the tables can be moved and purged in this order.
 ARCHIVED = ("instance_actions_events", "instance_actions", "instance_faults", "block_device_mapping", "instances")
-API_ARCHIVED = ("move_steps", "moves", "migrations")
+API_ARCHIVED = ("moves", "migrations")
 
 
 def archived_columns(table: sa.Table) -> list[sa.Column[Any]]:

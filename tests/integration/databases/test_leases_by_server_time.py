@@ -18,7 +18,6 @@ def database(new_database: Callable[[str], str]) -> Iterator[Database]:
     schema.sync(database, "api")
     yield database
     with database.write() as connection:
-        connection.execute(journal.STEPS.delete())
         connection.execute(journal.MOVES.delete())
     database.close()
 

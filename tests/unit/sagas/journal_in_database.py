@@ -21,8 +21,7 @@ class JournalInDatabase(MoveJournal):
         # move -> the clock's time at which its lease expires
         self._expires: dict[str, float] = {}
         with api.write() as connection:
-            for table in (journal.STEPS, journal.MOVES):
-                connection.execute(table.delete())
+            connection.execute(journal.MOVES.delete())
 
     def insert(self, saga_id: str, recipe: str) -> None:
         with self._api.write() as connection:

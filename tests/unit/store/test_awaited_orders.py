@@ -60,7 +60,6 @@ def test_the_attempt_that_sent_it_waits(api: Database) -> None:
         ({"steps": steps(do(StepState.FAILED))}, Awaited.BY_A_LATER_ATTEMPT),
         ({"steps": steps(do(StepState.DONE), do(attempt=1, sequence=2))}, Awaited.BY_A_LATER_ATTEMPT),
         ({"steps": []}, Awaited.BY_A_LATER_ATTEMPT),
-        ({"steps": None}, Awaited.YES),
         ({"cancel_requested": True}, Awaited.NO),
         ({"state": "undoing"}, Awaited.NO),
         ({"state": "stuck", "steps": steps(do(), StepRecord("ChooseHost", StepPhase.UNDO, 2))}, Awaited.NO),

@@ -32,12 +32,6 @@ def database(api: Database) -> Database:
     return api
 
 
-@pytest.fixture(params=["in the row", "rows"])
-def steps(request: pytest.FixtureRequest) -> list[StepRecord] | None:
-    """Where the steps of an operation are: an earlier release began one whose steps are rows."""
-    return [] if request.param == "in the row" else None
-
-
 class Later:
     """Time that passes when the test lets it."""
 
@@ -62,7 +56,7 @@ def step_of(**values: Any) -> StepRecord:
     return StepRecord(**given | values)
 
 
-def begin(database: Database, steps: list[StepRecord] | None, token: MoveToken = TOKEN, **values: Any) -> Operation:
+def begin(database: Database, token: MoveToken = TOKEN, **values: Any) -> Operation:
     """An operation of epoch 2 whose step runs."""
     operation = Operation(
         id=token.move_id,
@@ -70,7 +64,6 @@ def begin(database: Database, steps: list[StepRecord] | None, token: MoveToken =
         instance_uuid=str(uuids.uuid4()),
         recipe="create_image",
         request_id="asked",
-        steps=None if steps is None else list(steps),
         **cast(dict[str, Any], {"epoch": 2, "state": SagaState.RUNNING}) | values,
     )
     with database.write() as connection:
@@ -81,26 +74,26 @@ def begin(database: Database, steps: list[StepRecord] | None, token: MoveToken =
 
 def bytes_of(database: Database, move_id: str = TOKEN.move_id) -> tuple[int | None, int | None]:
     """As they are shown, in both places."""
-    operation, steps = operations.get(database, move_id)
+    operation = operations.get(database, move_id)
     shown = shown_moves.progress(database, [operation.migration_uuid], START)
     if operation.migration_uuid in shown:
-        assert shown[operation.migration_uuid].bytes_done == steps[-1].bytes_done
-    return steps[-1].bytes_done, steps[-1].bytes_total
+        assert shown[operation.migration_uuid].bytes_done == operation.steps[-1].bytes_done
+    return operation.steps[-1].bytes_done, operation.steps[-1].bytes_total
 
 
 def sent(database: Database, operation: Operation) -> int:
     return drains.bytes_sent(database, {operation.instance_uuid: "asked"})[operation.instance_uuid]
 
 
-def test_bytes_are_shown_with_the_step_that_runs(database: Database, steps: list[StepRecord] | None) -> None:
-    operation = begin(database, steps)
+def test_bytes_are_shown_with_the_step_that_runs(database: Database) -> None:
+    operation = begin(database)
     assert bytes_of(database) == (None, None) and sent(database, operation) == 0
     assert Transfers(database).report(TOKEN, 25, 100) == operation.instance_uuid
     assert bytes_of(database) == (25, 100) and sent(database, operation) == 25
 
 
-def test_what_it_knows_when_it_has_ended_counts(database: Database, steps: list[StepRecord] | None) -> None:
-    operation = begin(database, steps)
+def test_what_it_knows_when_it_has_ended_counts(database: Database) -> None:
+    operation = begin(database)
     transfers = Transfers(database)
     transfers.report(TOKEN, 25, 100)
     recording.record(
@@ -121,11 +114,9 @@ def test_what_it_knows_when_it_has_ended_counts(database: Database, steps: list[
     [{"attempt": 2}, {"round": 1}, {"sequence": 2, "step": "EndImage"}],
     ids=["is tried again", "is in its next round", "has ended"],
 )
-def test_a_step_that_began_anew_shows_nothing_of_before(
-    database: Database, steps: list[StepRecord] | None, again: dict[str, Any]
-) -> None:
+def test_a_step_that_began_anew_shows_nothing_of_before(database: Database, again: dict[str, Any]) -> None:
     """Nothing of what was sent before is shown of what is sent now; not even what is written down late."""
-    operation, time = begin(database, steps), Later()
+    operation, time = begin(database), Later()
     transfers = Transfers(database, now=time.now, later=time.later)
     transfers.report(TOKEN, 20, 100)
     transfers.report(TOKEN, 25, 100)
@@ -140,10 +131,8 @@ def test_a_step_that_began_anew_shows_nothing_of_before(
     [replace(TOKEN, step=""), replace(TOKEN, step="EndImage"), replace(TOKEN, epoch=3)],
     ids=["is not shown", "is another step's", "is not begun yet"],
 )
-def test_a_report_of_another_step_is_not_shown(
-    database: Database, steps: list[StepRecord] | None, token: MoveToken
-) -> None:
-    begin(database, steps)
+def test_a_report_of_another_step_is_not_shown(database: Database, token: MoveToken) -> None:
+    begin(database)
     Transfers(database).report(token, 25, 100)
     assert bytes_of(database) == (None, None)
 
@@ -161,7 +150,7 @@ def test_a_report_of_another_step_is_not_shown(
 def test_a_report_for_an_operation_that_changed_owner_or_ended_is_refused(
     database: Database, values: dict[str, Any], refusal: type[errors.CausewayError]
 ) -> None:
-    begin(database, [], **values)
+    begin(database, **values)
     with pytest.raises(refusal):
         Transfers(database).report(TOKEN, 25, 100)
     assert bytes_of(database) == (None, None)
@@ -172,17 +161,8 @@ def test_an_operation_that_is_not_known(database: Database) -> None:
         Transfers(database).report(TOKEN, 25, 100)
 
 
-def test_an_operation_of_an_earlier_release_shows_nothing_and_does_not_fail(database: Database) -> None:
-    """It knows nothing of what is at hand: nothing is shown, and nothing fails."""
-    operation = begin(database, None)
-    with database.write() as connection:
-        connection.execute(journal.MOVES.update().values(step=None, at_hand=None))
-    Transfers(database).report(TOKEN, 25, 100)
-    assert bytes_of(database) == (None, None) and sent(database, operation) == 0
-
-
 def test_an_operation_that_is_cancelled_has_no_step_that_was_not_begun(database: Database) -> None:
-    operation = begin(database, [])
+    operation = begin(database)
     with database.write() as connection:
         connection.execute(journal.MOVES.update().values(cancel_requested=True))
     ended = step_of(state=StepState.DONE, ended_at=START)
@@ -219,7 +199,7 @@ def test_many_that_report_at_once_are_written_down_together(
 ) -> None:
     tokens = [MoveToken(f"move-{number}", f"move-{number}", 2, TOKEN.step) for number in range(200)]
     for token in tokens:
-        begin(database, [], token)
+        begin(database, token)
     time = Later()
     transfers = Transfers(database, now=time.now, later=time.later)
 
@@ -261,7 +241,7 @@ def test_those_that_ask_while_another_one_is_answered_are_answered_together(
     """And each hears of its own transfer."""
     tokens = [MoveToken(f"move-{number}", f"move-{number}", 2, TOKEN.step) for number in range(20)]
     for token in tokens:
-        begin(database, [], token, cancel_requested=token is tokens[7])
+        begin(database, token, cancel_requested=token is tokens[7])
     transfers, turn, asked = Transfers(database, later=lambda _pause, _work: None), Turn(), list[set[str]]()
     pool, ask = ThreadPoolExecutor(len(tokens)), transfers._moves._ask
     answers: list[Any] = []
@@ -284,7 +264,7 @@ def test_those_that_ask_while_another_one_is_answered_are_answered_together(
 
 
 def test_a_database_that_does_not_answer_fails_all_who_ask(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin(database, [])
+    begin(database)
     transfers = Transfers(database)
 
     def fail(_move_ids: set[str]) -> Any:
@@ -299,7 +279,7 @@ def test_a_database_that_does_not_answer_fails_all_who_ask(database: Database, m
 
 
 def test_what_can_not_be_written_fails_nobody(database: Database) -> None:
-    begin(database, [])
+    begin(database)
     time = Later()
     transfers = Transfers(database, now=time.now, later=time.later)
     with database.write() as connection:
@@ -313,7 +293,7 @@ def test_what_can_not_be_written_fails_nobody(database: Database) -> None:
 
 
 def test_a_move_that_is_gone_takes_its_progress_along(database: Database) -> None:
-    begin(database, [])
+    begin(database)
     Transfers(database).report(TOKEN, 25, 100)
     with database.write() as connection:
         connection.execute(journal.MOVES.delete())

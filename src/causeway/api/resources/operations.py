@@ -63,15 +63,13 @@ def show(request: ApiRequest, operation_id: str) -> Response:
     seen, wait = request.param("seen"), int(request.param("wait") or 0)
 
     def is_new() -> bool:
-        found, steps = store.get(request.services.api, operation_id)
-        return found.state in ENDED or version_of(found, steps) != seen
+        found = store.get(request.services.api, operation_id)
+        return found.state in ENDED or version_of(found) != seen
 
     if wait and seen is not None and not is_new():
         request.services.long_polls.wait(is_new, wait)
-    found, steps = store.get(request.services.api, operation_id)
-    return Response(
-        200, {"operation": msgspec.to_builtins(progress_of(found, steps, request.services.now_of_transfers()))}
-    )
+    found = store.get(request.services.api, operation_id)
+    return Response(200, {"operation": msgspec.to_builtins(progress_of(found, request.services.now_of_transfers()))})
 
 
 @handler(statuses=(202,), answer=EMPTY)
@@ -79,7 +77,7 @@ def cancel(request: ApiRequest, operation_id: str) -> Response:
     """Cancels an operation that can still be undone, and undoes it."""
     found = _find(request, operation_id, "cancel")
     if found.state in ENDED or not requests.cancel(request.services, found.instance_uuid, found.migration_uuid):
-        refusal = why_not_cancellable(_operation(request, operation_id))
+        refusal = why_not_cancellable(store.get(request.services.api, operation_id))
         raise errors.Conflict(refusal or f"Operation {operation_id} could not be cancelled; try again.")
     return Response(202)
 
@@ -88,14 +86,9 @@ def _find(request: ApiRequest, operation_id: str, verb: str) -> Operation:
     missing = errors.NotFound(f"Operation {operation_id} could not be found.")
     if not is_uuid(operation_id):
         raise missing
-    found = _operation(request, operation_id)
+    found = store.get(request.services.api, operation_id)
     _authorize(request, found.instance_uuid, RULE + verb, missing)
     return found
-
-
-def _operation(request: ApiRequest, operation_id: str) -> Operation:
-    operation, _steps = store.get(request.services.api, operation_id)
-    return operation
 
 
 def _authorize(request: ApiRequest, server_id: str, rule: str, missing: errors.CausewayError) -> None:
@@ -126,7 +119,7 @@ def _page(request: ApiRequest, path: str, **conditions: Any) -> Response:
     except errors.NotFound:
         raise errors.BadRequest(f"Marker {request.param('marker')} could not be found.") from None
     now = request.services.now_of_transfers()
-    entries = [msgspec.to_builtins(progress_of(operation, steps, now)) for operation, steps in found]
+    entries = [msgspec.to_builtins(progress_of(operation, now)) for operation in found]
     body: dict[str, Any] = {"operations": entries}
     if links := paging.next_link(request, path, entries, entries[-1]["id"] if entries else None):
         body["operations_links"] = links

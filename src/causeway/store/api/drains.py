@@ -28,7 +28,7 @@ from causeway.model.drains import (
     DrainState,
 )
 from causeway.store.api.ordered_moves import IS_OF_MOVE, PROGRESS
-from causeway.store.api_tables import Drains, DrainServers, Moves, MoveSteps
+from causeway.store.api_tables import Drains, DrainServers, Moves
 from causeway.store.clock import utc_now
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, utcnow
@@ -36,7 +36,6 @@ from causeway.store.database import Database, utcnow
 DRAINS: sa.Table = Drains.__table__  # type: ignore[assignment]
 SERVERS: sa.Table = DrainServers.__table__  # type: ignore[assignment]
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
-STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 DRAIN = RowMapper(Drain, DRAINS)
 SERVER = RowMapper(DrainServer, SERVERS)
 
@@ -309,14 +308,10 @@ def check_owner_in(connection: sa.Connection, drain: Drain, state: DrainState | 
 def bytes_sent(database: Database, requests: Mapping[str, str]) -> dict[str, int]:
     """server -> bytes that its moves have sent so far, according to their steps. ``requests``: server -> the request's id."""
     found: Counter[str] = Counter()
-    # Of moves that an earlier release began.
-    by_rows = sa.select(sa.func.sum(STEPS.c.bytes_done)).where(STEPS.c.move_id == MOVES.c.id).correlate(MOVES)
-    ended, now, others = (
-        sa.func.coalesce(part, 0) for part in (MOVES.c.sent, PROGRESS.c.bytes_done, by_rows.scalar_subquery())
-    )
+    ended, now = (sa.func.coalesce(part, 0) for part in (MOVES.c.sent, PROGRESS.c.bytes_done))
     for batch in _batches(sorted(requests)):
         query = (
-            sa.select(MOVES.c.instance_uuid, MOVES.c.request_id, (ended + now + others).label("sent"))
+            sa.select(MOVES.c.instance_uuid, MOVES.c.request_id, (ended + now).label("sent"))
             .select_from(MOVES.outerjoin(PROGRESS, IS_OF_MOVE))
             .where(MOVES.c.instance_uuid.in_(batch), MOVES.c.request_id.in_([requests[uuid] for uuid in batch]))
         )
@@ -331,10 +326,6 @@ def rates_of(database: Database, move_ids: Collection[str]) -> dict[str, float]:
     """move -> bytes a second that it may send now, its share of its drain's rate. Moves without a limit are missing."""
     of_drain = sa.and_(SERVERS.c.instance_uuid == MOVES.c.instance_uuid, SERVERS.c.request_id == MOVES.c.request_id)
     is_asked = SERVERS.c.state == DrainServerState.ASKED.value
-    # Conductors of the earlier release write it with the steps.
-    sends_by_rows = sa.exists().where(
-        STEPS.c.move_id == MOVES.c.id, STEPS.c.ended_at.is_(None), STEPS.c.bytes_done.is_not(None)
-    )
     limits: dict[str, tuple[str, float]] = {}
     with database.read() as connection:
         for batch in _batches(sorted(move_ids)):
@@ -356,7 +347,7 @@ def rates_of(database: Database, move_ids: Collection[str]) -> dict[str, float]:
                 SERVERS.c.drain_id.in_({drain_id for drain_id, _limit in limits.values()}),
                 is_asked,
                 # The moves that ask are reporting, though their reports may not be written yet.
-                sa.or_(PROGRESS.c.move_id.is_not(None), MOVES.c.id.in_(limits), sends_by_rows),
+                sa.or_(PROGRESS.c.move_id.is_not(None), MOVES.c.id.in_(limits)),
             )
             .group_by(SERVERS.c.drain_id)
         )

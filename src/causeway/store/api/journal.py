@@ -24,16 +24,14 @@ from causeway.model.operations import (
 )
 from causeway.model.requesters import Requester
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState, StepRecord
-from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
+from causeway.store.api_tables import InstanceMappings, Moves
 from causeway.store.clock import utc_now
 from causeway.store.columns import RowMapper, fitting
 from causeway.store.database import Database
 
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
-STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 MOVE = RowMapper(Operation, MOVES, without=frozenset({"explanation"}))
 BRIEF = RowMapper(OperationBrief, MOVES)
-STEP = RowMapper(StepRecord, STEPS)
 
 # Servers in one statement.
 _BATCH = 500
@@ -333,8 +331,4 @@ def steps(database: Database, operation_id: str) -> list[StepRecord]:
     """The steps of the operation so far, in order."""
     with database.read() as connection:
         row = connection.execute(sa.select(MOVES.c.steps).where(MOVES.c.id == operation_id)).one_or_none()
-    if row is not None and row.steps is not None:
-        return msgspec.convert(row.steps, list[StepRecord])
-    query = sa.select(*STEP.columns).where(STEPS.c.move_id == operation_id).order_by(STEPS.c.sequence)
-    with database.read() as connection:
-        return [STEP.from_row(row) for row in connection.execute(query)]
+    return [] if row is None else msgspec.convert(row.steps, list[StepRecord])

@@ -1,30 +1,24 @@
-"""Reads operations from the journal to show them, without their memories and the events of their steps."""
+"""Reads operations from the journal to show them, without their memories."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TypeAlias
 
 import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.operations import Operation
-from causeway.model.sagas import ENDED, SagaState, StepRecord
-from causeway.store.api.journal import MOVES, STEPS
+from causeway.model.sagas import ENDED, SagaState
+from causeway.store.api.journal import MOVES
 from causeway.store.api.ordered_moves import IS_OF_MOVE, PROGRESS, REPORTED
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database
 
 OPERATION = RowMapper(Operation, MOVES, without=frozenset({"data", "explanation"}))
-STEP = RowMapper(StepRecord, STEPS, without=frozenset({"events"}))
 _NEWEST_FIRST = (MOVES.c.started_at.desc(), MOVES.c.id.desc())
 
 
-# An operation with its steps in order.
-WithSteps: TypeAlias = tuple[Operation, list[StepRecord]]
-
-
-def get(database: Database, operation_id: str) -> WithSteps:
+def get(database: Database, operation_id: str) -> Operation:
     """Raises NotFound."""
     found = _read(database, sa.select(MOVES.c.id).where(MOVES.c.id == operation_id))
     if not found:
@@ -43,7 +37,7 @@ def search(
     with_ended: bool = False,
     marker: str | None = None,
     limit: int | None = None,
-) -> list[WithSteps]:
+) -> list[Operation]:
     """Operations, newest first; those that have ended only if ``with_ended`` or ``state`` asks for them.
 
     ``owner``: the conductor that works on it, or did last, by its host or by one life. ``host``: a host that a step works on, or
@@ -62,8 +56,7 @@ def search(
         lives = MOVES.c.owner.startswith(f"{owner}/", autoescape=True)
         query = query.where(sa.or_(MOVES.c.owner == owner, lives))
     if host is not None:
-        in_row = MOVES.c.hosts.contains(f"|{host}|", autoescape=True)
-        query = query.where(sa.or_(in_row, sa.exists().where(STEPS.c.move_id == MOVES.c.id, STEPS.c.host == host)))
+        query = query.where(MOVES.c.hosts.contains(f"|{host}|", autoescape=True))
     if marker is not None:
         get(database, marker)
         began = sa.select(MOVES.c.started_at).where(MOVES.c.id == marker).scalar_subquery()
@@ -74,30 +67,19 @@ def search(
     return _read(database, query)
 
 
-def _read(database: Database, ids: sa.Select[tuple[str]]) -> list[WithSteps]:
+def _read(database: Database, ids: sa.Select[tuple[str]]) -> list[Operation]:
     """Reads in one statement, so that an operation, its steps and the reported progress are from the same moment."""
     wanted = ids.subquery("wanted")
     query = (
-        sa.select(*OPERATION.columns, *STEP.columns, *REPORTED)
-        .select_from(
-            MOVES.join(wanted, wanted.c.id == MOVES.c.id)
-            .outerjoin(PROGRESS, IS_OF_MOVE)
-            .outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id)
-        )
-        .order_by(*_NEWEST_FIRST, STEPS.c.sequence)
+        sa.select(*OPERATION.columns, *REPORTED)
+        .select_from(MOVES.join(wanted, wanted.c.id == MOVES.c.id).outerjoin(PROGRESS, IS_OF_MOVE))
+        .order_by(*_NEWEST_FIRST)
     )
-    found: dict[str, WithSteps] = {}
-    reported: dict[str, tuple[int | None, int | None]] = {}
+    found = []
     with database.read() as connection:
         for row in connection.execute(query):
-            operation_id = row._mapping[MOVES.c.id]
-            if operation_id not in found:
-                operation = OPERATION.from_row(row)
-                found[operation_id] = operation, operation.steps or []
-                reported[operation_id] = row.reported_done, row.reported_total
-            if row._mapping[STEPS.c.sequence] is not None:
-                found[operation_id][1].append(STEP.from_row(row))
-    for operation_id, (_operation, steps) in found.items():
-        if steps:
-            steps[-1].show(*reported[operation_id])
-    return list(found.values())
+            operation = OPERATION.from_row(row)
+            if operation.steps:
+                operation.steps[-1].show(row.reported_done, row.reported_total)
+            found.append(operation)
+    return found

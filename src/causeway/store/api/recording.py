@@ -1,7 +1,7 @@
 """The writes of an operation's owner: the intent before a step acts, and its outcome afterwards.
 
 The end of a step and the beginning of the next are one transaction, and so are the pivot and the switch of the instance
-mapping. The steps are in the operation's row, except those of operations that an earlier release began, which are rows.
+mapping. The steps are in the operation's row.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from causeway import errors
 from causeway.model.operations import Operation
 from causeway.model.sagas import ENDED, TRANSITIONS, SagaState, StepRecord, StepState
 from causeway.store.api import journal
-from causeway.store.api.journal import MOVE, MOVES, STEP, STEPS
+from causeway.store.api.journal import MOVE, MOVES
 from causeway.store.api.wanted_moves import CANCELLED
 from causeway.store.clock import seconds, utc_now
 from causeway.store.database import Database
-from causeway.store.upsert import upsert_of
 
 # From which states an operation may come to one, or stay in it.
 _BEFORE = {
@@ -63,7 +62,7 @@ def begin(
     try:
         steps = _with(operation, started)
         with database.write() as connection:
-            journal.insert_in(connection, operation, pause=lease, **_of_steps(steps, started))
+            journal.insert_in(connection, operation, pause=lease, **_of_steps(steps))
             if also is not None:
                 also(connection)
     except sa.exc.IntegrityError as present:
@@ -90,7 +89,7 @@ def record(
     conductor took it over (its epoch is higher), or if its state in the journal does not lead to the present one.
     """
     steps = _with(operation, ended, started)
-    values = journal.values_of(operation) | _of_steps(steps, ended, started)
+    values = journal.values_of(operation) | _of_steps(steps)
     # The operation had no owner until now, and may have been parked since it was read.
     known = {} if takes else operation.written or {}
     changes = {name: value for name, value in values.items() if name not in known or known[name] != value}
@@ -99,8 +98,6 @@ def record(
     try:
         with database.write() as connection:
             _update_in(connection, operation, changes, unless_cancelled=unless_cancelled, takes=takes, lease=lease)
-            if steps is None:
-                _write_rows(connection, operation, ended, started)
             if also is not None:
                 also(connection)
     except errors.DatabaseFailed:
@@ -145,19 +142,14 @@ def _update_in(
     )
 
 
-def _with(operation: Operation, *steps: StepRecord | None) -> list[StepRecord] | None:
-    """All steps of an operation with these; None if its steps are rows of their own."""
-    if operation.steps is None:
-        return None
+def _with(operation: Operation, *steps: StepRecord | None) -> list[StepRecord]:
+    """All steps of an operation with these."""
     known = {step.sequence: step for step in (*operation.steps, *steps) if step is not None}
     return list(known.values())
 
 
-def _of_steps(steps: list[StepRecord] | None, *written: StepRecord | None) -> dict[str, Any]:
-    """The columns of an operation's row about its steps. ``written``: the new steps, in order."""
-    if steps is None:
-        last = next((step for step in reversed(written) if step is not None), None)
-        return {} if last is None else {"step": last.step, "at_hand": _at_hand(last)}
+def _of_steps(steps: list[StepRecord]) -> dict[str, Any]:
+    """The columns of an operation's row about its steps."""
     hosts = dict.fromkeys(step.host for step in steps if step.host)
     return {
         "steps": MOVE.to_value("steps", steps),
@@ -172,12 +164,6 @@ def _at_hand(step: StepRecord) -> str | None:
     """Identifies the attempt and round under way; None if no more bytes may be reported."""
     is_sending = step.state is StepState.STARTED and step.bytes_done is None
     return f"{step.sequence}.{step.attempt}.{step.round or 0}" if is_sending else None
-
-
-def _write_rows(connection: sa.Connection, operation: Operation, *steps: StepRecord | None) -> None:
-    rows = [STEP.to_row(step) | {"move_id": operation.id} for step in steps if step is not None]
-    if rows:
-        connection.execute(upsert_of(connection.dialect.name, STEPS), rows)
 
 
 def is_recorded(

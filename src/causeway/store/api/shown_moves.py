@@ -11,13 +11,11 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.sagas import ENDED, SagaState, StepRecord, percent
-from causeway.store.api.journal import MOVES, STEPS
+from causeway.store.api.journal import MOVES
 from causeway.store.api.ordered_moves import IS_OF_MOVE, PROGRESS, REPORTED
-from causeway.store.columns import RowMapper
 from causeway.store.database import Database
 
 _ENDED = [state.value for state in ENDED]
-_STEP = RowMapper(StepRecord, STEPS, without=frozenset({"events"}))
 
 
 def explanation(database: Database, move_id: str) -> dict[str, Any] | None:
@@ -61,26 +59,17 @@ def progress(database: Database, migration_uuids: list[str], now: datetime) -> d
     if not migration_uuids:
         return {}
     query = (
-        sa.select(
-            *(MOVES.c[name] for name in ("migration_uuid", "recipe", "state", "steps")), *_STEP.columns, *REPORTED
-        )
-        .select_from(MOVES.outerjoin(PROGRESS, IS_OF_MOVE).outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id))
+        sa.select(*(MOVES.c[name] for name in ("migration_uuid", "recipe", "state", "steps")), *REPORTED)
+        .select_from(MOVES.outerjoin(PROGRESS, IS_OF_MOVE))
         .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state.not_in(_ENDED))
-        .order_by(STEPS.c.sequence)
     )
     found: dict[str, MoveProgress] = {}
     with database.read() as connection:
         for row in connection.execute(query):
-            step = _last_step(row)
-            shown = found[row.migration_uuid] = MoveProgress(row.recipe, SagaState(row._mapping[MOVES.c.state]))
-            if step is not None:
+            shown = found[row.migration_uuid] = MoveProgress(row.recipe, SagaState(row.state))
+            if row.steps:
+                step = msgspec.convert(row.steps[-1], StepRecord)
                 step.show(row.reported_done, row.reported_total)
                 shown.step, shown.round, shown.seconds_left = step.step, step.round, step.seconds_left(now)
                 shown.bytes_done, shown.bytes_total = step.bytes_done, step.bytes_total
     return found
-
-
-def _last_step(row: sa.Row[Any]) -> StepRecord | None:
-    if row.steps:
-        return msgspec.convert(row.steps[-1], StepRecord)
-    return None if row._mapping[STEPS.c.sequence] is None else _STEP.from_row(row)

@@ -7,19 +7,15 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from causeway.model.sagas import ENDED
-from causeway.store.api_tables import Moves, MoveSteps
+from causeway.store.api_tables import Moves
 from causeway.store.database import Database
 
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
-STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 
-_LAST = sa.select(sa.func.max(STEPS.c.sequence)).where(STEPS.c.move_id == MOVES.c.id).correlate(MOVES).scalar_subquery()
-_STEP = sa.func.coalesce(MOVES.c.step, STEPS.c.step)
 _STANDING = (
-    sa.select(MOVES.c.recipe, MOVES.c.state, _STEP, sa.func.count())
-    .select_from(MOVES.outerjoin(STEPS, sa.and_(STEPS.c.move_id == MOVES.c.id, STEPS.c.sequence == _LAST)))
+    sa.select(MOVES.c.recipe, MOVES.c.state, MOVES.c.step, sa.func.count())
     .where(MOVES.c.state.not_in([state.value for state in ENDED]))
-    .group_by(MOVES.c.recipe, MOVES.c.state, _STEP)
+    .group_by(MOVES.c.recipe, MOVES.c.state, MOVES.c.step)
 )
 
 

@@ -66,9 +66,6 @@ def awaited(database: Database, order: Order) -> Awaited:
         return Awaited.NO
     if found.epoch != order.epoch:
         return Awaited.BY_A_LATER_ATTEMPT
-    if found.steps is None:
-        # An earlier release began the operation.
-        return Awaited.YES
     steps = msgspec.convert(found.steps, list[StepRecord])
     if any(step.phase is StepPhase.UNDO for step in steps):
         return Awaited.NO

@@ -87,8 +87,8 @@ def test_progress_is_in_the_journal_and_a_cancelled_transfer_stops(
     before = cloud.reality(server)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     assert noted.wait(30)
-    ((move, steps),) = operations.search(cloud.parts.api_database)
-    (step,) = (each for each in steps if each.ended_at is None)
+    (move,) = operations.search(cloud.parts.api_database)
+    (step,) = (each for each in move.steps if each.ended_at is None)
     assert step.bytes_done == handed_up[-1]
     wanted_moves.request_cancel(cloud.parts.api_database, move.migration_uuid)
     cancelled.set()

@@ -80,7 +80,7 @@ def test_a_deleted_server_is_archived_with_its_moves(cloud: Cloud) -> None:
     assert moves_left(cloud, server) == {"migrations": 0, "moves": 0, "move_progress": 0}
     assert archive.purge_moves(cloud.parts.api_database, before=datetime(2000, 1, 1)) == {}
     purged = archive.purge_moves(cloud.parts.api_database)
-    assert (purged["migrations"], purged["moves"]) == (1, 4) and "move_steps" not in purged
+    assert (purged["migrations"], purged["moves"]) == (1, 4)
     with pytest.raises(Exception, match=server.id):
         mappings.get(cloud.parts.api_database, server.id)
 
