@@ -193,7 +193,6 @@ class Cloud:
                     instance.user_id,
                     instance.created_at or utcnow(),
                     self.cell_uuids[cell],
-                    deleted=False,
                 ),
             )
         with self.cell(cell).write() as connection:

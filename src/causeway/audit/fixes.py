@@ -150,10 +150,7 @@ def _set_hidden(services: AuditServices, *, uuid: str, cell_uuid: str, hidden: b
 
 
 def _complete_mapping(services: AuditServices, *, uuid: str) -> None:
-    """Clears what the mapping says of the server, and fills it in again from the server's record."""
-    with services.api.write() as connection:
-        connection.execute(mappings.TABLE.update().where(mappings.TABLE.c.instance_uuid == uuid).values(deleted=None))
-    mapping_facts.fill(services.cells)
+    mapping_facts.correct(services.cells, uuid)
 
 
 def _delete_build_request(services: AuditServices, *, uuid: str) -> None:

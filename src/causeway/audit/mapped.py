@@ -158,4 +158,4 @@ def mapping_of(database: Database, instance: Instance, cell_uuid: str) -> tuple[
     spec = RequestSpec(
         uuid, project, user, instance.flavor, image=instance.image_meta, is_volume_backed=on_volume
     ).to_persist()
-    return InstanceMapping(uuid, project, user, instance.created_at or utcnow(), cell_uuid, deleted=False), spec
+    return InstanceMapping(uuid, project, user, instance.created_at or utcnow(), cell_uuid), spec

@@ -36,10 +36,9 @@ from causeway.clients.placement import PlacementClient, remote_placement
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.parts.cell_removal import Removal
 from causeway.rpc.transport import Transports
-from causeway.store import mapping_facts, schema
+from causeway.store import schema
 from causeway.store.api import cells as records
 from causeway.store.cell import hosts as host_records
-from causeway.store.cells import Cells
 from causeway.store.database import Database
 
 NO_QUEUE = "none:///"
@@ -114,7 +113,6 @@ def sync(config_files: tuple[Path, ...], cell0: str | None) -> None:
             click.echo(f"{found.name}: FAILED: {failure}", err=True)
         else:
             click.echo(f"{found.name}: up to date")
-    _fill_mappings(config_files)
     if not any(found.is_cell0 for found in cells):
         raise click.ClickException("There is no cell0 yet: repeat this with --cell0-file FILE, in which its URL is.")
     if failed:
@@ -294,17 +292,6 @@ def _check_transport(config_files: tuple[Path, ...], url: str) -> None:
         raise click.ClickException(f"The transport URL can't be used: {failure}") from failure
     finally:
         transports.cleanup()
-
-
-def _fill_mappings(config_files: tuple[Path, ...]) -> None:
-    with _api(config_files) as api:
-        cells = Cells(api)
-        try:
-            filled = mapping_facts.fill(cells)
-        finally:
-            cells.close()
-    if filled:
-        click.echo(f"Instance mappings completed: {filled}")
 
 
 def _sync_cell(name: str, url: str) -> None:

@@ -64,7 +64,7 @@ class ConductorService:
             Periodic("recovery", every, self._recovery.look, services.stopping),
             Periodic("leftovers", every, partial(cleaning.look, services), services.stopping),
             Periodic("console-tokens", every, partial(console_tokens.purge, services.api), services.stopping),
-            Periodic("mappings", every, partial(mapping_facts.keep, services.cells), services.stopping),
+            Periodic("mappings", every, partial(mapping_facts.note_deleted, services.cells), services.stopping),
         ]
         self._drains = Drains(services, conductor)
         drains = Periodic("drains", services.conf.drains.interval, self._drains.look, services.stopping)

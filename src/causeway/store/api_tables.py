@@ -41,8 +41,8 @@ class HostMappings(ApiBase):
 class InstanceMappings(ApiBase):
     """The authority: where a server lives. ``cell_uuid`` is null until it was scheduled.
 
-    Lists of servers are made of it, see `causeway.store.mapped_pages`. Its copies of the server's columns (created_at,
-    project_id, user_id) are as in the cell if ``deleted`` is not null.
+    Lists of servers are made of it, see `causeway.store.mapped_pages`. It has copies of the server's columns
+    created_at, project_id and user_id.
     """
 
     __tablename__ = "instance_mappings"
@@ -57,8 +57,7 @@ class InstanceMappings(ApiBase):
     project_id: Mapped[str] = mapped_column(Name, index=True)
     user_id: Mapped[str] = mapped_column(Name)
     queued_for_delete: Mapped[bool] = mapped_column(default=False)
-    # Null if an older version wrote the row, see `causeway.store.mapping_facts`. True only if the server's row is deleted, but
-    # it may be set later.
+    # True only if the server's row is deleted, and may be set later. Null if an audit of 0.1.0 died when it corrected the row.
     deleted: Mapped[bool | None]
     created_at: Mapped[datetime]
 

@@ -14,8 +14,7 @@ A server has one mapping, and a move does not change its place in the order, so 
 but its mapping does not say so yet, the server is left out, and the next mappings fill the page.
 
 If a page can't be made like this, `read` returns None and all cells are asked (`causeway.store.listing`). That is so with other
-filters or sort keys, with a mapping of an older version (``deleted`` is null) that is not completed yet
-(`causeway.store.mapping_facts`), and if a cell is down.
+filters or sort keys, and if a cell is down.
 """
 
 from __future__ import annotations
@@ -68,7 +67,6 @@ COLUMNS: dict[str, sa.Column[Any]] = {
     "project_id": TABLE.c.project_id,
     "user_id": TABLE.c.user_id,
 }
-OTHERS = TABLE.alias("others")
 ALIVE = Deleted(False)
 IN_ONE_CELL = (operations.BUILD, operations.DELETE)
 
@@ -137,25 +135,21 @@ def _read(cells: Cells, query: ServerQuery) -> Page:
 
 
 def _key_of_marker(api: Database, query: ServerQuery) -> Key:
-    statement = sa.select(TABLE.c.deleted, *(COLUMNS[key.column] for key in query.keys)).where(
-        TABLE.c.instance_uuid == query.marker
-    )
+    statement = sa.select(*(COLUMNS[key.column] for key in query.keys)).where(TABLE.c.instance_uuid == query.marker)
     if query.project_id is not None:
         statement = statement.where(TABLE.c.project_id == query.project_id)
     with api.read() as connection:
         row = connection.execute(statement).one_or_none()
-    if row is None or row.deleted is None:
+    if row is None:
         raise _AskAllCells
-    return tuple(row[1:])
+    return tuple(row)
 
 
 def _candidates(api: Database, query: ServerQuery, cursor: Key | None, size: int) -> list[_Candidate]:
     dialect = api.engine.dialect.name
-    unfilled = sa.select(sa.literal(1)).where(OTHERS.c.deleted.is_(None))
     # "= false", not "IS false", for which MariaDB uses no index.
     chosen = [TABLE.c.deleted == sa.false()]
     if query.project_id is not None:
-        unfilled = unfilled.where(OTHERS.c.project_id == query.project_id)
         chosen.append(TABLE.c.project_id == query.project_id)
     for condition in query.conditions:
         if isinstance(condition, OneOf):
@@ -167,18 +161,14 @@ def _candidates(api: Database, query: ServerQuery, cursor: Key | None, size: int
             chosen.append(column <= cursor[0] if first.descending else column >= cursor[0])
         chosen.append(behind(query, cursor, dialect, COLUMNS))
     keys = [COLUMNS[key.column] for key in query.keys]
-    # In the same statement, so that both are read at one moment.
     statement = (
-        sa.select(unfilled.exists(), TABLE.c.instance_uuid, TABLE.c.cell_uuid, *(key.label(None) for key in keys))
+        sa.select(TABLE.c.instance_uuid, TABLE.c.cell_uuid, *(key.label(None) for key in keys))
         .where(*chosen)
         .order_by(*(ordered(column, key, dialect) for column, key in zip(keys, query.keys, strict=True)))
         .limit(size)
     )
     with api.read() as connection:
-        rows = connection.execute(statement).all()
-        if rows[0][0] if rows else connection.execute(sa.select(unfilled.exists())).scalar_one():
-            raise _AskAllCells
-    return [_Candidate(row[1], row[2], tuple(row[3:])) for row in rows]
+        return [_Candidate(row[0], row[1], tuple(row[2:])) for row in connection.execute(statement)]
 
 
 def _rows_of(cells: Cells, query: ServerQuery, candidates: list[_Candidate]) -> dict[str, Listed]:

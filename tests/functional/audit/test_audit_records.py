@@ -109,7 +109,9 @@ def test_hidden_flags_follow_the_mapping(cloud: AuditedCloud) -> None:
 
 
 @pytest.mark.parametrize(
-    "facts", [{"deleted": True}, {"created_at": datetime(2020, 1, 1)}, {"project_id": "another"}], ids=repr
+    "facts",
+    [{"deleted": True}, {"deleted": None}, {"created_at": datetime(2020, 1, 1)}, {"project_id": "another"}],
+    ids=repr,
 )
 def test_lists_of_servers_are_made_of_what_mappings_say(cloud: AuditedCloud, facts: dict[str, Any]) -> None:
     server = cloud.boot()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -155,19 +154,6 @@ def test_a_host_of_a_deleted_cell_is_not_mapped_again(manage: Manage, cell1: str
     assert manage("cell", "delete", cell1).exit_code == 0
     with pytest.raises(errors.Conflict, match="was deleted"):
         cells.map_host(api, "host1", cell1)
-
-
-def test_mappings_of_an_older_version_are_completed(manage: Manage, cell1: str, api: Database, tmp_path: Path) -> None:
-    """What lists of servers are made of: see causeway.store.mapping_facts."""
-    server = Instance("5e", "project", "user", "old", Flavor("1", "f", 1, 1, 1), created_at=datetime(2026, 1, 1))
-    with Database(f"sqlite:///{tmp_path}/cell1.sqlite", "cell1").write() as connection:
-        instances.insert(connection, server)
-    with api.write() as connection:
-        mappings.insert_in(connection, mappings.InstanceMapping("5e", "project", "user", utcnow(), cell1))
-    assert "Instance mappings completed: 1" in manage("db", "sync").stdout
-    mapping = mappings.get(api, "5e")
-    assert (mapping.deleted, mapping.created_at) == (False, server.created_at)
-    assert "completed" not in manage("db", "sync").stdout
 
 
 def test_cell0_is_neither_deleted_nor_disabled(manage: Manage, cell1: str) -> None:  # noqa: ARG001

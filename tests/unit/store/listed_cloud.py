@@ -85,7 +85,11 @@ class Cloud:
 
     def map(self, instance: Instance, cell: int | None) -> None:
         mapping = mappings.InstanceMapping(
-            instance.uuid, instance.project_id, "u", START, None if cell is None else self.uuids[cell]
+            instance.uuid,
+            instance.project_id,
+            instance.user_id,
+            instance.created_at or START,
+            None if cell is None else self.uuids[cell],
         )
         with self.api.write() as connection:
             mappings.insert_in(connection, mapping)

@@ -24,19 +24,7 @@ OLDEST_FIRST = (SortKey("created_at"),)
 
 
 class MappedCloud(Cloud):
-    """Mappings as this version writes them."""
-
-    def map(self, instance: Instance, cell: int | None) -> None:
-        mapping = mappings.InstanceMapping(
-            instance.uuid,
-            instance.project_id,
-            instance.user_id,
-            instance.created_at or START,
-            None if cell is None else self.uuids[cell],
-            deleted=False,
-        )
-        with self.api.write() as connection:
-            mappings.insert_in(connection, mapping)
+    """Its servers are also deleted, and mappings note that."""
 
     def delete(self, instance: Instance, cell: int, *, noted: bool) -> None:
         instances.soft_delete(self.database(self.uuids[cell]), instance.uuid)
@@ -99,7 +87,7 @@ class TestWhoIsAsked:
 
     def test_no_cell_is_asked_for_a_project_without_servers(self, cloud: MappedCloud) -> None:
         cloud.server("other", 0, project_id="q")
-        assert counted(lambda: cloud.names()) == {"api": 2}
+        assert counted(lambda: cloud.names()) == {"api": 1}
 
     def test_build_requests_are_read_if_there_is_one_on_the_page(self, cloud: MappedCloud) -> None:
         cloud.server("old", 0, at=1)
@@ -121,56 +109,6 @@ class TestWhoIsAsked:
         assert mapped_pages.read(cloud.cells, ServerQuery("p", 10, **query)) is None
 
 
-class TestOlderMappings:
-    def test_all_cells_are_asked_until_the_last_one_is_filled(self, cloud: MappedCloud) -> None:
-        cloud.server("new", 0, at=2)
-        old = cloud.instance("old", at=1)
-        Cloud.map(cloud, old, 1)
-        cloud.insert(old, 1)
-        query = ServerQuery("p", 10, [ALIVE])
-        assert mapped_pages.read(cloud.cells, query) is None
-        assert cloud.names() == ["new", "old"]
-        assert mapping_facts.fill(cloud.cells) == 1
-        assert names(mapped_pages.read(cloud.cells, query)) == ["new", "old"]
-        assert mappings.get(cloud.api, old.uuid).created_at == old.created_at
-
-    def test_those_of_another_project_do_not_matter(self, cloud: MappedCloud) -> None:
-        cloud.server("new", 0)
-        Cloud.map(cloud, cloud.instance("old", project_id="q"), 1)
-        assert mapped_pages.read(cloud.cells, ServerQuery("p", 10, [ALIVE])) is not None
-        assert mapped_pages.read(cloud.cells, ServerQuery(None, 10, [ALIVE])) is None
-
-    def test_fill_knows_the_deleted_the_unscheduled_and_the_lost(self, cloud: MappedCloud) -> None:
-        dead, lost = cloud.instance("dead"), cloud.instance("lost")
-        for instance in (dead, lost):
-            Cloud.map(cloud, instance, 0)
-        cloud.insert(dead, 0)
-        instances.soft_delete(cloud.database(cloud.uuids[0]), dead.uuid)
-        building = cloud.build_request("building", at=7)
-        with cloud.api.write() as connection:
-            connection.execute(mappings.TABLE.update().values(deleted=None))
-        mapping_facts.fill(cloud.cells)
-        assert [cloud.deleted_of(one) for one in (dead, lost, building)] == [True, False, False]
-        assert names(mapped_pages.read(cloud.cells, ServerQuery("p", 10, [ALIVE]))) == ["building"]
-
-    def test_a_cell_that_is_down_is_filled_when_it_is_back(
-        self, cloud: MappedCloud, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for number in (0, 1):
-            instance = cloud.instance(f"s{number}")
-            Cloud.map(cloud, instance, number)
-            cloud.insert(instance, number)
-
-        def down() -> Any:
-            raise errors.DatabaseFailed("down")
-
-        with monkeypatch.context() as patched:
-            for name in ("read", "ping_anew"):
-                patched.setattr(cloud.cells.database(cloud.uuids[0]), name, down)
-            assert mapping_facts.fill(cloud.cells) == 1
-        assert mapping_facts.fill(cloud.cells) == 1
-
-
 class TestDeleted:
     def test_the_row_has_the_last_word_until_the_mapping_knows(self, cloud: MappedCloud) -> None:
         servers = [cloud.server(f"s{number:02}", number % 2, at=number) for number in range(40)]
@@ -178,14 +116,16 @@ class TestDeleted:
             cloud.delete(server, number % 2, noted=False)
         query = ServerQuery("p", 2, [ALIVE])
         assert names(mapped_pages.read(cloud.cells, query)) == ["s04", "s03"]
-        assert mapping_facts.note_deleted(cloud.cells) == 35
+        mapping_facts.note_deleted(cloud.cells)
+        assert [cloud.deleted_of(server) for server in servers] == [False] * 5 + [True] * 35
         assert names(mapped_pages.read(cloud.cells, query)) == ["s04", "s03"]
         assert counted(lambda: cloud.names(limit=2)) == {"api": 2, "cell1": 1, "cell2": 1}
 
     def test_a_server_that_is_only_to_be_deleted_is_listed(self, cloud: MappedCloud) -> None:
         server = cloud.server("s", 0)
         mappings.queue_for_delete(cloud.api, server.uuid)
-        assert mapping_facts.note_deleted(cloud.cells) == 0
+        mapping_facts.note_deleted(cloud.cells)
+        assert cloud.deleted_of(server) is False
         assert cloud.names() == ["s"]
 
     def test_a_mapping_that_goes_to_a_living_row_is_living(self, cloud: MappedCloud) -> None:

@@ -120,13 +120,12 @@ def mapping_facts(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Mappings that differ from their server's record: lists of servers are made from mappings."""
     for record in snapshot.homes:
         mapping = snapshot.mappings[record.uuid]
-        if mapping.deleted is None:
-            # The mapping is not completed yet, so lists ask the cells.
-            continue
         stated = {"project": mapping.project_id, "user": mapping.user_id, "time of creation": mapping.created_at}
         real = {"project": record.project_id, "user": record.user_id, "time of creation": record.created_at}
         wrong = [name for name, value in stated.items() if value != real[name]]
-        if mapping.deleted:
+        if mapping.deleted is None:
+            message = "The server's mapping does not say whether it is deleted: lists of servers leave it out."
+        elif mapping.deleted:
             message = "The server's mapping says that it is deleted: lists of servers leave it out."
         elif wrong:
             message = f"The server's mapping has another {' and '.join(wrong)} than its record: lists may leave it out."

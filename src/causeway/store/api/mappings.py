@@ -29,8 +29,8 @@ class InstanceMapping:
     created_at: datetime
     cell_uuid: str | None = None
     queued_for_delete: bool = False
-    # None: unknown whether the server's row is deleted, and whether created_at is as in its cell.
-    deleted: bool | None = None
+    # See `InstanceMappings`.
+    deleted: bool | None = False
 
 
 MAPPER = RowMapper(InstanceMapping, TABLE)
@@ -137,7 +137,7 @@ def set_cell_in(connection: sa.Connection, uuid: str, cell_uuid: str, *, expecte
             else TABLE.c.cell_uuid.in_([cell_uuid, expected])
         )
         # The row in the other cell may not be deleted.
-        .values(cell_uuid=cell_uuid, deleted=sa.case((TABLE.c.deleted.is_(None), sa.null()), else_=sa.false()))
+        .values(cell_uuid=cell_uuid, deleted=False)
     ).rowcount
     if not changed:
         raise errors.StateChanged(

@@ -56,7 +56,7 @@ def pending(cloud: Any, name: str, moment: datetime) -> None:
     )
     request = build_requests.BuildRequest(instance.uuid, "project", moment, instance)
     with cloud.services.api.write() as connection:
-        mapping = mappings.InstanceMapping(instance.uuid, "project", "user", moment, None, deleted=False)
+        mapping = mappings.InstanceMapping(instance.uuid, "project", "user", moment, None)
         mappings.insert_in(connection, mapping)
         build_requests.insert_in(connection, request)
 

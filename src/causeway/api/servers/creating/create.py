@@ -389,7 +389,7 @@ def _write_server_in(
     created = instance.created_at or utcnow()
     mappings.insert_in(
         connection,
-        mappings.InstanceMapping(instance.uuid, instance.project_id, instance.user_id, created, deleted=False),
+        mappings.InstanceMapping(instance.uuid, instance.project_id, instance.user_id, created),
     )
     mappings.insert_spec_in(connection, instance.uuid, _spec(plan, instance))
     build_requests.insert_in(
