@@ -107,7 +107,6 @@ class StepRecord:
     bytes_since: datetime | None = None
     error: dict[str, Any] | None = None
     first_error: dict[str, Any] | None = None
-    # None if an older version wrote the step, which kept events in the saga's memory.
     events: list[StepEvent] | None = None
     started_at: datetime | None = None
     # When the last attempt began.
@@ -159,9 +158,9 @@ class Saga:
     """A run of a recipe. ``data`` is the recipe's memory.
 
     ``owner``: a life of a process (see `causeway.sagas.lives`). Times are from the database's clock, except ``ended_at`` and
-    ``failing_since``, when the present step first failed. ``recipe_version``: of the recipe with which it began;
-    ``memory_version``: the format of ``data``. None, from releases without versions, means 1. ``parked``: the knowledge of the
-    release that could not run it, and why (see `causeway.sagas.versions`).
+    ``failing_since``, when the present step first failed. ``recipe_version``: of the recipe with which it began, None before
+    that; ``memory_version``: the format of ``data``. ``parked``: the knowledge of the release that could not run it, and why (see
+    `causeway.sagas.versions`).
     """
 
     id: str
@@ -181,7 +180,7 @@ class Saga:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     recipe_version: int | None = None
-    memory_version: int | None = None
+    memory_version: int = 1
     parked: str | None = None
     failing_since: datetime | None = None
 

@@ -38,10 +38,8 @@ class CopyRound:
     url: str
     secret: str = field(repr=False)
     disks: list[CopiedDisk] = field(default_factory=list)
-    #: how the source can compress; empty if it may not, or has an older version
+    #: how the source can compress; empty if it may not
     codings: list[str] = field(default_factory=list)
-    #: the source can offer the last changes to a host of another cell; False if it has an older version
-    can_offer: bool = False
 
     @property
     def size(self) -> int:
@@ -51,14 +49,10 @@ class CopyRound:
 
 @dataclass
 class RoundReceived:
-    """A target's report of a round. ``sent``: bytes that travelled; ``codings``: compressions that it can read.
-
-    ``can_fetch``: it can also fetch the last changes from a host of another cell; False if it has an older version.
-    """
+    """A target's report of a round. ``sent``: bytes that travelled; ``codings``: compressions that it can read."""
 
     sent: int
     codings: list[str] = field(default_factory=list)
-    can_fetch: bool = False
 
 
 @dataclass

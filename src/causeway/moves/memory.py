@@ -22,12 +22,10 @@ from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.virt.driver import MEMORY
 from causeway.virt.live import LiveSource, LiveTarget
 
-# Versions of the memory's format. The version rises by 1 when an earlier release would misread a memory. A new field needs no new
-# version if its default describes how moves were without the field; earlier releases leave the field out when they write.
-# 2: servers whose state stays as it is, which earlier releases would set to that of the guest; and guests that stay at their
-# source until a time. 3: suspended servers, whose guests earlier releases would wake. 4: servers with state of firmware or TPM,
-# which earlier releases would not move. Only the memories of such servers have these versions; all others have version 1.
-OLDEST_MEMORY_VERSION, _KEEPS_STATE, _IS_SUSPENDED, MEMORY_VERSION = 1, 2, 3, 4
+# The version of the memory's format, and the oldest one that this release reads. The version rises by 1 when the release before
+# would misread a memory. A new field needs no new version if its default describes how moves were without the field; releases
+# that do not know a field leave it out when they write. Release 0.1.0 wrote versions 1 to 4, which all have this format.
+OLDEST_MEMORY_VERSION, MEMORY_VERSION = 1, 4
 
 
 @dataclass
@@ -107,7 +105,7 @@ class MoveMemory:
     # Until then (UTC) the guest stays at its source, while its disks and from time to time their changes are copied.
     held_until: Given[datetime | None] = None
     guest: GuestOutcome | None = None
-    # Events of the server's action, in moves that an earlier release began. Now the rows of the steps have the events.
+    # Events of the server's action from the moves that this one replaces.
     events: Given[list[ActionEvent]] = field(default_factory=list)
 
     def as_requested(self) -> MoveMemory:
@@ -217,16 +215,6 @@ class MoveMemory:
     def is_suspended(self) -> bool:
         """Whether the guest was suspended before the move, so that only its user resumes it."""
         return self.old_vm_state is VmState.SUSPENDED
-
-    @property
-    def version(self) -> int:
-        """The version of the format in which this memory is written."""
-        if self.carries_firmware:
-            return MEMORY_VERSION
-        if self.is_suspended:
-            return _IS_SUSPENDED
-        is_plain = self.kept_state is None and self.held_until is None
-        return OLDEST_MEMORY_VERSION if is_plain else _KEEPS_STATE
 
     @property
     def restored_state(self) -> VmState:

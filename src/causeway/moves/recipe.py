@@ -15,7 +15,7 @@ from causeway.store.api import migrations
 
 # 2: one recipe inside a cell and between cells.
 RESIZE_VERSION = 2
-# 2: memory and the last changes can go directly from host to host.
+# Near-live migrations also follow live ones.
 NEAR_LIVE_VERSION = 2
 
 Recipe = sagas.Recipe[Run]

@@ -163,7 +163,6 @@ NEAR_LIVE_MIGRATE = Recipe(
     rolled_back=roll_back.after_near_live,
     undo_late=undo_late,
     version=NEAR_LIVE_VERSION,
-    continues=frozenset({1}),
 )
 
 LIVE_MIGRATE_ACROSS_CELLS = Recipe(

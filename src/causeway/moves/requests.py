@@ -26,7 +26,7 @@ from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
-from causeway.moves.memory import MoveMemory
+from causeway.moves.memory import MEMORY_VERSION, MoveMemory
 from causeway.parts import acceptance
 from causeway.parts.requests import RequestServices, action_of, enter, notify_conductor
 from causeway.store.api import finished_moves, migrations
@@ -226,5 +226,5 @@ def _move(
         user_id=context.user_id,
         project_id=context.project_id,
         reason=reason,
-        memory_version=memory.version,
+        memory_version=MEMORY_VERSION,
     )

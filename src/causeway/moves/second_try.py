@@ -14,6 +14,7 @@ from causeway import errors
 from causeway.model import operations
 from causeway.model.operations import Operation
 from causeway.model.states import RESIZE_TASKS, MigrationStatus, TaskState
+from causeway.moves.memory import MEMORY_VERSION
 from causeway.moves.recipe import RESIZE_VERSION
 from causeway.moves.run import Run
 from causeway.parts.followers import follower_of
@@ -64,4 +65,4 @@ def _follower(run: Run, cause: errors.CausewayError) -> Operation:
     move, memory = run.move, run.memory.as_requested()
     # The events of these steps are in the rows of this move. The new move needs them: it writes the history of the whole action.
     memory.events = [*memory.events, *run.step_events()]
-    return follower_of(move, operations.RESIZE, RESIZE_VERSION, memory, memory.version, cause)
+    return follower_of(move, operations.RESIZE, RESIZE_VERSION, memory, MEMORY_VERSION, cause)

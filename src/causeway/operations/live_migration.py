@@ -19,6 +19,7 @@ from causeway.model.instance import Instance
 from causeway.model.migration import LIVE_MIGRATION, Migration, live_status_after
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves import near_live
+from causeway.moves.memory import MEMORY_VERSION
 from causeway.moves.recipe import NEAR_LIVE_VERSION
 from causeway.operations import endings
 from causeway.operations.live_arrival import ArriveAtTarget, EndLiveMigration, ReleaseSource
@@ -82,7 +83,7 @@ def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
     if node is None:
         return False
     memory = near_live.memory_of(run.instance(), run.cell.uuid, node, host=None)
-    follower = follower_of(run.saga, operations.NEAR_LIVE_MIGRATION, NEAR_LIVE_VERSION, memory, memory.version, cause)
+    follower = follower_of(run.saga, operations.NEAR_LIVE_MIGRATION, NEAR_LIVE_VERSION, memory, MEMORY_VERSION, cause)
     requester = journal.requester(run.services.api, run.saga.id)
 
     def write(connection: sa.Connection) -> None:

@@ -17,7 +17,7 @@ from causeway.model.live_obstacles import live_obstacle
 from causeway.model.migration import Migration
 from causeway.model.server_actions import ServerAction
 from causeway.moves import near_live
-from causeway.moves.memory import MoveMemory
+from causeway.moves.memory import MEMORY_VERSION, MoveMemory
 from causeway.operations.live_migration import LiveMemory, migration_of
 from causeway.operations.requests import ask
 from causeway.parts.requests import RequestServices
@@ -85,7 +85,7 @@ def request_live_migration(
         recipe,
         memory,
         migration=migration,
-        memory_version=memory.version if isinstance(memory, MoveMemory) else 1,
+        memory_version=MEMORY_VERSION if isinstance(memory, MoveMemory) else 1,
         reason=reason,
         also=also,
         progress=0,

@@ -14,13 +14,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from causeway.model.sagas import Saga, SagaState
+from causeway.model.sagas import Saga
 from causeway.sagas.recipe import Recipe
-
-# The version of rows that a release without versions has written.
-FIRST_VERSION = 1
-# Sagas in these states have no steps yet: the release that begins them uses its own steps.
-NOT_BEGUN = (SagaState.PROPOSED, SagaState.REQUESTED)
 
 
 class Knowledge:
@@ -49,14 +44,11 @@ class Knowledge:
         recipe = self.recipes.get(saga.recipe)
         if recipe is None:
             return f"This release has no recipe {saga.recipe}."
-        oldest, newest, memory = (
-            recipe.oldest_memory_version,
-            recipe.memory_version,
-            saga.memory_version or FIRST_VERSION,
-        )
-        if not oldest <= memory <= newest:
-            return f"This release reads memories of version {oldest} to {newest}, not {memory}."
-        version = saga.recipe_version or (None if saga.state in NOT_BEGUN else FIRST_VERSION)
+        oldest, newest = recipe.oldest_memory_version, recipe.memory_version
+        if not oldest <= saga.memory_version <= newest:
+            return f"This release reads memories of version {oldest} to {newest}, not {saga.memory_version}."
+        version = saga.recipe_version
+        # A saga that has not begun has no version yet: the release that begins it uses its own steps.
         if version is not None and version != recipe.version and version not in recipe.continues:
             return f"This release runs {saga.recipe} in version {recipe.version}, and can't continue version {version}."
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,9 +13,7 @@ from causeway.drains.windows import Opening
 from causeway.model.drains import How, Limits, Window
 from causeway.model.sagas import SagaState, StepPhase, StepState
 from causeway.moves.memory import MoveMemory
-from causeway.moves.recipes import RECIPES
 from causeway.moves.steps import warm
-from causeway.sagas.versions import Knowledge
 from causeway.store.api import journal
 from causeway.store.database import utcnow
 
@@ -151,28 +148,3 @@ def test_nothing_is_copied_long_before_a_window(cloud: DrainsCloud, monkeypatch:
     drain = cloud.started({server.id: (THERE, How.WARM)}, windows=WEEKLY)
     cloud.sees(drain)
     assert cloud.states(drain) == {"pending": 1} and cloud.moves(server) == []
-
-
-def test_a_release_that_does_not_know_how_to_hold_leaves_it_alone(
-    cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held, usual = cloud.on(ONE), cloud.on(ONE)
-    opens(monkeypatch, 1800.0)
-    drain = cloud.started({held.id: (THERE, How.WARM)}, windows=WEEKLY)
-    becomes_held(cloud, drain, held)
-    former = Knowledge({name: recipe_of_former(name) for name in RECIPES})
-    (move,) = cloud.moves(held)
-    assert "reads memories of version 1 to 1, not 2" in (former.unknown_in(move) or "")
-    cloud.act(drain, "cancel", {"undo": True})
-    cloud.becomes_drain(drain, "cancelled")
-    cloud.admin.compute.migrate_server(usual.id)
-    cloud.wait(usual, "VERIFY_RESIZE")
-    (move,) = cloud.moves(usual)
-    assert former.unknown_in(move) is None
-    cloud.admin.compute.revert_server_resize(usual.id)
-    cloud.wait(usual, "ACTIVE")
-
-
-def recipe_of_former(name: str) -> Any:
-    """As it was before moves could be held."""
-    return replace(RECIPES[name], memory_version=1)

@@ -117,7 +117,7 @@ class Rounds:
         ]
         codings = list(changes.CODINGS) if self._may_pack() else []
         url = f"{url}/{token.move_id}/rounds"
-        return CopyRound(record.number, record.since, url, record.secret, disks, codings, can_offer=True)
+        return CopyRound(record.number, record.since, url, record.secret, disks, codings)
 
     def _begin(self, folder: Path, record: _Record, names: list[str], *, since: int | None, flatten: bool) -> None:
         # Written first: no number is used twice, even if its round fails.

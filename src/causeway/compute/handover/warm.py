@@ -81,7 +81,7 @@ class WarmEndpoint:
             for disk in copied.disks:
                 came = host.copies.receive(token, copied, disk, opened, self._base_of(context), shown.arrived)
                 sent += round(came * disk.scale)
-        return RoundReceived(sent, list(changes.CODINGS), can_fetch=True)
+        return RoundReceived(sent, list(changes.CODINGS))
 
     @fenced_each_time
     def send_part(

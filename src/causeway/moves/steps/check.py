@@ -34,8 +34,7 @@ class CheckTarget(Step):
         return run.memory.dest_host
 
     def do(self, run: Run) -> None:
-        # A move that an earlier release began without this step may be behind its pivot already.
-        if run.move.pivoted or is_deleting(run):
+        if is_deleting(run):
             return
         _require_up_or_fenced(at_source(run), "The host that the server came from is down.", "confirm")
         require_whole_target(run, recent_life(run, run.memory.dest_host, at_target))
@@ -63,8 +62,6 @@ class CheckSource(Step):
         return run.memory.source_host
 
     def do(self, run: Run) -> None:
-        if run.move.pivoted:
-            return
         # Reading the target's records has also read the life of the target.
         run.target_instance(), run.source_instance()
         if not run.memory.is_same_host:

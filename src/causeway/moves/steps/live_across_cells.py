@@ -23,6 +23,7 @@ from causeway.model.things import Thing
 from causeway.moves import reach
 from causeway.moves.dead_hosts import answering, at_target
 from causeway.moves.hardware import asking
+from causeway.moves.memory import MEMORY_VERSION
 from causeway.moves.notices import notified
 from causeway.moves.port_resources import at_target as with_profiles
 from causeway.moves.recipe import NEAR_LIVE_VERSION, Step
@@ -309,7 +310,7 @@ def near_live_instead(run: Run, cause: errors.CausewayError) -> bool:
     memory = dataclasses.replace(run.memory.as_requested(), may_go_live=False)
     memory.events = [*memory.events, *run.step_events()]
     version = NEAR_LIVE_VERSION
-    follower = follower_of(run.move, operations.NEAR_LIVE_MIGRATION, version, memory, memory.version, cause)
+    follower = follower_of(run.move, operations.NEAR_LIVE_MIGRATION, version, memory, MEMORY_VERSION, cause)
     requester = journal.requester(run.services.api, run.move.id)
 
     def write(connection: sa.Connection) -> None:

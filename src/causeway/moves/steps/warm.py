@@ -151,7 +151,7 @@ class CopyWhileRunning(Step):
                         instance=run.source_instance(),
                         copied=copied,
                     )
-                warm.is_direct = copied.can_offer and received.can_fetch
+                warm.is_direct = True
                 return received.sent
             except errors.HostUnreachable as failure:
                 if always_direct:

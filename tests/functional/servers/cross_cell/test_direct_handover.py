@@ -8,12 +8,9 @@ import pytest
 import requests
 
 from causeway import errors
-from causeway.compute.disks import rounds
-from causeway.compute.handover import disk_fetch, disk_transfer, handed_over, warm
+from causeway.compute.handover import disk_fetch, disk_transfer, handed_over
 from causeway.context import admin_context
 from causeway.model.outcomes import MoveToken
-from causeway.model.warm import CopyRound, RoundReceived
-from causeway.rpc.compute import ComputeClient
 from causeway.store.api import journal
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.dying_threads import SOON_NOTICED
@@ -152,30 +149,6 @@ def test_an_order_to_send_it_that_comes_late_is_refused(cloud: AuditedCloud, ser
         late.arrives()
     assert cloud.reality(server) == before
     assert cloud.temporary_images() == []
-
-
-def older_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "CopyRound", lambda *given, **_newer: CopyRound(*given))
-
-
-def older_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "RoundReceived", lambda *given, **_newer: RoundReceived(*given))
-
-
-@pytest.mark.parametrize("older", [older_source, older_target])
-def test_who_is_older_has_images(cloud: AuditedCloud, server: Any, older: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    orders: list[dict[str, Any]] = []
-    works = ComputeClient.prep_snapshot_based_resize_at_source
-
-    def order(*given: Any, **more: Any) -> Any:
-        orders.append(more)
-        return works(*given, **more)
-
-    monkeypatch.setattr(ComputeClient, "prep_snapshot_based_resize_at_source", order)
-    older(monkeypatch)
-    cloud.resized(server)
-    assert went_as_image(cloud, server)
-    assert [given["is_direct"] for given in orders] == [False]
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_any_failure_of_a_target_turns_to_the_next_alternate(
 def test_a_move_of_another_release_is_left_to_it(cloud: Cloud, changes: dict[str, Any], why: str) -> None:
     server = cloud.boot()
     api = cloud.parts.api_database
-    given = {"recipe": "resize", "recipe_version": 1, "memory_version": 1, **changes}
+    given = {"recipe": "resize", "recipe_version": 2, "memory_version": 4, **changes}
     move = Operation(id=str(uuid.uuid4()), migration_uuid=str(uuid.uuid4()), instance_uuid=server.id, **given)
     move.state, move.owner = SagaState.RUNNING, "conductor-of-tomorrow/1"
     with api.write() as connection:
