@@ -114,7 +114,7 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
     def for_work(self, checked: frozenset[str] | None) -> RequestContext:
         """Returns the same request as work that was accepted, after ``checked`` was checked. For the engine of operations.
 
-        None: an earlier release accepted it, and kept no ids. Such work has the rights of a request that is being served.
+        None: release 0.1.0 accepted it, and kept no ids. Such work has the rights of a request that is being served.
         """
         accepted = self._copy(self.to_dict())
         accepted.work = checked

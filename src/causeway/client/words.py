@@ -137,7 +137,7 @@ def rate(count: float | None) -> str:
 
 
 def end_of_drain(drain: Shown) -> str:
-    """When a running drain may end, and what delays it; empty if that is unknown. Services of an earlier release don't say it."""
+    """When a running drain may end, and what delays it; empty if that is unknown. Services of release 0.1.0 don't say it."""
     progress = drain["progress"]
     if progress.get("ends_at") is None:
         return ""

@@ -101,7 +101,7 @@ def _read_or_make(path: Path) -> tuple[dict[str, Account], bool]:
     with suppress(durable.Torn):
         known = durable.read(path, _accounts)
     missing = [(name, project) for name, project, _ in USERS if known is None or name not in known]
-    # A file of an earlier release lacks the accounts that came later.
+    # A file of release 0.1.0 lacks the accounts that came later.
     users = (known or {}) | {name: Account(name, secrets.token_urlsafe(18), project) for name, project in missing}
     if missing:
         written = json.dumps({name: asdict(account) for name, account in users.items()}, indent=1)

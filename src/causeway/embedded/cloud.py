@@ -333,9 +333,7 @@ class EmbeddedCloud:
         """Makes an image, a network and flavors at the first start, and puts new hosts into aggregates at every start."""
         marker = self.state.path / "filled"
         is_first = not marker.exists()
-        # A file of an older version has no names. Then the hosts that are in an aggregate are those that were there.
-        known = set() if is_first else set(marker.read_text().split())
-        known = (known or content.hosts_in_aggregates(self.api_database)) - self._new_hosts
+        known = set() if is_first else set(marker.read_text().split()) - self._new_hosts
         new = [[host for host in hosts if host not in known] for hosts in self.hosts_by_cell]
         if is_first:
             content.make_flavors(self.api_database)

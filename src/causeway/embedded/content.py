@@ -31,10 +31,6 @@ def make_flavors(api: Database) -> None:
             flavors.create(api, flavor)
 
 
-def hosts_in_aggregates(api: Database) -> set[str]:
-    return {host for aggregate in aggregates.list_all(api) for host in aggregate.hosts}
-
-
 def make_aggregates(api: Database, placement: PlacementClient, hosts_by_cell: list[list[str]]) -> None:
     """Puts new hosts into aggregates: ``gen1`` has the hosts of the first cell, ``gen2`` those of all others."""
     there = {aggregate.name: aggregate for aggregate in aggregates.list_all(api)}

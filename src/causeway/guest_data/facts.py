@@ -65,11 +65,9 @@ class ServerFacts:
 
     @property
     def security_groups(self) -> list[str]:
-        """The groups of all its ports; if those of a port are unknown, the groups that the user requested."""
-        known = bool(self.vifs) and all(vif.security_groups is not None for vif in self.vifs)
-        seen = [name for vif in self.vifs for name in vif.security_groups or []]
-        named = seen if known else self.instance.security_groups
-        return list(dict.fromkeys(named))
+        """The groups of all its ports; without ports, the groups that the user requested."""
+        seen = [name for vif in self.vifs for name in vif.security_groups]
+        return list(dict.fromkeys(seen if self.vifs else self.instance.security_groups))
 
 
 def host_name(instance: Instance, dhcp_domain: str) -> str:

@@ -95,5 +95,5 @@ class HostContents:
     stashed: list[str] = field(default_factory=list)
     leftover_files: list[OrphanedFile] = field(default_factory=list)
     claims: list[HostClaim] = field(default_factory=list)
-    # servers with a rescue disk; None from a host of an earlier release, which has no rescues
-    rescue_disks: list[str] | None = None
+    # servers with a rescue disk
+    rescue_disks: list[str] = field(default_factory=list)

@@ -12,7 +12,7 @@ from causeway.model.pci import PciDevicePool
 
 # A key of a compute node's capabilities: what its host lacks for live migrations, in sentences; None if not known yet.
 LIVE_MIGRATION_LACKS = "live_migration_lacks"
-# Another one: whether its host refuses orders that nobody signed. Hosts of an older release have none.
+# Another one: whether its host refuses orders that nobody signed.
 REQUIRES_SIGNATURES = "requires_signatures"
 # Why its host can't write into its own folders, in a sentence; None if it can.
 FOLDERS_LACK = "folders_lack"

@@ -59,5 +59,5 @@ class MissedOrder:
 
     @classmethod
     def stop(cls, instance: Instance) -> MissedOrder:
-        """An order to only stop the guest. Older computes, which ignore ``stop_only``, refuse it because it has no token."""
+        """An order to only stop the guest."""
         return cls(f"stop {instance.uuid}", Missed.RELEASE_CLAIM, instance, stop_only=True)

@@ -17,7 +17,7 @@ class FixedIp:
     gateway: str | None = None
     dns: list[str] = field(default_factory=list)
     floating_ips: list[str] = field(default_factory=list)
-    # Whether its subnet has DHCP. None if an older release read the port; that release assumed DHCP.
+    # Whether its subnet has DHCP. None if the network service did not say: then it is assumed.
     dhcp: bool | None = None
     ipv6_address_mode: str | None = None
     routes: list[dict[str, str]] = field(default_factory=list)
@@ -45,8 +45,8 @@ class Vif:
     tag: str | None = None
     # True: the port was there before the server and outlives it.
     preserve_on_delete: bool = False
-    # The names of its security groups (ids of groups without a name). None if an older release read the port.
-    security_groups: list[str] | None = None
+    # The names of its security groups (ids of groups without a name).
+    security_groups: list[str] = field(default_factory=list)
 
     @property
     def devname(self) -> str:

@@ -21,7 +21,7 @@ class MoveToken:
     migration_uuid: str
     epoch: int
     step: str
-    #: progress reports with this token follow the rate in the answer; older hosts know no rate
+    #: progress reports with this token follow the rate in the answer
     heeds_rate: bool = False
 
 
@@ -50,7 +50,7 @@ class GuestOutcome:
 
 @dataclass
 class UploadedDisk:
-    """A root disk that was uploaded. ``bytes_done``: the image's size; None if it is a volume, or an older host uploaded it."""
+    """A root disk that was uploaded. ``bytes_done``: the image's size; None if it is a volume."""
 
     bytes_done: int | None = None
 

@@ -24,7 +24,6 @@ _CAN_NOT = (
     errors.ClaimRefused,
     errors.GuestFailed,
     errors.HostUnreachable,
-    errors.NoSuchMethod,
     errors.RpcTimeout,
     errors.UnexpectedFailure,
 )

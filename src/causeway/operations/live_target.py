@@ -31,7 +31,6 @@ LOG = logging.getLogger(__name__)
 _OF_THE_HOST = (
     errors.ClaimRefused,
     errors.GuestFailed,
-    errors.NoSuchMethod,
     errors.RpcTimeout,
     errors.UnexpectedFailure,
 )
@@ -173,7 +172,7 @@ class ChooseTarget(Step[Run]):
             return
         token = run.token(self.name)
         if liveness.of_host(run.services, run.database, host).is_up:
-            with suppress(errors.RpcTimeout, errors.NoSuchMethod):
+            with suppress(errors.RpcTimeout):
                 run.computes.drop_move_claim(run.context, host, token=token, instance_uuid=run.uuid)
                 return
         cleanups.note(run.services, host, run.cell.uuid, Missed.RELEASE_CLAIM, run.instance(), [], token)

@@ -12,16 +12,13 @@ from causeway.model.pci import InstancePCIRequest
 
 @dataclass
 class Place:
-    """``ports``: as they will be bound there; ``pci_requests``: the devices to claim there.
-
-    ``pci_requests`` is None if an earlier release chose the place: then the server's record has them.
-    """
+    """``ports``: as they will be bound there; ``pci_requests``: the devices to claim there."""
 
     host: str
     node: str | None
     availability_zone: str | None
     ports: list[Vif] = field(default_factory=list)
-    pci_requests: list[InstancePCIRequest] | None = None
+    pci_requests: list[InstancePCIRequest] = field(default_factory=list)
 
 
 def place_of(chosen: Instance) -> Place:
@@ -39,5 +36,5 @@ def at_place(instance: Instance, place: Place | None) -> Instance:
         node=place.node,
         availability_zone=place.availability_zone,
         network_info=place.ports,
-        pci_requests=instance.pci_requests if place.pci_requests is None else place.pci_requests,
+        pci_requests=place.pci_requests,
     )

@@ -134,9 +134,6 @@ class MarkRestored(Step[Restore]):
             there,
             vm_state=VmState.ACTIVE,
             system_metadata=known,
-            # Computes of the previous release do not report the claims of a guest that they start.
-            numa_topology=there.numa_topology,
-            pci_devices=there.pci_devices,
         ):
             run.services.notifier.instance_action(run.context, there, "restore", "end", host=there.host or "")
 

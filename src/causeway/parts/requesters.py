@@ -44,7 +44,7 @@ def requester_of(conf: cfg.ConfigOpts, context: RequestContext, instance_uuid: s
 
 
 def checked_of(requester: Mapping[str, Any] | None) -> frozenset[str] | None:
-    """The ids that were checked before an operation was accepted; None if an earlier release accepted it, which kept none.
+    """The ids that were checked before an operation was accepted; None if release 0.1.0 accepted it, which kept none.
 
     ``requester``: as it is stored.
     """
@@ -54,7 +54,7 @@ def checked_of(requester: Mapping[str, Any] | None) -> frozenset[str] | None:
 def context_of(conf: cfg.ConfigOpts, kept: Requester, instance_uuid: str) -> RequestContext | None:
     """The context of the user's request, without a token if none was stored or the present key can't decrypt it.
 
-    None if an older version wrote the operation, without its requester.
+    None if no requester is stored.
     """
     if kept.requester is None:
         return None

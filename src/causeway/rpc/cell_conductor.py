@@ -12,7 +12,7 @@ from causeway.virt.live import LiveProgress
 TOPIC = "cell_conductor"
 HISTORY = {
     "1.0": "reports of hosts and of transfers, orders that hosts missed, whether an order is late, recorded claims; `check_start`"
-    " came later: older ones refuse it"
+    " came after 0.1.0, which refuses it"
 }
 
 # Seconds. The limit is short because a transfer waits for the answer to its report.

@@ -140,7 +140,7 @@ class RpcClient:
     def _result_in(self, reply: Any, method: str, server: str | None, result: type[T]) -> T:
         """Returns the result in a reply, which may be any JSON. Raises the error in it."""
         if isinstance(reply, dict) and "error" in reply:
-            raise _error_in(method, reply["error"])
+            raise errors.from_wire(reply["error"])
         if result is NoneType:
             # Whatever was said, nobody reads it.
             return None  # type: ignore[return-value]
@@ -272,15 +272,6 @@ class RpcClient:
             f"The message queue did not take the request {method}. Try again when it can be reached.",
             details=f"{self._where(server)}: {error}",
         )
-
-
-def _error_in(method: str, wire: Any) -> errors.CausewayError:
-    """Returns the error in a service's answer."""
-    failure = errors.from_wire(wire)
-    # Releases without the class NoSuchMethod send the error as the root class, with this sentence.
-    if type(failure) is errors.CausewayError and failure.message == f"There is no RPC method {method}.":
-        return errors.NoSuchMethod(method, details=failure.details)
-    return failure
 
 
 def _without_none(**values: Any) -> dict[str, Any]:

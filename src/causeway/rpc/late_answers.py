@@ -3,8 +3,7 @@
 A caller that is a task (`causeway.parking`) names in the call's context a topic at which it listens. If the call takes longer
 than `PROMPT` seconds, the server replies that the answer comes late, and continues. When it has the answer, it sends the answer
 to all processes that listen at the topic; a process that does not wait for it ignores it. An answer can get lost, and a server
-can die. So the caller regularly asks the server, which keeps its last answers. A server of an earlier release replies only with
-the answer itself.
+can die. So the caller regularly asks the server, which keeps its last answers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from causeway import errors
 from causeway.context import RequestContext
 from causeway.rpc.declare import Client, call
 from causeway.scheduler.explain import Explanation
@@ -10,14 +9,7 @@ from causeway.scheduler.many import Packing, PackRequest
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 
 TOPIC = "scheduler"
-HISTORY = {"1.0": "hosts for servers, and why not others; `pack` came later: older ones refuse it"}
-
-
-def _cannot_plan(scheduler: str, _call: str) -> errors.OperationFailed:
-    return errors.OperationFailed(
-        "The scheduler is of an earlier release, which can't plan the moves of many servers. Upgrade it first.",
-        details=scheduler,
-    )
+HISTORY = {"1.0": "hosts for servers, and why not others"}
 
 
 class SchedulerClient(Client):
@@ -46,6 +38,6 @@ class SchedulerClient(Client):
     def explain(self, context: RequestContext, *, spec: RequestSpec) -> Explanation:
         """Returns what `select_destinations` would find, for every host of every cell. Changes nothing."""
 
-    @call(since="1.0", monitor=True, too_old=_cannot_plan)
+    @call(since="1.0", monitor=True)
     def pack(self, context: RequestContext, *, request: PackRequest) -> Packing:
-        """Finds hosts for many servers together. Changes nothing. Raises OperationFailed if the scheduler is too old."""
+        """Finds hosts for many servers together. Changes nothing."""

@@ -8,7 +8,7 @@ The signature covers the topic and the server that the message is for, the names
 with the topic for a late answer, and the time of sending. So nobody can change a part of the message, or send a message for one
 host to another. A message to any server of a topic could still be repeated, so a signature is valid for only `max_age` seconds.
 
-The signature is sent as a field of the context, which receivers of an earlier release ignore. It names the fields that it covers.
+The signature is sent as a field of the context. It names the fields that it covers.
 The receiver removes all others, such as those that libraries add. Answers are not signed: only the receiver of a call knows the
 call's random id and the ticket of its late answer.
 """

@@ -34,7 +34,7 @@ class SuperConductorClient(Client):
     def map_host(self, context: RequestContext, *, host: str, node_uuid: IfSet[str | None] = None) -> None:
         """Records that a host is in the cell of this queue, and which node is its own.
 
-        Super conductors are upgraded before the conductors of cells, so they know ``node_uuid``, which came later.
+        Super conductors are upgraded before the conductors of cells, so they know ``node_uuid``, which came after 0.1.0.
         """
 
     @cast(since="1.0")

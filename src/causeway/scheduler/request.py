@@ -86,7 +86,7 @@ class RequestSpec:
     # These fields belong to one request and are never stored:
     # The server has no allocation yet. If it has one, another conductor has chosen a host, and this one is too late.
     is_new: bool = False
-    # Which attempt of which operation waits for the answer; None: an older conductor asks, or nobody claims.
+    # Which attempt of which operation waits for the answer; None: a conductor of release 0.1.0 asks, or nobody claims.
     order: Order | None = None
     requested_destination: Destination | None = None
     ignore_hosts: list[str] = field(default_factory=list)

@@ -35,7 +35,7 @@ class ShownVif(msgspec.Struct):
     address: str
     network_label: str = ""
     fixed_ips: list[ShownIp] = []
-    security_groups: list[str] | None = None
+    security_groups: list[str] = []
 
 
 _decode_vifs = msgspec.json.Decoder(list[ShownVif]).decode

@@ -22,27 +22,20 @@ def members(cloud: EmbeddedCloud) -> dict[str, set[str]]:
     return {each.name: set(each.hosts) for each in aggregates.list_all(cloud.api_database)}
 
 
-@pytest.mark.parametrize("names_are_known", [True, False], ids=["", "by an older version"])
-def test_hosts_that_are_new_get_an_aggregate_and_others_keep_what_users_made_of_them(
-    tmp_path: Path, names_are_known: bool
-) -> None:
+def test_hosts_that_are_new_get_an_aggregate_and_others_keep_what_users_made_of_them(tmp_path: Path) -> None:
     cloud = EmbeddedCloud(tmp_path, port=0, cells=2, hosts_per_cell=2)
     cloud.start()
     try:
         assert members(cloud) == {"gen1": {"cell1-host1", "cell1-host2"}, "gen2": {"cell2-host1", "cell2-host2"}}
-        if names_are_known:
-            gen1 = next(each for each in aggregates.list_all(cloud.api_database) if each.name == "gen1")
-            aggregates.remove_host(cloud.api_database, gen1.id, "cell1-host2")
+        gen1 = next(each for each in aggregates.list_all(cloud.api_database) if each.name == "gen1")
+        aggregates.remove_host(cloud.api_database, gen1.id, "cell1-host2")
     finally:
         cloud.stop()
-    if not names_are_known:
-        cloud.state.path.joinpath("filled").write_text("")
     cloud = EmbeddedCloud(tmp_path, port=0, cells=2, hosts_per_cell=3)
     cloud.start()
     try:
-        kept = set() if names_are_known else {"cell1-host2"}
         assert members(cloud) == {
-            "gen1": {"cell1-host1", "cell1-host3"} | kept,
+            "gen1": {"cell1-host1", "cell1-host3"},
             "gen2": {"cell2-host1", "cell2-host2", "cell2-host3"},
         }
     finally:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.rpc.client import RpcClient
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import migrations as store
 from causeway.virt.simulated.driver import SimulatedDriver
@@ -235,7 +234,7 @@ def test_a_live_migration_waits_while_its_source_has_as_many_as_it_may(cloud: Li
     cloud.check_left_nothing(second, there)
 
 
-@pytest.mark.parametrize("where", ["never direct", "another network", "an older version", "the check at the source"])
+@pytest.mark.parametrize("where", ["never direct", "another network", "the check at the source"])
 def test_hosts_that_do_not_reach_one_another_go_near_live(
     cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -245,8 +244,6 @@ def test_hosts_that_do_not_reach_one_another_go_near_live(
         cloud.option("direct", "never", "moves")
     elif where == "another network":
         monkeypatch.setattr(cloud.driver(there), "live_network", "apart")
-    elif where == "an older version":
-        monkeypatch.setattr(RpcClient, "can_send", lambda _self, version: version != "1.7")
     else:
         monkeypatch.setattr(cloud.driver(source), "supports_live_migration", False)
     after = cloud.migrated(server, host=there)

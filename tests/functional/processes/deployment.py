@@ -450,7 +450,7 @@ class Deployment:
         (self.directory / name).write_text("\n".join(lines) + "\n")
 
     def _unmapped(self) -> set[str]:
-        # Of databases of earlier releases, too.
+        # Of databases of release 0.1.0, too.
         query = sa.text("SELECT host FROM host_mappings")
         with self.api_database.read() as connection:
             return self.hosts.keys() - set(connection.execute(query).scalars())

@@ -144,7 +144,7 @@ def test_certificates_that_end_soon_are_a_warning_and_expired_ones_a_failure(che
         node = replace(NODE, uuid=uuid, host=host, hypervisor_hostname=host)
         hosts.save_node(cell1, replace(node, capabilities={CERTIFICATES_ENDING: reported}))
 
-    # Hosts of an older release, and those that have just started.
+    # Hosts of release 0.1.0, and those that have just started.
     assert checked()["cell1: certificates"] == (
         "success",
         "none of 0 hosts expires soon; 1 have not said yet: host1",

@@ -48,7 +48,7 @@ def ends(cloud: Cloud, user: Caller, at_point: Callable[..., None]) -> Callable[
 
 
 def discard_checks(cloud: Cloud, *, is_former_release: bool = False) -> None:
-    """As if nothing had been checked, or an earlier release had accepted the operation."""
+    """As if nothing had been checked, or release 0.1.0 had accepted the operation."""
     with cloud.parts.api_database.write() as connection:
         for row in connection.execute(journal.MOVES.select().where(journal.MOVES.c.requester.is_not(None))).all():
             stored = {**row.requester, CHECKED: []}

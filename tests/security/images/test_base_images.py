@@ -78,7 +78,7 @@ def test_what_was_found_outlives_the_process_and_nobody_looks_again(tmp_path: Pa
 
 @pytest.mark.parametrize("note", [None, b"", b"{}", b'{"disk_format":'])
 def test_a_file_without_a_note_is_checked_before_it_is_used(tmp_path: Path, note: bytes | None) -> None:
-    """The earlier release let qemu-img guess, and wrote no note. A note may be torn."""
+    """Release 0.1.0 let qemu-img guess, and wrote no note. A note may be torn."""
     content = vmdk_text("/etc/shadow")
     cache = cache_of(tmp_path, Images(content, "raw"))
     cache.path(IMAGE).write_bytes(content)
@@ -87,7 +87,7 @@ def test_a_file_without_a_note_is_checked_before_it_is_used(tmp_path: Path, note
     assert cache.find(IMAGE) is None
     with pytest.raises(ImageRefused, match="content is vmdk"):
         cache.fetch(admin_context(), IMAGE)
-    assert cache.path(IMAGE).exists(), "guests of the earlier release may stand on it"
+    assert cache.path(IMAGE).exists(), "guests of release 0.1.0 may stand on it"
 
     good = cache_of(tmp_path / "good", Images(qcow2(), "qcow2"))
     good.path(IMAGE).write_bytes(qcow2())

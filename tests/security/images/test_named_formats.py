@@ -152,7 +152,7 @@ def test_every_call_names_each_format_and_is_limited(
 
 @pytest.mark.parametrize("recorded", [[], ["-F", "vmdk"]])
 def test_a_layer_whose_format_is_not_known_to_be_harmless_is_not_opened(tmp_path: Path, recorded: list[str]) -> None:
-    """As a disk of the earlier release that stands on a VMDK, or one that somebody made by hand."""
+    """As a disk of release 0.1.0 that stands on a VMDK, or one that somebody made by hand."""
     if shutil.which("qemu-img") is None:
         pytest.skip("qemu-img is not installed")
     disk = tmp_path / "disk"

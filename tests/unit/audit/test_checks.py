@@ -301,12 +301,10 @@ def test_what_may_be_the_only_copy_of_a_server_stays(kind: str, shown: bool) -> 
         (VmState.RESCUED, [], ["disk.rescue_missing"]),
         (VmState.ACTIVE, [], []),
         (VmState.ACTIVE, [SERVER], ["disk.rescue_leftover"]),
-        # A host of an earlier release.
-        (VmState.RESCUED, None, []),
     ],
 )
 def test_a_rescued_server_has_its_rescue_disk_and_no_other_has(
-    vm_state: VmState, rescue_disks: list[str] | None, expected: list[str]
+    vm_state: VmState, rescue_disks: list[str], expected: list[str]
 ) -> None:
     snapshot = cloud(record(vm_state=vm_state))
     snapshot.hosts["cell1-host1"].contents = HostContents(

@@ -86,5 +86,5 @@ def test_a_drain_says_how_many_have_arrived_and_when_the_last_one_may() -> None:
     assert words.servers_of_drain({"progress": progress | {"meets_deadline": False}}) == f"{hold}, after its deadline"
     soon = words.servers_of_drain({"progress": progress | {"delayed_by": None}})
     assert soon == "13 of 14; the last at about 30 Nov 04:43 UTC"
-    # A service of the earlier release.
+    # A service of release 0.1.0.
     assert words.servers_of_drain({"progress": {"servers": {"done": 1}}}) == "1 of 1"

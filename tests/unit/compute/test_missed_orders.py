@@ -57,12 +57,6 @@ def test_a_host_does_not_begin_because_a_conductor_failed(monkeypatch: pytest.Mo
     assert conductor.answers == []
 
 
-def test_an_older_conductor_noted_nothing() -> None:
-    conductor = Conductor(errors.NoSuchMethod("missed_orders"), [])
-    started(conductor)
-    assert conductor.answers == [[]]
-
-
 class Driver:
     """Knows the guests of some servers; stashed disks of others can't be put back."""
 

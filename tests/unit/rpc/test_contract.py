@@ -73,9 +73,9 @@ def methods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, tup
     return found
 
 
-def fits(argument: Argument, taken: Any) -> bool:
-    """Whether a method takes what a call sends. A default of None says that the argument was not sent."""
-    if argument.is_optional and get_origin(taken) in (UnionType, Union) and type(None) in get_args(taken):
+def fits(argument: Argument, taken: Any, *, may_lack: bool) -> bool:
+    """Whether a method takes what a call sends. ``may_lack``: the argument has a default; None says that it was not sent."""
+    if may_lack and get_origin(taken) in (UnionType, Union) and type(None) in get_args(taken):
         return set(get_args(taken)) in ({argument.type, type(None)}, set(get_args(argument.type)))
     return bool(argument.type == taken)
 
@@ -98,9 +98,9 @@ def test_a_call_has_a_method_that_takes_it(
     signature = method.signature
     assert call.message.keys() == signature.types.keys()
     for name, argument in call.message.items():
-        taken = signature.types[name]
-        assert fits(argument, taken), f"{name} is sent as {argument.type} and taken as {taken}"
-        assert not argument.is_optional or name in signature.optional, f"{name} may be missing"
+        taken, may_lack = signature.types[name], name in signature.optional
+        assert fits(argument, taken, may_lack=may_lack), f"{name} is sent as {argument.type} and taken as {taken}"
+        assert may_lack or not argument.is_optional, f"{name} may be missing"
     assert signature.result == call.result
     for version in call.versions:
         assert versions.numbers(version) <= versions.numbers(understood)

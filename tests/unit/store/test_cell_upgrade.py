@@ -1,4 +1,4 @@
-"""A cell database of an earlier release gets what is new, and keeps what it has."""
+"""A cell database of release 0.1.0 gets what is new, and keeps what it has."""
 
 from __future__ import annotations
 

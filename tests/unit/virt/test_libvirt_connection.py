@@ -41,7 +41,6 @@ LOOKS: dict[str, tuple[Callable[[Connection], object], object]] = {
     "presence": (lambda each: LiveMigrations(each, LiveSettings(), Path).presence(UUID), Presence.ABSENT),
     "power state": (lambda each: power.state(each, UUID), None),
     "in transit": (lambda each: power.check_not_in_transit(each, UUID), None),
-    "suspended": (lambda each: power.has_managed_save(each, UUID), False),
     "pull the plug": (lambda each: power.pull_plug(each, UUID), None),
     "destroy": (lambda each: power.destroy_and_undefine(each, UUID), None),
 }

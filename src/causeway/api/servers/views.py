@@ -225,7 +225,8 @@ class ServerView:
         shown["key_name"] = row["key_name"]
         shown["OS-SRV-USG:launched_at"] = _micros(row["launched_at"])
         shown["OS-SRV-USG:terminated_at"] = _micros(row["terminated_at"])
-        security_groups = _groups_of(vifs) if _knows_groups(row, vifs) else self._named(row["security_groups"])
+        has_no_ports_yet = not vifs and row["vm_state"] == VmState.BUILDING
+        security_groups = self._named(row["security_groups"]) if has_no_ports_yet else _groups_of(vifs)
         if security_groups:
             shown["security_groups"] = security_groups
         shown["OS-EXT-STS:task_state"] = row["task_state"]
@@ -336,16 +337,9 @@ def host_id(project_id: str, host: str | None) -> str:
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
 
 
-def _knows_groups(row: dict[str, Any], vifs: list[ShownVif]) -> bool:
-    """Whether the record has the ports' security groups. It has not before there are ports, or if an older release wrote it."""
-    if not vifs:
-        return bool(row["vm_state"] != VmState.BUILDING)
-    return all(vif.security_groups is not None for vif in vifs)
-
-
 def _groups_of(vifs: list[ShownVif]) -> list[dict[str, str]]:
     """The groups port by port: one that two ports have is listed twice, as in the field."""
-    return [{"name": name} for vif in vifs for name in vif.security_groups or []]
+    return [{"name": name} for vif in vifs for name in vif.security_groups]
 
 
 def addresses(vifs: Iterable[ShownVif], *, extended: bool = True) -> dict[str, list[dict[str, Any]]]:

@@ -88,7 +88,7 @@ def of_rescues(snapshot: Snapshot) -> Iterator[Disagreement]:
     """A rescue disk is on the server's host exactly while the server is rescued."""
     for home in snapshot.homes:
         contents = snapshot.contents_of(home.host)
-        if contents is None or contents.rescue_disks is None or not snapshot.is_quiet(home):
+        if contents is None or not snapshot.is_quiet(home):
             continue
         is_there, is_rescued = home.uuid in contents.rescue_disks, home.vm_state is VmState.RESCUED
         if is_rescued and not is_there:

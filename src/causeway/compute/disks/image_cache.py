@@ -95,7 +95,7 @@ class ImageCache:
         path, what = self.path(image_id), f"Image {image_id}"
         image = self.images.show_of_server(context, image_id)
         image_formats.check_allowed(image.disk_format, what, self.allowed)
-        # A file without a note is from an earlier release, which did not check it in this way.
+        # A file without a note is from release 0.1.0, which did not check it in this way.
         unchecked = path if path.exists() else path.with_name(f".{path.name}.unchecked.partial")
         try:
             if unchecked != path:

@@ -10,7 +10,7 @@ from causeway.compute.guests import running_disk
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
-from causeway.model.states import PowerState, VmState
+from causeway.model.states import PowerState
 from causeway.virt.driver import ROOT_DISK, DiskExport, Driver, Progress, no_progress
 
 LOG = logging.getLogger(__name__)
@@ -62,11 +62,6 @@ def store(host: Host, context: RequestContext, instance: Instance, image_id: str
 
 def _root_disk(driver: Driver, instance: Instance) -> AbstractContextManager[DiskExport]:
     uuid = instance.uuid
-    state = driver.inspect(uuid).power_state
-    if state is PowerState.PAUSED and instance.vm_state is VmState.ACTIVE:
-        # The previous release paused it for a copy that broke off. A server that its user paused is PAUSED in the record.
-        driver.unpause(uuid)
-        state = PowerState.RUNNING
-    if state is PowerState.RUNNING:
+    if driver.inspect(uuid).power_state is PowerState.RUNNING:
         return driver.export_running_disk(instance, ROOT_DISK)
     return driver.export_disk(instance, ROOT_DISK, flatten=True)

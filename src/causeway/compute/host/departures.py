@@ -44,8 +44,7 @@ class Departures:
     def of(self, move_id: str, instance_uuid: str) -> Iterator[bool]:
         """Keeps other migrations of the guest from beginning during the block.
 
-        Yields whether this one is known to be the latest. False: the latest is not known, since an older release began it, or
-        none did. Raises ClaimRefused if it is another one.
+        Yields whether this one is known to be the latest; False if none is known. Raises ClaimRefused if it is another one.
         """
         with self._lock(instance_uuid):
             known = self._known(instance_uuid)

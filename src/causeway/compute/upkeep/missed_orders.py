@@ -152,10 +152,6 @@ def _missed(host: Host, context: RequestContext) -> list[MissedOrder]:
     while not host.stopping.is_set():
         try:
             return host.conductor.missed_orders(context, host=host.name)
-        except errors.NoSuchMethod as failure:
-            # A conductor of an older version noted nothing.
-            LOG.warning("Host %s can't get its missed orders: %s %s", host.name, failure.message, failure.details)
-            return []
         except errors.CausewayError as failure:
             LOG.warning("Host %s waits for its missed orders: %s %s", host.name, failure.message, failure.details)
             host.stopping.wait(PAUSE)

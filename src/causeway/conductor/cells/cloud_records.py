@@ -82,7 +82,7 @@ class CloudEndpoint:
         self._refused: set[str] = set()
 
     def map_host(self, context: RequestContext, *, host: str, node_uuid: str | None = None) -> None:  # noqa: ARG002
-        """``node_uuid``: None from a conductor of an earlier release."""
+        """``node_uuid``: None from a conductor of release 0.1.0."""
         known = cell_records.find_host(self._services.api, host)
         if known == HostMapping(host, self._cell_uuid, node_uuid):
             return
@@ -171,7 +171,7 @@ def map_hosts(services: ConductorServices, cell_uuid: str) -> None:
     if not new:
         return
     first = own_nodes.first_hosts(services.cells, [node.uuid for node in new])
-    # If an earlier release recorded several nodes of a host, then the one that it reported last is its own.
+    # If release 0.1.0 recorded several nodes of a host, then the one that it reported last is its own.
     for node in sorted(new, key=lambda node: node.updated_at or datetime.min, reverse=True):
         try:
             _map(services, cell_uuid, node.host, node.uuid, first)

@@ -96,9 +96,7 @@ class PrepareOtherHost(ReserveTarget):
     def _ask(self, run: Run, host: str) -> MigrationContext:
         if run.memory.live_source is None:
             raise RuntimeError("the source was not asked")
-        run.target_computes.check_can_wake_guest(
-            run.context, host, source=run.memory.live_source, is_suspended=run.memory.is_suspended
-        )
+        run.target_computes.check_can_wake_guest(run.context, host, source=run.memory.live_source)
         return super()._ask(run, host)
 
 

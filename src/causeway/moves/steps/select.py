@@ -76,8 +76,7 @@ class SelectDestination(Step):
             )
         result = results[0]
         memory.selection, memory.alternates = result.selected, result.alternates
-        # A scheduler of the previous release explains every host.
-        run.move.explanation = msgspec.to_builtins(result.explanation.in_short())
+        run.move.explanation = msgspec.to_builtins(result.explanation)
         self._choose_recipe(run)
         run.with_next_save(lambda connection: note_destination(connection, run))
 

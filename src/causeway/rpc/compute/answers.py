@@ -292,7 +292,7 @@ def _facts(order: Order, answered: GuestFacts) -> GuestFacts:
 
 
 def _contents(order: Order, answered: HostContents) -> HostContents:
-    named = [*answered.guests, *answered.disks, *answered.stashed, *(answered.rescue_disks or [])]
+    named = [*answered.guests, *answered.disks, *answered.stashed, *answered.rescue_disks]
     for uuid in [*named, *(claim.instance_uuid for claim in answered.claims)]:
         if not uuidutils.is_uuid_like(uuid):
             raise order.refuse(f"server {uuid[:80]!r}")

@@ -6,7 +6,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
-from causeway.rpc.declare import Client, IfSet, NotSent, call
+from causeway.rpc.declare import Client, call
 from causeway.virt.driver import GuestFacts
 from causeway.virt.live import LiveSource
 
@@ -21,9 +21,7 @@ class NearLiveCalls(Client):
         """Returns a description of the guest for a target. Raises GuestFailed if the guest's memory can't be saved."""
 
     @order
-    def check_can_wake_guest(
-        self, context: RequestContext, host: str, *, source: LiveSource, is_suspended: NotSent[bool]
-    ) -> None:
+    def check_can_wake_guest(self, context: RequestContext, host: str, *, source: LiveSource) -> None:
         """Raises ClaimRefused if the host can't wake such a guest."""
 
     @order
@@ -42,8 +40,8 @@ class NearLiveCalls(Client):
     ) -> SourceOutcome:
         """Uploads the guest's memory and disks into images, and removes the guest from the host, which keeps both.
 
-        ``since``: the round that the target has. ``memory_image_id`` None: offers everything to the target instead, on hosts that
-        support this. Raises WarmCopyImpossible if the host does not know what changed since that round.
+        ``since``: the round that the target has. ``memory_image_id`` None: offers everything to the target instead. Raises
+        WarmCopyImpossible if the host does not know what changed since that round.
         """
 
     @order
@@ -57,8 +55,8 @@ class NearLiveCalls(Client):
         block_devices: list[BlockDevice],
         snapshot: Snapshot | None,
         disks: dict[str, Snapshot],
-        offer: IfSet[DiskOffer | None],
-        is_suspended: IfSet[bool],
+        offer: DiskOffer | None,
+        is_suspended: bool,
     ) -> GuestOutcome:
         """Takes over the ports, connects the volumes, and makes the guest with its memory. The guest stands still.
 
@@ -76,7 +74,7 @@ class NearLiveCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
         is_paused: bool,
-        is_suspended: IfSet[bool],
+        is_suspended: bool,
     ) -> GuestFacts:
         """Resumes the target's guest, unless its user had paused or suspended it."""
 
@@ -90,6 +88,6 @@ class NearLiveCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
         is_paused: bool,
-        is_suspended: IfSet[bool],
+        is_suspended: bool,
     ) -> GuestOutcome:
         """Resumes the guest at its source, or leaves it suspended as before."""

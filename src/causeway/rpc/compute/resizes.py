@@ -49,9 +49,9 @@ class ResizeCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
         image_id: str | None,
-        disk_image_ids: IfSet[dict[str, str]],
-        since: IfSet[int | None] = None,
-        is_direct: IfSet[bool] = False,
+        disk_image_ids: dict[str, str],
+        since: int | None,
+        is_direct: bool,
     ) -> SourceOutcome:
         """Powers the guest off, sends or offers its disks, and removes the guest from the host, which keeps the disks.
 
@@ -77,8 +77,8 @@ class ResizeCalls(Client):
         block_devices: list[BlockDevice],
         snapshot: Snapshot | None,
         power_on: bool,
-        disks: IfSet[dict[str, Snapshot]],
-        offer: IfSet[DiskOffer | None] = None,
+        disks: dict[str, Snapshot],
+        offer: DiskOffer | None,
         same_host: IfSet[bool] = False,
     ) -> GuestOutcome:
         """Takes over the ports, connects the volumes and makes the guest, from the snapshot if its root disk is local.

@@ -7,7 +7,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.warm import CopyRound, RoundReceived
-from causeway.rpc.declare import Client, IfSet, call
+from causeway.rpc.declare import Client, call
 
 order = call(since="1.14", monitor=True)
 
@@ -25,11 +25,11 @@ class WarmCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
         since: int | None,
-        with_swap: IfSet[bool],
+        with_swap: bool,
     ) -> CopyRound:
         """Has the source make the server's disks readable as they are now, or only their changes after the round ``since``.
 
-        ``with_swap``: includes swap, for servers whose memory moves too and whose hosts are new enough.
+        ``with_swap``: includes swap, for servers whose memory moves too.
         """
 
     @order
@@ -50,7 +50,7 @@ class WarmCalls(Client):
         name: str,
         part: int,
         image_id: str,
-        codings: IfSet[list[str]],
+        codings: list[str],
     ) -> Snapshot:
         """Has the source upload a part of a disk in a round. ``codings``: the codings that both hosts support."""
 

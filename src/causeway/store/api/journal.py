@@ -78,7 +78,7 @@ _MAPPED_UNDER_WAY = (
     )
     .where(InstanceMappings.instance_uuid == sa.bindparam("of_instance"))
 )
-_LEASE_IS_OVER = sa.or_(MOVES.c.lease_until.is_(None), MOVES.c.lease_until < utc_now())
+_LEASE_IS_OVER = MOVES.c.lease_until < utc_now()
 _TO_ACQUIRE = sa.select(
     *MOVE.columns,
     _MUST_WAIT.label("must_wait"),
@@ -167,10 +167,8 @@ def abandoned(
     only a newer release knows. Makes one statement, and another one if it finds any.
     """
     not_begun = MOVES.c.state.in_([SagaState.REQUESTED.value, *_NOT_ACCEPTED])
-    # The time of the request, because older versions wrote no lease then.
-    since = sa.func.coalesce(MOVES.c.lease_until, MOVES.c.started_at)
     is_free = sa.or_(
-        sa.and_(not_begun, since < utc_now(-lease)),
+        sa.and_(not_begun, MOVES.c.lease_until < utc_now(-lease)),
         sa.and_(sa.not_(not_begun), sa.or_(MOVES.c.lease_until < utc_now(), MOVES.c.owner.in_(mine))),
     )
     not_parked = sa.or_(MOVES.c.parked.is_(None), sa.not_(MOVES.c.parked.startswith(knowledge)))

@@ -275,19 +275,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         if saved_memory.is_woken(self._connection, self._disks, uuid):
             self.resume_woken(uuid, is_paused=False)
             return PowerState.RUNNING
-        # An earlier release left the memory of suspended guests to libvirt.
-        if not power.has_managed_save(self._connection, uuid):
-            return self.power_on(spec)
-        with undone_on_failure() as undo:
-            for volume in spec.volumes:
-                self._volumes.connect(uuid, volume)
-                undo.callback(self._volumes.disconnect, uuid, volume)
-            for vif in spec.vifs:
-                self._ports.plug(uuid, vif)
-                undo.callback(self._ports.unplug, uuid, vif)
-            power.restore_managed_save(self._connection, uuid)
-        self.set_clock(uuid)
-        return PowerState.RUNNING
+        return self.power_on(spec)
 
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
         power.destroy_and_undefine(self._connection, uuid)

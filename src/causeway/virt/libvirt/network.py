@@ -41,7 +41,7 @@ class Ports:
     def plug(self, uuid: str, vif: Vif) -> None:
         reason = refusal_of(vif.vif_type, vif.details)
         if reason is not None:
-            # Whoever bound the port has checked this, unless the binding was changed since, or is an earlier release's.
+            # Whoever bound the port has checked this, unless the binding was changed since, or is one of 0.1.0.
             raise GuestFailed(f"Port {vif.id} can't be plugged as its binding says.", details=reason)
         if port_devices.is_device(vif):
             port_devices.plug(vif)

@@ -138,27 +138,6 @@ def inject_nmi(connection: Connection, uuid: str) -> None:
     connection.call(f"interrupt guest {uuid}", inject)
 
 
-def has_managed_save(connection: Connection, uuid: str) -> bool:
-    """Whether libvirt keeps the memory of this guest: releases of Causeway that kept no file of their own suspended it."""
-
-    def ask(hypervisor: Any) -> bool:
-        domain = find(hypervisor, uuid)
-        return domain is not None and bool(domain.hasManagedSaveImage())
-
-    return connection.call(f"say whether guest {uuid} is suspended", ask, again=True)
-
-
-def restore_managed_save(connection: Connection, uuid: str) -> None:
-    """Starts a guest that libvirt saved (`has_managed_save`), where it was saved."""
-
-    def start(hypervisor: Any) -> None:
-        domain = hypervisor.lookupByUUIDString(uuid)
-        refuse_in_transit(domain)
-        domain.create()
-
-    connection.call(f"resume guest {uuid}", start)
-
-
 def shut_down(connection: Connection, uuid: str, timeout: float) -> None:
     """Presses the guest's power button and waits until the guest is off. After ``timeout`` seconds cuts its power."""
     end = time.monotonic() + timeout

@@ -157,7 +157,7 @@ class TestSecurityGroups:
         assert found[0] == found[1] == found[2]
         return [group["name"] for group in found[0]]
 
-    def keep(self, cloud: Any, server: Instance, *groups: list[str] | None, **changes: Any) -> None:
+    def keep(self, cloud: Any, server: Instance, *groups: list[str], **changes: Any) -> None:
         """Its record: ports with these groups."""
         vifs = [
             Vif(f"{PORT[:-1]}{number}", "fa:16:3e:00:00:01", "net", security_groups=names)
@@ -188,14 +188,6 @@ class TestSecurityGroups:
     ) -> None:
         self.keep(cloud, server, ["web"], vm_state=VmState.BUILDING)
         assert self.shown(api, server) == ["web"]
-
-    def test_what_the_former_release_wrote_shows_what_was_asked_for(
-        self, api: Any, cloud: Any, server: Instance
-    ) -> None:
-        self.keep(cloud, server, None)
-        assert self.shown(api, server) == ["asked"]
-        self.keep(cloud, server, ["web"], None)
-        assert self.shown(api, server) == ["asked"]
 
     def test_groups_of_the_ports_are_shown_with_their_rules(self, api: Any, server: Instance) -> None:
         (group,) = api.get(f"/servers/{server.uuid}/os-security-groups").json["security_groups"]

@@ -42,8 +42,8 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
         xml = saved_memory.describe(hypervisor, disks, uuid)
         if xml is None:
             raise GuestFailed(
-                f"The memory of the suspended guest of server {uuid} is not in a file that can be moved: an earlier release"
-                " suspended it. Resume the server, and suspend it again."
+                f"The memory of the suspended guest of server {uuid} is not in a file that can be moved. Resume the server, and"
+                " suspend it again."
             )
         sizes = {name: qemu_img.virtual_size(path) for name, path in local_disks(xml, folder).items()}
         return xml, sizes, int(hypervisor.getVersion())

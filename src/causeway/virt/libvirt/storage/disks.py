@@ -137,7 +137,7 @@ class InstanceDisks:
         durable.settle(partial, self.rescue(uuid))
 
     def check_layers(self, uuid: str) -> None:
-        """Raises `GuestFailed` if a disk of the server stands on a file whose format is not known, as from a former release."""
+        """Raises `GuestFailed` if a disk of the server stands on a file whose format is not known, as from release 0.1.0."""
         for path in (self.root(uuid), self.rescue(uuid)):
             if path.exists():
                 qemu_img.layer_below(path)

@@ -64,7 +64,7 @@ def layer_below(path: Path) -> Layer | None:
     """The file that a qcow2 file stands on, as its header says; None: it stands alone.
 
     Raises `GuestFailed` if the header does not say that the file below is raw or qcow2. A program would guess then, or do what an
-    image of an earlier release says.
+    image that release 0.1.0 let in says.
     """
     return layer_in(info(path), path)
 
