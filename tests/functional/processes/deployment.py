@@ -64,6 +64,11 @@ class Process:
         return self._log.read_text(errors="replace")
 
     @property
+    def log_of_this_life(self) -> str:
+        """Without what earlier processes of the same name wrote."""
+        return self._log.read_bytes()[self._said_before :].decode(errors="replace")
+
+    @property
     def pid(self) -> int:
         return self._popen.pid
 
@@ -72,8 +77,7 @@ class Process:
 
         def look() -> str | None:
             assert self._popen.poll() is None, f"{self.name} ended: {self.log[-3000:]}"
-            said = self._log.read_bytes()[self._said_before :].decode(errors="replace")
-            lines = [line for line in said.splitlines() if line.startswith("ready: ")]
+            lines = [line for line in self.log_of_this_life.splitlines() if line.startswith("ready: ")]
             return lines[-1].removeprefix("ready: ") if lines else None
 
         return str(until(look, bool, f"{self.name} to be ready"))

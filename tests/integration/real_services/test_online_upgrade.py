@@ -1,4 +1,4 @@
-"""``causeway manage db sync`` on a running system of the previous schema, on MariaDB and on PostgreSQL.
+"""The upgrade of a running system of the previous release, with operations of every kind under way, on MariaDB and on PostgreSQL.
 
 The processes are really those of the previous release, 0.1.0, taken from the history. Beside devcloud: the real services have no
 part in it.
@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from causeway.store import schema
-from causeway.store.api import cells
+from causeway.store.api import cells, journal
 from causeway.store.database import Database
-from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment
+from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment, until
 from tests.functional.processes.rabbit import rabbit, why_not
 from tests.integration.database_servers import database_server
 
@@ -30,7 +30,6 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(why_not() is not None
 ROOT = Path(__file__).parents[3]
 # The subject of its commit.
 PREVIOUS = "Release 0.1.0"
-MOVERS = 4
 
 
 def git(*arguments: str) -> bytes:
@@ -70,8 +69,9 @@ def cloud(request: pytest.FixtureRequest, previous: Path) -> Iterator[Deployment
         rabbit(Path(folder) / "rabbit") as queue,
     ):
         # Simulated hosts of before report this address, whatever their own is.
-        here = {**OPTIONS, "DEFAULT": {**OPTIONS["DEFAULT"], "my_ip": "127.0.0.1"}}
-        deployment = Deployment(Path(folder), queue, options=here, new_database=new_database)
+        here = {**OPTIONS["DEFAULT"], "my_ip": "127.0.0.1"}
+        options = {**OPTIONS, "DEFAULT": here, "quota": {"instances": -1, "cores": -1, "ram": -1}}
+        deployment = Deployment(Path(folder), queue, options=options, new_database=new_database)
         deployment.source = previous
         try:
             deployment.start()
@@ -100,12 +100,77 @@ def move(cloud: Deployment, server: Any) -> None:
     cloud.wait(server, "ACTIVE")
 
 
-def keep_moving(cloud: Deployment, stop: threading.Event) -> int:
-    """Builds, moves and deletes servers, one after the other; how many. Whatever fails is raised."""
+def move_back(cloud: Deployment, server: Any) -> None:
+    cloud.admin.compute.migrate_server(server)
+    cloud.wait(server, "VERIFY_RESIZE")
+    cloud.member.compute.revert_server_resize(server.id)
+    cloud.wait(server, "ACTIVE")
+
+
+def move_live(cloud: Deployment, server: Any) -> None:
+    source = cloud.show(server).compute_host
+    cloud.admin.compute.live_migrate_server(server, host=None, block_migration="auto")
+    assert cloud.wait(server, "ACTIVE").compute_host != source
+
+
+def shelve(cloud: Deployment, server: Any) -> None:
+    cloud.member.compute.shelve_server(server.id)
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    cloud.member.compute.unshelve_server(server.id)
+    cloud.wait(server, "ACTIVE")
+
+
+def rescue(cloud: Deployment, server: Any) -> None:
+    cloud.member.compute.rescue_server(server.id)
+    cloud.wait(server, "RESCUE")
+    cloud.member.compute.unrescue_server(server.id)
+    cloud.wait(server, "ACTIVE")
+
+
+def suspend(cloud: Deployment, server: Any) -> None:
+    cloud.member.compute.suspend_server(server.id)
+    cloud.wait(server, "SUSPENDED")
+    cloud.member.compute.resume_server(server.id)
+    cloud.wait(server, "ACTIVE")
+
+
+def rebuild(cloud: Deployment, server: Any) -> None:
+    cloud.member.compute.rebuild_server(server.id, image=cloud.show(server).image.id)
+    cloud.wait(server, "ACTIVE")
+
+
+def make_image(cloud: Deployment, server: Any) -> None:
+    image = cloud.member.compute.create_server_image(server.id, "kept", wait=True, timeout=60)
+    cloud.wait(server, "ACTIVE")
+    cloud.member.image.delete_image(image.id)
+
+
+def attach(cloud: Deployment, server: Any) -> None:
+    storage = cloud.member.block_storage
+    volume = storage.wait_for_status(storage.create_volume(size=1), "available", interval=1, wait=60)
+    cloud.member.compute.create_volume_attachment(server.id, volume_id=volume.id)
+    storage.wait_for_status(volume, "in-use", interval=1, wait=60)
+    cloud.member.compute.delete_volume_attachment(server.id, volume.id)
+    storage.wait_for_status(volume, "available", interval=1, wait=60)
+    storage.delete_volume(volume.id)
+
+
+# What each thread does with its servers, one after the other.
+WORK: tuple[tuple[Callable[[Deployment, Any], None], ...], ...] = (
+    (move,),
+    (move_back, move_live),
+    (shelve, rescue, suspend),
+    (rebuild, make_image, attach),
+)
+
+
+def keep_working(cloud: Deployment, work: tuple[Callable[[Deployment, Any], None], ...], stop: threading.Event) -> int:
+    """Builds servers, works on them and deletes them, one after the other; how many. Whatever fails is raised."""
     done = 0
     while not stop.is_set():
         server = cloud.boot()
-        move(cloud, server)
+        for each in work:
+            each(cloud, server)
         assert server.id in {found.id for found in cloud.member.compute.servers()}
         cloud.member.compute.delete_server(server.id)
         cloud.member.compute.wait_for_delete(server, wait=60)
@@ -113,14 +178,35 @@ def keep_moving(cloud: Deployment, stop: threading.Event) -> int:
     return done
 
 
-def test_the_schema_is_upgraded_while_servers_move(cloud: Deployment) -> None:
+def made_before(cloud: Deployment) -> list[Callable[[], object]]:
+    """Brings servers of the previous release into states; returns what ends each of them with the present one."""
+    member = cloud.member.compute
+    moved, to_return, shelved, rescued, suspended = servers = [cloud.boot() for _ in range(5)]
+    for server in (moved, to_return):
+        cloud.admin.compute.migrate_server(server)
+    member.shelve_server(shelved.id)
+    member.rescue_server(rescued.id)
+    member.suspend_server(suspended.id)
+    for server in servers:
+        cloud.wait(server, "VERIFY_RESIZE", "SHELVED_OFFLOADED", "RESCUE", "SUSPENDED")
+    return [
+        lambda: member.confirm_server_resize(moved.id),
+        lambda: member.revert_server_resize(to_return.id),
+        lambda: member.unshelve_server(shelved.id),
+        lambda: member.unrescue_server(rescued.id),
+        lambda: member.resume_server(suspended.id),
+    ]
+
+
+def test_a_running_system_is_upgraded_while_its_users_work(cloud: Deployment) -> None:
     """Nothing that continues meanwhile and afterwards fails, with the previous version's processes and then with this one's."""
     assert all(state.current not in (None, state.newest) for state in schemas(cloud)), schemas(cloud)
     stays = cloud.boot()
     move(cloud, stays)
+    ends = made_before(cloud)
     stop = threading.Event()
-    with ThreadPoolExecutor(MOVERS, thread_name_prefix="mover") as pool:
-        movers = [pool.submit(keep_moving, cloud, stop) for _ in range(MOVERS)]
+    with ThreadPoolExecutor(len(WORK), thread_name_prefix="user") as pool:
+        users = [pool.submit(keep_working, cloud, work, stop) for work in WORK]
         try:
             previous, cloud.source = cloud.source, None
             cloud.manage("db", "sync", f"--config-file={cloud.directory}/databases.conf")
@@ -130,12 +216,13 @@ def test_the_schema_is_upgraded_while_servers_move(cloud: Deployment) -> None:
             move(cloud, stays)
             cloud.source = None
             for name in CONDUCTORS:
+                until(lambda: journal.unfinished(cloud.api_database), bool, "operations to be under way")
                 cloud.processes[name].terminate()
                 assert cloud.processes[name].wait_ended() == 0
                 cloud.start_role("conductor", name).wait_ready()
         finally:
             stop.set()
-        assert all(mover.result() for mover in movers)
+        assert all(user.result() for user in users)
     for name in ("scheduler", "api", *cloud.hosts):
         cloud.processes[name].terminate()
         assert cloud.processes[name].wait_ended() == 0
@@ -146,12 +233,12 @@ def test_the_schema_is_upgraded_while_servers_move(cloud: Deployment) -> None:
     for process in cloud.processes.values():
         process.wait_ready()
     move(cloud, stays)
+    for end in ends:
+        end()
+    for server in cloud.member.compute.servers():
+        cloud.wait(server, "ACTIVE")
     cloud.settle()
     assert cloud.running_on(stays) == [cloud.show(stays).compute_host]
-    errors = [
-        line
-        for process in cloud.processes.values()
-        for line in process.log.splitlines()
-        if "ERROR" in line or "Traceback" in line
-    ]
-    assert errors == []
+    # What processes of the previous release logged before is theirs.
+    logs = [process.log_of_this_life for process in cloud.processes.values()]
+    assert [line for log in logs for line in log.splitlines() if "ERROR" in line or "Traceback" in line] == []
