@@ -264,7 +264,7 @@ class Moves(ApiBase):
     sealed_token: Mapped[str | None] = mapped_column(LongText)
     # Each step's do or undo with all its attempts, written before it acts and completed afterwards. ``step``: the name of the
     # last one. ``hosts``: as "|one|another|". (Databases of 0.1.0 also have the table `move_steps`, which nobody writes to. Its
-    # processes read it, so only a revision after 0.2.0 may drop it and its shadow table.)
+    # processes read it, so only a revision after 0.2.0 may delete it and its shadow table.)
     steps: Mapped[list[Any] | None]
     step: Mapped[str | None] = mapped_column(Bounded(64))
     hosts: Mapped[str | None] = mapped_column(LongText)
