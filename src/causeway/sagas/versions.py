@@ -2,9 +2,9 @@
 
 Processes are upgraded one after the other, so one release may continue a saga that another one began. Therefore each recipe has
 a version, and says which older versions it can continue; its memory likewise. A recipe can also continue sagas of former recipes,
-which had other names of steps (`Former`). A release only parks a saga that it does not know:
-it notes the reason and its own knowledge (`Knowledge.digest`), and does not look at the saga until its knowledge has changed.
-Processes of other releases can run the saga meanwhile.
+which had other names of steps (`Former`). A release only parks a saga that it does not know: it notes the reason and its own
+knowledge (`Knowledge.digest`), and does not look at the saga until its knowledge has changed. Processes of other releases can run
+the saga meanwhile.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ class Knowledge:
         if saga.recipe not in self._formers:
             return
         recipe, former = self._formers[saga.recipe]
-        if saga.state in NOT_BEGUN:
+        if saga.recipe_version is None:
+            # It has not begun.
             saga.recipe = recipe.name
-        elif (saga.recipe_version or FIRST_VERSION) == former.version:
+        elif saga.recipe_version == former.version:
             saga.recipe, saga.recipe_version = recipe.name, recipe.version
 
     def present_name(self, recipe: str, step: str) -> str:

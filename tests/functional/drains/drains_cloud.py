@@ -9,6 +9,7 @@ from typing import Any
 
 from causeway.drains import runner
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, How, Limits, Scope
+from causeway.model.operations import CONFIRM_RESIZE, REVERT_RESIZE
 from causeway.store.api import drains as store
 from causeway.store.database import utcnow
 from tests.functional.live.live_cloud import LiveCloud
@@ -173,7 +174,7 @@ class DrainsCloud(LiveCloud):
     def moved_times(self, server: Any) -> int:
         """How many of its moves have come to their end, or are on their way."""
         return len(
-            {move.request_id for move in self.moves(server) if not move.recipe.endswith(("_confirm", "_revert"))}
+            {move.request_id for move in self.moves(server) if move.recipe not in (CONFIRM_RESIZE, REVERT_RESIZE)}
         )
 
     def end_drains(self) -> None:

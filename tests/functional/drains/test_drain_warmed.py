@@ -11,6 +11,7 @@ import pytest
 from causeway.drains import runner, windows
 from causeway.drains.windows import Opening
 from causeway.model.drains import How, Limits, Window
+from causeway.model.operations import CONFIRM_RESIZE
 from causeway.model.sagas import SagaState, StepPhase, StepState
 from causeway.moves.memory import MoveMemory
 from causeway.moves.steps import warm
@@ -72,7 +73,7 @@ def test_disks_are_copied_before_the_window_and_the_rest_goes_when_it_opens(
     half_an_hour_later(monkeypatch)
     cloud.becomes_drain(drain, "done")
     assert cloud.host_of(server) == THERE
-    (move,) = [move for move in cloud.moves(server) if not move.recipe.endswith("confirm")]
+    (move,) = [move for move in cloud.moves(server) if move.recipe != CONFIRM_RESIZE]
     steps = {step.step: step for step in journal.steps(cloud.parts.api_database, move.id)}
     off, copied = steps["HandOver"].started_at, steps["CopyWhileRunning"].started_at
     assert off is not None and copied is not None

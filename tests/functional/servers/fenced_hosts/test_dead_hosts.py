@@ -195,7 +195,7 @@ def test_a_cancelled_move_whose_source_died_says_why_its_server_is_in_error(
     source = cloud.show(server).compute_host
     for name in ("rpc_response_timeout", "long_rpc_timeout"):
         cloud.option(name, 3)
-    with cloud.held(HAND_OVER[0] if reach == "cross" else HAND_OVER[1]) as begun:
+    with cloud.held(HAND_OVER) as begun:
         cloud.member.compute.resize_server(server.id, FLAVORS[reach][1])
         assert begun.wait(10)
         path = f"/servers/{server.id}/migrations/{cloud.migration(server).id}"

@@ -61,7 +61,7 @@ def renamed(cloud: AuditedCloud, server: Any, reach: str) -> None:
 @pytest.mark.parametrize("reach", FLAVORS)
 @pytest.mark.parametrize("step", ["ReserveTarget", "HandOver", "FinishAtTarget"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_resize_is_continued(
+def test_a_resize_of_0_1_0_is_continued(
     cloud: AuditedCloud, server: Any, at_point: Callable[..., None], reach: str, step: str, when: str
 ) -> None:
     def die() -> None:
@@ -77,7 +77,7 @@ def test_a_resize_is_continued(
 
 @pytest.mark.parametrize("reach", FLAVORS)
 @pytest.mark.parametrize(("end", "step"), [("confirm", "ReleaseSource"), ("revert", "DestroyAtTarget")])
-def test_its_end_is_continued(
+def test_a_confirm_or_revert_of_0_1_0_is_continued(
     cloud: AuditedCloud, server: Any, at_point: Callable[..., None], reach: str, end: str, step: str
 ) -> None:
     def die() -> None:
@@ -92,7 +92,7 @@ def test_its_end_is_continued(
 
 
 @pytest.mark.parametrize("reach", FLAVORS)
-def test_a_resize_of_0_1_0_that_waits_is_confirmed(cloud: AuditedCloud, server: Any, reach: str) -> None:
+def test_a_resize_of_0_1_0_that_waits_can_be_confirmed(cloud: AuditedCloud, server: Any, reach: str) -> None:
     cloud.resized(server, FLAVORS[reach][1])
     renamed(cloud, server, reach)
     cloud.confirmed(server)
