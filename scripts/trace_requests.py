@@ -13,11 +13,11 @@ services around, of which the embedded cloud has its own (devcloud), are counted
 
 A climb is a call from a package on a lower floor directly to one on a higher floor. The floors are the layers of
 ``pyproject.toml``. Packages that share a line of it share a floor, and those that are in no line have none. A call that goes
-through a library (a pool of threads, `contextlib`) or by HTTP or RPC is no climb: its caller does not know who is called. One
-call may climb many times, in loops for example, and how often is chance where threads wait for one another. So "climbs" counts
-pairs of a caller and a called function, and "in all" every call.
+through a library (a pool of threads, `contextlib`) or over a connection is no climb: its caller does not know who is called.
+One call may climb many times, in loops for example, and how often is chance where threads wait for one another. So "climbs"
+counts pairs of a caller and a called function, and "in all" every call.
 
-Threads of the embedded cloud serve whoever comes next, and one request passes many of them, so nothing about a thread tells for
+Threads of the embedded cloud serve whoever comes next, and one request passes many of them, so nothing about a thread says for
 whom it works. Instead, the cloud does nothing else: reports, leases and the like have intervals of hours. What is periodic all
 the same (web servers look for idle connections; where there is a drain to carry out, a conductor looks for drains every two
 seconds) is seen while the cloud is left alone for three seconds between the two requests. These functions are not counted, and
@@ -128,7 +128,8 @@ class Recorder:
     def __init__(self, floors: dict[str, int], source: Path = SOURCE) -> None:
         self._floors = floors
         self._root = f"{source}/"
-        self._known: dict[CodeType, Function | None] = {}
+        # By identity: equal code of two files is equal. It is kept, for identities are given again.
+        self._known: dict[int, tuple[CodeType, Function | None]] = {}
         self._trace: Trace | None = None
         #: what is not recorded
         self.periodic: frozenset[Function] = frozenset()
@@ -161,16 +162,15 @@ class Recorder:
         caller = frame.f_back
         while caller is not None and caller.f_code.co_name in _INNER:
             caller = caller.f_back
-        # What was told to end in between is no loss.
+        # Of a trace that has ended in between nobody asks.
         trace.add(None if caller is None else self._function(caller.f_code), called)
         self.latest = time.monotonic()
 
     def _function(self, code: CodeType) -> Function | None:
-        try:
-            return self._known[code]
-        except KeyError:
-            found = self._known[code] = self._describe(code)
-            return found
+        known = self._known.get(id(code))
+        if known is None:
+            known = self._known[id(code)] = code, self._describe(code)
+        return known[1]
 
     def _describe(self, code: CodeType) -> Function | None:
         is_function = code.co_flags & inspect.CO_NEWLOCALS and code.co_name not in _INNER
