@@ -50,6 +50,7 @@ from rich.console import Console
 from rich.table import Table
 
 import causeway
+from causeway.context import admin_context
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.store.api import drains, journal
 
@@ -208,6 +209,9 @@ class TracedCloud:
         stack.callback(self.session.session.close)
         self._image = self._ask("image", "GET", "/v2/images?name=demo")["images"][0]["id"]
         self._network = self._ask("network", "GET", "/v2.0/networks")["networks"][0]["id"]
+        # Which host a server gets is chance, and should make no difference: each has the image already.
+        for compute in self.embedded.computes.values():
+            compute.host.image_cache.fetch(admin_context(), self._image)
 
     def _ask(self, service: str, method: str, path: str, body: Any = None) -> Any:
         answer = self.session.request(
