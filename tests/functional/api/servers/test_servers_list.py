@@ -35,7 +35,14 @@ def names(answer: Any) -> list[str]:
 def rich(cloud: Any) -> Instance:
     """A server with one of everything."""
     cloud.host("host1")
-    vif = Vif("port", "fa:16:3e:00:00:01", "net", "demo-net", [FixedIp("10.0.0.5", "sub", floating_ips=["192.0.2.9"])])
+    vif = Vif(
+        "port",
+        "fa:16:3e:00:00:01",
+        "net",
+        "demo-net",
+        [FixedIp("10.0.0.5", "sub", floating_ips=["192.0.2.9"])],
+        security_groups=["default"],
+    )
     server = cloud.server(
         display_name="rich",
         display_description="all of it",
