@@ -71,12 +71,12 @@ def test_an_operator_may_have_nothing_compressed(cloud: Cloud, server: Any, way:
     assert "99 " * 500 in content(cloud, server)
 
 
-@pytest.mark.parametrize("older", ["source", "target"])
-def test_hosts_that_do_not_know_compression_get_none(
-    cloud: Cloud, server: Any, way: str, slow_link: int, older: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("lacks", ["source", "target"])
+def test_hosts_that_lack_a_compression_get_none(
+    cloud: Cloud, server: Any, way: str, slow_link: int, lacks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As those of the version before: they say nothing of it, and refuse what they do not know."""
-    if older == "target":
+    """A host names the ways that it knows, which may be none."""
+    if lacks == "target":
         monkeypatch.setattr(part_fetch, "_HEADERS", {"Accept-Encoding": "identity"})
         monkeypatch.setattr(warm, "RoundReceived", lambda sent, _codings, **_newer: RoundReceived(sent))
         monkeypatch.setattr(changes, "unpacked", None)
@@ -96,5 +96,5 @@ def test_hosts_that_do_not_know_compression_get_none(
     resize(cloud, server, way)
     has_moved(cloud, server)
     assert cloud.moves(server)[0].data["warm"]["sent"] >= slow_link
-    assert not any("codings" in given for given in seen)
+    assert not any(given["codings"] for given in seen)
     assert "99 " * 500 in content(cloud, server)
