@@ -81,9 +81,20 @@ def discard_copies(endpoint: OfHost, *, token: MoveToken, instance: Instance, **
 
 
 def end_transfer(
-    endpoint: OfHost, *, token: MoveToken, instance: Instance, offer: DiskOffer | None = None, **_others: object
+    endpoint: OfHost,
+    *,
+    token: MoveToken,
+    instance: Instance,
+    offer: DiskOffer | None = None,
+    same_host: bool = False,
+    **_others: object,
 ) -> None:
-    """The same as `discard_copies`; also has the source end its offer, because nobody fetches the disks again."""
+    """The same as `discard_copies`; also ends the source's offer, because nobody fetches the disks again.
+
+    ``same_host``: this host is the source.
+    """
     discard_copies(endpoint, token=token, instance=instance)
-    if offer is not None and offer.disks:
+    if same_host:
+        endpoint.host.offers.end(token.move_id)
+    elif offer is not None and offer.disks:
         disk_fetch.release(endpoint.host, offer)

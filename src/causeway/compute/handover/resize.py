@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.compute.handover import actions, disk_transfer
-from causeway.compute.handover.handed_over import HandedOver, discard_copies, discard_rounds, end_transfer
+from causeway.compute.handover.handed_over import HandedOver, discard_rounds, end_transfer
 from causeway.compute.host import Host
 from causeway.compute.host.claims import claim_for_move
 from causeway.compute.host.fence import fenced, fenced_and_then
@@ -19,23 +19,6 @@ from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState
 from causeway.virt.driver import ROOT_DISK
-
-
-def _end_transfer(
-    endpoint: ResizeEndpoint,
-    *,
-    token: MoveToken,
-    instance: Instance,
-    offer: DiskOffer | None = None,
-    same_host: bool = False,
-    **_others: object,
-) -> None:
-    """The same as `end_transfer`, but sends no request to the source if the source is this host."""
-    if not same_host:
-        end_transfer(endpoint, token=token, instance=instance, offer=offer)
-        return
-    discard_copies(endpoint, token=token, instance=instance)
-    endpoint.host.offers.end(token.move_id)
 
 
 class ResizeEndpoint:
@@ -105,7 +88,7 @@ class ResizeEndpoint:
         with self.host.lock(instance.uuid):
             return disk_transfer.send_offered(self.host, context, token, image_ids)
 
-    @fenced_and_then(_end_transfer)
+    @fenced_and_then(end_transfer)
     def finish_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,
