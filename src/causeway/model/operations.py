@@ -80,6 +80,11 @@ def present_name(recipe: str) -> str:
     return OF_0_1_0.get(recipe, recipe)
 
 
+def with_former_names(*recipes: str) -> tuple[str, ...]:
+    """These recipes, and what 0.1.0 called them: for questions to a journal, which may have both."""
+    return (*recipes, *(former for former, present in OF_0_1_0.items() if present in recipes))
+
+
 BUILD, DELETE = "build", "delete"
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 CREATE_VOLUME_IMAGE = "create_volume_image"

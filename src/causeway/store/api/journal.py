@@ -17,10 +17,10 @@ from causeway.model.operations import (
     BESIDE_VOLUME_IMAGE,
     CREATE_VOLUME_IMAGE,
     NOT_WAITED_FOR,
-    OF_0_1_0,
     RESIZE,
     Operation,
     OperationBrief,
+    with_former_names,
 )
 from causeway.model.requesters import Requester
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState, StepRecord
@@ -46,7 +46,7 @@ _NEVER_CHANGED = frozenset(
     {"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested", "lease_until", "steps"}
 )
 # The recipes that bring a server to its target. Confirms and reverts begin with their memory.
-RESIZES = (RESIZE, *(former for former, present in OF_0_1_0.items() if present == RESIZE))
+RESIZES = with_former_names(RESIZE)
 _EARLIER = MOVES.alias("earlier")
 _MUST_WAIT = sa.exists().where(
     _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,

@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.operations import CONFIRM_RESIZE, DELETE, OF_0_1_0, REVERT_RESIZE, Operation
+from causeway.model.operations import CONFIRM_RESIZE, DELETE, REVERT_RESIZE, Operation, with_former_names
 from causeway.model.orders import Awaited, Order
 from causeway.model.sagas import CANCELLABLE, SagaState, StepPhase, StepRecord, StepState
 from causeway.store.api.journal import MOVES
@@ -16,12 +16,7 @@ from causeway.store.api_tables import InstanceMappings
 from causeway.store.database import Database
 
 # Recipes that continue while their server is being deleted: the delete itself, and the confirm that it begins with.
-_FOLLOWING = (CONFIRM_RESIZE, REVERT_RESIZE)
-CONTINUE_WHILE_DELETED = (
-    *_FOLLOWING,
-    *(former for former, present in OF_0_1_0.items() if present in _FOLLOWING),
-    DELETE,
-)
+CONTINUE_WHILE_DELETED = (*with_former_names(CONFIRM_RESIZE, REVERT_RESIZE), DELETE)
 CANCELLED = "It was cancelled on request."
 _NAMES = (
     *("id", "instance_uuid", "migration_uuid", "recipe", "epoch", "state"),
