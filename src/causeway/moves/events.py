@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from causeway.moves.run import Run
 
@@ -14,26 +15,26 @@ class EventNames:
     inside_cell: str
     across_cells: str
 
+    @classmethod
+    def both(cls, name: str) -> Self:
+        return cls(name, name)
 
-# step -> its event
-_EVENTS = {
-    "ReserveTarget": EventNames("compute_prep_resize", "compute_prep_snapshot_based_resize_at_dest"),
-    "HandOver": EventNames("compute_resize_instance", "compute_prep_snapshot_based_resize_at_source"),
-    "FinishAtTarget": EventNames("compute_finish_resize", "compute_finish_snapshot_based_resize_at_dest"),
-    "ReleaseSource": EventNames("compute_confirm_resize", "compute_confirm_snapshot_based_resize_at_source"),
-    "DestroyAtTarget": EventNames("compute_revert_resize", "compute_revert_snapshot_based_resize_at_dest"),
-    "RestoreAtSource": EventNames(
-        "compute_finish_revert_resize", "compute_finish_revert_snapshot_based_resize_at_source"
-    ),
-}
-#: when a move is undone after its source has handed the guest over
-UNDONE = EventNames("compute_finish_revert_resize", "compute_restore_at_source")
+    def of(self, run: Run) -> str:
+        """The name for this move."""
+        return self.across_cells if run.memory.is_cross_cell else self.inside_cell
 
 
-def name_in(run: Run, names: EventNames) -> str:
-    return names.across_cells if run.memory.is_cross_cell else names.inside_cell
+RESERVE_TARGET = EventNames("compute_prep_resize", "compute_prep_snapshot_based_resize_at_dest")
+HAND_OVER = EventNames("compute_resize_instance", "compute_prep_snapshot_based_resize_at_source")
+HAND_OVER_UNDONE = EventNames("compute_finish_revert_resize", "compute_restore_at_source")
+FINISH_AT_TARGET = EventNames("compute_finish_resize", "compute_finish_snapshot_based_resize_at_dest")
+RELEASE_SOURCE = EventNames("compute_confirm_resize", "compute_confirm_snapshot_based_resize_at_source")
+DESTROY_AT_TARGET = EventNames("compute_revert_resize", "compute_revert_snapshot_based_resize_at_dest")
+RESTORE_AT_SOURCE = EventNames("compute_finish_revert_resize", "compute_finish_revert_snapshot_based_resize_at_source")
 
-
-def event_of(run: Run, step: str) -> str:
-    """The name of the event that a step of this move is."""
-    return name_in(run, _EVENTS[step])
+CHECK_TARGET_LIVE = EventNames.both("compute_check_can_live_migrate_destination")
+PREPARE_TARGET_LIVE = EventNames.both("compute_pre_live_migration")
+SAVE_GUEST = EventNames.both("compute_live_migration")
+SAVE_GUEST_UNDONE = EventNames.both("compute_rollback_live_migration_at_source")
+WAKE_GUEST = EventNames.both("compute_wake_guest_at_destination")
+RELEASE_SOURCE_LIVE = EventNames.both("compute_post_live_migration")

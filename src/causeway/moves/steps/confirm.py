@@ -8,8 +8,9 @@ from causeway import errors
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.states import MigrationStatus, PowerState, VmState
+from causeway.moves import events
 from causeway.moves.dead_hosts import answering, at_target, clean_source
-from causeway.moves.events import event_of
+from causeway.moves.events import EventNames
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.check import is_deleting, require_whole_target_again
@@ -29,6 +30,7 @@ class ReleaseSource(Step):
         {"attachments", "old_vm_state", "runs_in_error", "port_ids", "selection", "source_cell", "source_host"}
     )
     pivots = True
+    event: ClassVar[EventNames] = events.RELEASE_SOURCE
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host
@@ -39,7 +41,7 @@ class ReleaseSource(Step):
             self._check_again(run)
         memory = run.memory
         self._notify_start(run)
-        with run.event(self._event(run), memory.source_host):
+        with run.event(self.event.of(run), memory.source_host):
             self._clean(run)
         for port_id in memory.port_ids if not memory.is_same_host else ():
             run.services.network.delete_binding(run.context, port_id, memory.source_host)
@@ -48,9 +50,6 @@ class ReleaseSource(Step):
                 run.services.volumes.delete_attachment(run.context, pair.source)
         run.services.placement.release_migration(run.move.migration_uuid)
         run.keep_records(run.memory.target_cell)
-
-    def _event(self, run: Run) -> str:
-        return event_of(run, self.name)
 
     def _notify_start(self, run: Run) -> None:
         if run.services.notifier.is_enabled:

@@ -10,8 +10,8 @@ from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.moves import dead_hosts
-from causeway.moves.events import event_of
+from causeway.moves import dead_hosts, events
+from causeway.moves.events import EventNames
 from causeway.moves.notices import notified
 from causeway.moves.port_resources import at_target
 from causeway.moves.recipe import Step
@@ -47,6 +47,7 @@ class FinishAtTarget(Step):
     )
     writes = frozenset({"disk_image_ids", "disks", "guest", "image_id", "image_round", "offer", "snapshot"})
     makes = frozenset({Thing.DISKS, Thing.GUEST, Thing.IMAGE})
+    event: ClassVar[EventNames] = events.FINISH_AT_TARGET
     notice: ClassVar[str] = "resize_finish"
     #: for notifications: the server's task during the step, and its states after the step
     task_while_arriving: ClassVar[TaskState] = TaskState.RESIZE_FINISH
@@ -78,7 +79,7 @@ class FinishAtTarget(Step):
                 },
                 block_devices=run.source_devices(),
             ),
-            run.event(self._event(run), memory.dest_host),
+            run.event(self.event.of(run), memory.dest_host),
             dead_hosts.answering(run, dead_hosts.at_target),
         ):
             memory.guest = self._make_from_disks(
@@ -92,9 +93,6 @@ class FinishAtTarget(Step):
                 ),
             )
         run.transferred(memory.guest.bytes_done)
-
-    def _event(self, run: Run) -> str:
-        return event_of(run, self.name)
 
     def _make_from_disks(self, run: Run, instance: Instance) -> GuestOutcome:
         """Has the target make the guest from disks that it fetches from the source or downloads as images."""

@@ -11,8 +11,9 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState
 from causeway.model.things import Thing
+from causeway.moves import events
 from causeway.moves.dead_hosts import answering, at_source
-from causeway.moves.events import UNDONE, event_of, name_in
+from causeway.moves.events import EventNames
 from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
@@ -52,6 +53,8 @@ class HandOver(Step):
         {"disk_image_ids", "disks", "image_id", "image_round", "offer", "snapshot", "source_is_dead", "warm"}
     )
     makes = frozenset({Thing.ATTACHMENT, Thing.IMAGE})
+    event: ClassVar[EventNames] = events.HAND_OVER
+    undo_event: ClassVar[EventNames] = events.HAND_OVER_UNDONE
     notice: ClassVar[str] = "resize"
     #: the server's task while the source hands it over, and afterwards
     task_while_leaving: ClassVar[TaskState] = TaskState.RESIZE_MIGRATING
@@ -76,7 +79,7 @@ class HandOver(Step):
         migrated |= place_after_handing_over(run)
         with (
             notified(run, self.notice, memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
-            run.event(self._event(run), memory.source_host),
+            run.event(self.event.of(run), memory.source_host),
             answering(run, at_source),
         ):
             try:
@@ -101,12 +104,6 @@ class HandOver(Step):
         for device, volume_id in volumes(run.source_devices()):
             device.attachment_id, device.connection_info = memory.pair(volume_id).source, None
         run.keep_records(memory.source_cell, **written)
-
-    def _event(self, run: Run) -> str:
-        return event_of(run, self.name)
-
-    def _undo_event(self, run: Run) -> str:
-        return name_in(run, UNDONE)
 
     def _power_state_after_leaving(self, run: Run) -> PowerState:  # noqa: ARG002
         """Returns the guest's power state after the source has handed it over."""
@@ -167,7 +164,7 @@ class HandOver(Step):
             self._note_copies(run, self._complete_copies(run))
             restore_records_only(run)
             return
-        with run.event(self._undo_event(run), memory.source_host), answering(run, at_source):
+        with run.event(self.undo_event.of(run), memory.source_host), answering(run, at_source):
             guest = self._restore_guest(run)
         # In an earlier attempt the host may have been fenced.
         memory.source_is_dead = False

@@ -20,7 +20,7 @@ from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState
 from causeway.model.things import Thing
-from causeway.moves import reach
+from causeway.moves import events, reach
 from causeway.moves.dead_hosts import answering, at_target
 from causeway.moves.hardware import asking
 from causeway.moves.memory import MEMORY_VERSION
@@ -53,6 +53,7 @@ class PrepareOtherHostLive(PrepareOtherHost):
     writes = PrepareOtherHost.writes | {"connector"}
     makes = PrepareOtherHost.makes - {Thing.ATTACHMENT}
     migration_status = None
+    event = events.CHECK_TARGET_LIVE
 
     def _ask_source(self, run: Run) -> None:
         memory = run.memory
@@ -66,9 +67,6 @@ class PrepareOtherHostLive(PrepareOtherHost):
             )
             # Cells share nothing.
             memory.live_source.has_shared_storage = False
-
-    def _event(self, run: Run) -> str:  # noqa: ARG002
-        return "compute_check_can_live_migrate_destination"
 
     def _notified(self, run: Run) -> AbstractContextManager[None]:  # noqa: ARG002 - PrepareTarget sends the live_migration_pre notifications
         return nullcontext()
@@ -258,11 +256,9 @@ class LeaveSourceCellLive(ReleaseSource):
     """Deletes everything of the server at its source. A source that is down gets the order when it is up again."""
 
     name = "LeaveSourceCell"
+    event = events.RELEASE_SOURCE_LIVE
     pivots = False
     missed = Missed.DELETE_LIVE_SOURCE
-
-    def _event(self, run: Run) -> str:  # noqa: ARG002
-        return "compute_post_live_migration"
 
     def _notify_start(self, run: Run) -> None:
         """Sends nothing: listeners were notified when the guest arrived."""

@@ -19,7 +19,7 @@ from causeway.model import operations
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
-from causeway.moves import reach
+from causeway.moves import events, reach
 from causeway.moves.dead_hosts import answering, at_target
 from causeway.moves.hardware import asking
 from causeway.moves.notices import notified
@@ -77,6 +77,7 @@ class PrepareOtherHost(ReserveTarget):
     """Makes inactive port bindings and empty volume attachments for the target, and checks that both hosts can do the move."""
 
     name = "PrepareOtherHost"
+    event = events.PREPARE_TARGET_LIVE
     writes = ReserveTarget.writes | {"live_source"}
     migration_status: ClassVar[MigrationStatus | None] = MigrationStatus.PREPARING
 
@@ -86,9 +87,6 @@ class PrepareOtherHost(ReserveTarget):
             memory.live_source = run.source_computes.check_can_save_guest(
                 run.context, memory.source_host, instance=run.source_instance()
             )
-
-    def _event(self, run: Run) -> str:  # noqa: ARG002
-        return "compute_pre_live_migration"
 
     def _notified(self, run: Run) -> AbstractContextManager[None]:
         return notified(run, "live_migration_pre", run.memory.dest_host, run.source_instance())
@@ -107,15 +105,11 @@ class SaveGuest(HandOver):
     """
 
     name = "SaveGuest"
+    event = events.SAVE_GUEST
+    undo_event = events.SAVE_GUEST_UNDONE
     notice = "live_migration_post"
     task_while_leaving = task_after_leaving = TaskState.MIGRATING
     migration_status = MigrationStatus.RUNNING
-
-    def _event(self, run: Run) -> str:  # noqa: ARG002
-        return "compute_live_migration"
-
-    def _undo_event(self, run: Run) -> str:  # noqa: ARG002
-        return "compute_rollback_live_migration_at_source"
 
     def _power_state_after_leaving(self, run: Run) -> PowerState:
         return PowerState.SHUTDOWN if run.memory.is_suspended else PowerState.PAUSED
@@ -151,13 +145,11 @@ class WakeGuest(FinishAtTarget):
     """Has the target take over ports and volumes, and load the guest with its memory, standing still until `LetGuestGoOn`."""
 
     name = "WakeGuest"
+    event = events.WAKE_GUEST
     notice = "live_migration_post_dest"
     task_while_arriving = TaskState.MIGRATING
     states_afterwards: ClassVar[dict[str, Any]] = {}
     migration_status = None
-
-    def _event(self, run: Run) -> str:  # noqa: ARG002
-        return "compute_wake_guest_at_destination"
 
     def _make_guest(self, run: Run, instance: Instance) -> GuestOutcome:
         return run.target_computes.wake_guest_at_dest(
@@ -232,10 +224,8 @@ class LeaveSourceCell(ReleaseSource):
     """Deletes the source's disks, saved memory, port bindings, volume attachments and allocations."""
 
     name = "LeaveSourceCell"
+    event = events.RELEASE_SOURCE_LIVE
     pivots = False
-
-    def _event(self, run: Run) -> str:  # noqa: ARG002
-        return "compute_post_live_migration"
 
     def _notify_start(self, run: Run) -> None:
         """Sends nothing: listeners were notified when the guest left."""

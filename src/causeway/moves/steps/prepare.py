@@ -6,7 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from causeway import errors
 from causeway.hardware import firmware
@@ -15,9 +15,9 @@ from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.network import Vif
 from causeway.model.things import Thing
-from causeway.moves import hardware
+from causeway.moves import events, hardware
 from causeway.moves.dead_hosts import answering, at_target
-from causeway.moves.events import event_of
+from causeway.moves.events import EventNames
 from causeway.moves.notices import notified
 from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
@@ -68,6 +68,7 @@ class ReserveTarget(Step):
         }
     )
     makes = frozenset({Thing.ALLOCATION, Thing.ATTACHMENT, Thing.BINDING, Thing.CLAIM})
+    event: ClassVar[EventNames] = events.RESERVE_TARGET
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
@@ -104,7 +105,7 @@ class ReserveTarget(Step):
         while True:
             asked = False
             try:
-                with run.event(self._event(run), run.memory.dest_host), self._notified(run):
+                with run.event(self.event.of(run), run.memory.dest_host), self._notified(run):
                     if again:
                         self._clear_earlier_attempt(run)
                     groups.claim_host(run.services, run.memory.group, run.uuid, run.memory.dest_host)
@@ -125,9 +126,6 @@ class ReserveTarget(Step):
                     raise
             again = False
             run.refresh()
-
-    def _event(self, run: Run) -> str:
-        return event_of(run, self.name)
 
     def _notified(self, run: Run) -> AbstractContextManager[None]:
         return _notified_of_preparing(run)

@@ -16,8 +16,8 @@ from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.model.things import Thing
+from causeway.moves import events
 from causeway.moves.dead_hosts import answering, at_source, clean_target, raise_if_down, recent_life, undo_order
-from causeway.moves.events import event_of
 from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import at_source as ports_at_source
@@ -204,7 +204,7 @@ class DestroyAtTarget(Step):
             self._check_again(run)
         if run.services.notifier.is_enabled:
             self._notify_start(run, instances.get(run.target_database, run.uuid))
-        with run.event(event_of(run, self.name), run.memory.dest_host):
+        with run.event(events.DESTROY_AT_TARGET.of(run), run.memory.dest_host):
             clean_target(
                 run, undo_order(run), instance, devices, lambda: self._destroy_at_target(run, instance, devices)
             )
@@ -319,7 +319,7 @@ class RestoreAtSource(Step):
             for vif in run.source_instance().network_info if not memory.is_same_host else ():
                 run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
             return
-        with run.event(event_of(run, self.name), memory.source_host), answering(run, at_source):
+        with run.event(events.RESTORE_AT_SOURCE.of(run), memory.source_host), answering(run, at_source):
             memory.guest = self._restore_guest(run)
         # In an earlier attempt the source may have been fenced.
         memory.source_is_dead = False
