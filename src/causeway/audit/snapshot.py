@@ -22,10 +22,11 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import MigrationContext
 from causeway.model.migration import Migration
 from causeway.model.numa import InstanceNUMATopology
-from causeway.model.operations import LIVE_MIGRATION, Operation
+from causeway.model.operations import LIVE_MIGRATION, Operation, present_name
 from causeway.model.pci import PciDevice
 from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, PowerState, TaskState, VmState
+from causeway.moves.live_of_0_1_0 import hosts_of, is_of_0_1_0
 from causeway.moves.memory import MoveMemory
 from causeway.moves.recipes import RECIPES
 from causeway.store.api.mappings import InstanceMapping
@@ -124,24 +125,6 @@ class Movement:
     def attachment_ids(self) -> set[str]:
         pairs = [pair for memory in self.memories for pair in memory.attachments]
         return {found for pair in pairs for found in (pair.source, pair.target) if found is not None}
-
-
-@dataclass
-class _Named:
-    host: str
-
-
-@dataclass
-class _Journey:
-    """The part of a live migration's memory that the audit needs."""
-
-    source_host: str
-    place: _Named | None = None
-    refused: list[str] = field(default_factory=list)
-
-    @property
-    def hosts(self) -> set[str]:
-        return {self.source_host, *self.refused, *([self.place.host] if self.place is not None else [])}
 
 
 class Standing(Enum):
@@ -271,7 +254,9 @@ class Snapshot:
     def _movements(self) -> dict[str, Movement]:
         found: dict[str, Movement] = {}
         by_migration: dict[str, list[Operation]] = {}
-        for move in (move for move in self.moves if move.recipe in RECIPES):
+        for move in self.moves:
+            if present_name(move.recipe) not in RECIPES or is_of_0_1_0(move):
+                continue
             by_migration.setdefault(move.migration_uuid, []).append(move)
         for migration_uuid, moves in by_migration.items():
             migration = self.migrations.get(migration_uuid)
@@ -288,8 +273,15 @@ class Snapshot:
     @cached_property
     def live(self) -> dict[str, set[str]]:
         """Servers whose guests are migrated while they run -> the hosts that may have something of them for that."""
-        under_way = [move for move in self.moves if move.recipe == LIVE_MIGRATION and move.state not in ENDED]
-        return {move.instance_uuid: msgspec.convert(move.data, _Journey).hosts for move in under_way}
+        found: dict[str, set[str]] = {}
+        for move in self.moves:
+            if present_name(move.recipe) != LIVE_MIGRATION or move.state in ENDED:
+                continue
+            if is_of_0_1_0(move):
+                found[move.instance_uuid] = hosts_of(move)
+            elif (movement := self.movement(move.instance_uuid)) is not None:
+                found[move.instance_uuid] = movement.hosts
+        return found
 
     def movement(self, uuid: str) -> Movement | None:
         """The server's move that is under way, or waits for confirm or revert."""

@@ -23,13 +23,13 @@ from causeway.model.drains import DrainServer, DrainServerState, DrainState, How
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
+from causeway.moves.live_requests import check_movable, request_live_migration
 from causeway.moves.requests import request_resize
-from causeway.operations import requests
-from causeway.operations.live_requests import check_movable, request_live_migration
 from causeway.operations.move_records import request_move_of_records
 from causeway.operations.shelve import ShelveMemory
 from causeway.operations.unshelve import WAS_OFF
 from causeway.operations.unshelve_memory import UnshelveMemory
+from causeway.parts.asking import ask
 from causeway.store.api import cells, flavors, journal
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import utcnow
@@ -245,7 +245,7 @@ def _ask_for_offload(look: Look, server: DrainServer, found: Found) -> None:
         target_cell=server.target_cell,
         flavor=None,
     )
-    requests.ask(
+    ask(
         look.requests,
         context,
         instance,
@@ -266,7 +266,7 @@ def _ask_for_unshelve(look: Look, server: DrainServer, found: Found) -> None:
     injector.reach("drain.move.before")
     look.change(server, state=DrainServerState.ASKED, request_id=context.request_id, not_before=None, why=None)
     injector.reach("drain.move.noted")
-    requests.ask(
+    ask(
         look.requests,
         context,
         found.instance,

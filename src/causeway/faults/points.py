@@ -14,7 +14,8 @@ from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
 from causeway.faults.hooks import DRIVER_METHODS
 from causeway.faults.routes import ROUTES
-from causeway.moves.recipes import LIVE_MIGRATE_ACROSS_CELLS
+from causeway.moves.recipes import LIVE_MIGRATE
+from causeway.moves.steps.near_live import SelectOtherCell
 from causeway.operations.recipes import RECIPES
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import ComputeClient
@@ -107,7 +108,7 @@ def every_point() -> list[str]:
 def step_points() -> list[str]:
     """Returns the points of steps, on the conductor. Steps after the pivot have no undo points."""
     # Live migrations to other cells begin as near-live ones, and only after the first step get their own recipe.
-    begun_before = (LIVE_MIGRATE_ACROSS_CELLS.name, LIVE_MIGRATE_ACROSS_CELLS.steps[0].name)
+    begun_before = (LIVE_MIGRATE.name, SelectOtherCell.name)
     found = []
     for recipe in RECIPES.values():
         for place, step in enumerate(recipe.steps):

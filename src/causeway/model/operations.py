@@ -64,6 +64,7 @@ class OperationBrief:
 
 
 RESIZE, CONFIRM_RESIZE, REVERT_RESIZE = "resize", "confirm_resize", "revert_resize"
+LIVE_MIGRATION = "live_migration"
 # What 0.1.0 called them, inside a cell and between cells -> what they are called now. Journals keep the old names.
 OF_0_1_0 = {
     "same_cell_resize": RESIZE,
@@ -72,6 +73,7 @@ OF_0_1_0 = {
     "cross_cell_confirm": CONFIRM_RESIZE,
     "same_cell_revert": REVERT_RESIZE,
     "cross_cell_revert": REVERT_RESIZE,
+    "cross_cell_live_migration": LIVE_MIGRATION,
 }
 
 
@@ -89,8 +91,7 @@ BUILD, DELETE = "build", "delete"
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 CREATE_VOLUME_IMAGE = "create_volume_image"
 REBUILD, REBUILD_VOLUME, EVACUATE = "rebuild", "rebuild_volume", "evacuate"
-LIVE_MIGRATION = "live_migration"
-LIVE_ACROSS_CELLS, NEAR_LIVE_MIGRATION = "cross_cell_live_migration", "near_live_migration"
+NEAR_LIVE_MIGRATION = "near_live_migration"
 MOVE_RECORDS = "move_records"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
 UNSHELVE_ACROSS_CELLS = "unshelve_across_cells"
@@ -123,7 +124,6 @@ TASKS: dict[str, TaskState | None] = {
     REBUILD_VOLUME: server_actions.REBUILD.begins,
     EVACUATE: server_actions.EVACUATE.begins,
     LIVE_MIGRATION: server_actions.LIVE_MIGRATION.begins,
-    LIVE_ACROSS_CELLS: server_actions.LIVE_MIGRATION.begins,
     NEAR_LIVE_MIGRATION: server_actions.LIVE_MIGRATION.begins,
     MOVE_RECORDS: server_actions.MOVE_RECORDS.begins,
     SHELVE: server_actions.SHELVE.begins,
@@ -169,7 +169,6 @@ WORK: dict[str, Work] = {
     REBUILD_VOLUME: Work.REBUILD,
     EVACUATE: Work.EVACUATE,
     LIVE_MIGRATION: Work.MOVE,
-    LIVE_ACROSS_CELLS: Work.MOVE,
     NEAR_LIVE_MIGRATION: Work.MOVE,
     MOVE_RECORDS: Work.MOVE,
     SHELVE: Work.SHELVE,

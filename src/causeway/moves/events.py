@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,18 +11,19 @@ from causeway.moves.run import Run
 
 @dataclass(frozen=True)
 class EventNames:
-    """Names of the same event, of a move inside its cell and between cells."""
+    """Names of the same event, of a move inside its cell and between cells. None: there is no such event."""
 
-    inside_cell: str
-    across_cells: str
+    inside_cell: str | None
+    across_cells: str | None
 
     @classmethod
     def both(cls, name: str) -> Self:
         return cls(name, name)
 
-    def of(self, run: Run) -> str:
-        """The name for this move."""
-        return self.across_cells if run.memory.is_cross_cell else self.inside_cell
+    def during(self, run: Run, host: str) -> AbstractContextManager[None]:
+        """Encloses a part of the present step, and records it as this event of ``host``."""
+        name = self.across_cells if run.memory.is_cross_cell else self.inside_cell
+        return run.event(name, host) if name is not None else nullcontext()
 
 
 RESERVE_TARGET = EventNames("compute_prep_resize", "compute_prep_snapshot_based_resize_at_dest")
@@ -37,4 +39,4 @@ PREPARE_TARGET_LIVE = EventNames.both("compute_pre_live_migration")
 SAVE_GUEST = EventNames.both("compute_live_migration")
 SAVE_GUEST_UNDONE = EventNames.both("compute_rollback_live_migration_at_source")
 WAKE_GUEST = EventNames.both("compute_wake_guest_at_destination")
-RELEASE_SOURCE_LIVE = EventNames.both("compute_post_live_migration")
+RELEASE_SOURCE_LIVE = EventNames(None, "compute_post_live_migration")

@@ -57,6 +57,13 @@ class MoveMemory:
     # The guest goes live if its hosts reach one another.
     may_go_live: Given[bool] = True
     live_source: LiveSource | None = None
+    # For a live migration: as asked for (``disk_over_commit``: as `LiveSource` has it), whether a near-live migration to another
+    # cell may follow if no host of the cell takes the guest, and the name of the event for choosing the target.
+    forced: Given[bool] = False
+    block_migration: Given[bool | None] = None
+    disk_over_commit: Given[bool | None] = None
+    may_leave_cell: Given[bool] = False
+    event: Given[str] = "conductor_live_migrate_instance"
     # For a live migration: the target's connector for the volume service, what the target prepared, and the volumes there.
     connector: dict[str, object] = field(default_factory=dict)
     live_target: LiveTarget | None = None

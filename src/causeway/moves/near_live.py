@@ -1,4 +1,4 @@
-"""The memory of a near-live migration, in which a server goes to another cell with its guest's memory."""
+"""The memory of live and near-live migrations, in which a server moves with its guest's memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def longest_pause(memory_mb: int) -> float:
 
 
 def memory_of(instance: Instance, cell_uuid: str, node: ComputeNode, *, host: str | None) -> MoveMemory:
-    """Returns the memory of a new near-live migration.
+    """Returns the memory of a new live or near-live migration to another cell.
 
     ``cell_uuid``, ``node``: where the server is. ``host``: the target; None for any host of another cell.
     """

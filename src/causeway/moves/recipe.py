@@ -15,6 +15,8 @@ from causeway.store.api import migrations
 
 # 2: one recipe inside a cell and between cells.
 RESIZE_VERSION = 2
+# 2: one recipe inside a cell and between cells.
+LIVE_VERSION = 2
 # Near-live migrations also follow live ones.
 NEAR_LIVE_VERSION = 2
 

@@ -1,8 +1,8 @@
 """The recipes of all moves. The steps of a recipe run from top to bottom; each step's docstring says what it does.
 
 Moves inside a cell and between cells have the same recipes; the tables say which steps only one of them has. Every live
-migration to another cell begins with ``near_live_migration``, and continues with ``cross_cell_live_migration`` if its hosts
-reach one another.
+migration to another cell begins with ``near_live_migration``, and continues with ``live_migration`` if its hosts reach one
+another.
 
 If you change the steps of a recipe, raise its ``version`` by 1, and add to ``continues`` the older versions that it can continue
 (docs/architecture/journal.md, "How a recipe may change").
@@ -13,24 +13,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from causeway.model import operations
-from causeway.moves import roll_back, second_try
+from causeway.moves import near_live_instead, roll_back, second_try
+from causeway.moves.live_queue import AwaitTurn
 from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION, MoveMemory
-from causeway.moves.recipe import ACROSS_CELLS, INSIDE_CELL, NEAR_LIVE_VERSION, RESIZE_VERSION, Recipe
-from causeway.moves.run import Run
+from causeway.moves.recipe import ACROSS_CELLS, INSIDE_CELL, LIVE_VERSION, NEAR_LIVE_VERSION, RESIZE_VERSION, Recipe
 from causeway.moves.steps.check import CheckSource, CheckTarget
 from causeway.moves.steps.confirm import DeleteSourceRecords, FinishConfirm, ReleaseSource
 from causeway.moves.steps.finish import FinishAtTarget
 from causeway.moves.steps.hand_over import HandOver
-from causeway.moves.steps.live_across_cells import (
-    ArriveAtTarget,
-    EndLiveMigration,
-    LeaveSourceCellLive,
-    MigrateGuest,
-    PrepareOtherHostLive,
-    PrepareTarget,
-    SwitchBehindPivot,
-    near_live_instead,
-)
+from causeway.moves.steps.live_arrival import ArriveAtTarget, EndLiveMigration, ReleaseSourceLive, SwitchBehindPivot
+from causeway.moves.steps.live_prepare import PrepareTarget
+from causeway.moves.steps.live_target import ChooseTarget, ReserveOtherHost
+from causeway.moves.steps.live_transfer import MigrateGuest
 from causeway.moves.steps.near_live import (
     EndNearLiveMigration,
     LeaveSourceCell,
@@ -57,7 +51,6 @@ from causeway.moves.steps.revert import (
 from causeway.moves.steps.select import SelectDestination
 from causeway.moves.steps.warm import CopyWhileRunning
 from causeway.moves.undo_late import undo_late
-from causeway.parts.live_queue import AwaitTurn
 from causeway.sagas.recipe import Former
 
 RESIZE = Recipe(
@@ -165,26 +158,28 @@ NEAR_LIVE_MIGRATE = Recipe(
     version=NEAR_LIVE_VERSION,
 )
 
-LIVE_MIGRATE_ACROSS_CELLS = Recipe(
-    operations.LIVE_ACROSS_CELLS,
+LIVE_MIGRATE = Recipe(
+    operations.LIVE_MIGRATION,
     (
-        SelectOtherCell(),
-        AwaitTurn[Run](),
-        TargetDBSetup(),
-        PrepareOtherHostLive(),
+        *INSIDE_CELL.only(ChooseTarget()),
+        *ACROSS_CELLS.only(SelectOtherCell()),
+        AwaitTurn(),
+        *ACROSS_CELLS.only(TargetDBSetup(), ReserveOtherHost()),
         PrepareTarget(),
         MigrateGuest(),
-        SwitchBehindPivot(),
-        ShowAtTarget(),
+        *ACROSS_CELLS.only(SwitchBehindPivot(), ShowAtTarget()),
         ArriveAtTarget(),
-        LeaveSourceCellLive(),
-        DeleteSourceRecords(),
+        ReleaseSourceLive(),
+        *ACROSS_CELLS.only(DeleteSourceRecords()),
         EndLiveMigration(),
     ),
     pivot="MigrateGuest",
     rolled_back=roll_back.after_live,
-    try_again=near_live_instead,
+    try_again=near_live_instead.prepare,
     undo_late=undo_late,
+    version=LIVE_VERSION,
+    continues=frozenset({1}),
+    formers=(Former("cross_cell_live_migration", 1, {"LeaveSourceCell": "ReleaseSource"}),),
 )
 
 RECIPES: dict[str, Recipe] = {
@@ -196,6 +191,6 @@ RECIPES: dict[str, Recipe] = {
         CONFIRM,
         REVERT,
         NEAR_LIVE_MIGRATE,
-        LIVE_MIGRATE_ACROSS_CELLS,
+        LIVE_MIGRATE,
     )
 }

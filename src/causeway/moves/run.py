@@ -12,6 +12,7 @@ from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance
 from causeway.model.operations import Operation
+from causeway.moves import live_of_0_1_0
 from causeway.moves.memory import MoveMemory
 from causeway.parts import liveness
 from causeway.parts.liveness import HostLife
@@ -27,14 +28,18 @@ RECENT = 1.0
 # recipe -> Nova's name of the event for the whole move.
 _EVENTS = {
     operations.RESIZE: "conductor_migrate_server",
-    operations.LIVE_ACROSS_CELLS: "conductor_live_migrate_instance",
+    operations.LIVE_MIGRATION: "conductor_live_migrate_instance",
     operations.NEAR_LIVE_MIGRATION: "conductor_live_migrate_instance",
     operations.CONFIRM_RESIZE: "conductor_confirm_snapshot_based_resize",
     operations.REVERT_RESIZE: "conductor_revert_snapshot_based_resize",
 }
-# Recipes without an event for the whole move inside a cell, because Nova's conductor has no part in them. If such a move fails
-# before any step has an event, the failure is reported as this event.
-_FIRST_EVENTS = {operations.CONFIRM_RESIZE: "compute_confirm_resize", operations.REVERT_RESIZE: "compute_revert_resize"}
+# Recipes without an event for the whole move inside a cell: Nova's conductor has no part in them, or in their first step only. If
+# such a move fails before any step has an event, the failure is reported as this event.
+_FIRST_EVENTS = {
+    operations.CONFIRM_RESIZE: "compute_confirm_resize",
+    operations.REVERT_RESIZE: "compute_revert_resize",
+    operations.LIVE_MIGRATION: "conductor_live_migrate_instance",
+}
 
 
 class Run(ServerRun[MoveMemory]):
@@ -49,7 +54,10 @@ class Run(ServerRun[MoveMemory]):
         *,
         asked_at: float,
     ) -> None:
-        memory = msgspec.convert(move.data, MoveMemory)
+        if live_of_0_1_0.is_of_0_1_0(move):
+            memory = live_of_0_1_0.memory_of(services.cells, move)
+        else:
+            memory = msgspec.convert(move.data, MoveMemory)
         super().__init__(services, environment, context, move, memory, asked_at=asked_at)
         self._read_at: dict[str, float] = {}
         self._kept_cells: set[str] = set()

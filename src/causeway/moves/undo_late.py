@@ -17,7 +17,7 @@ from causeway.store.api import journal
 from causeway.store.cell import copies
 
 # Moves that claim resources, bind ports and copy records before their pivot. A revert only makes reservations, a confirm nothing.
-MAKING = (*journal.RESIZES, operations.NEAR_LIVE_MIGRATION, operations.LIVE_ACROSS_CELLS)
+MAKING = (*journal.RESIZES, operations.NEAR_LIVE_MIGRATION, operations.LIVE_MIGRATION)
 
 
 def undo_late(run: Run) -> None:
@@ -29,7 +29,7 @@ def undo_late(run: Run) -> None:
         run,
         server,
         more_volumes=[pair.volume_id for pair in memory.attachments],
-        connected_too=run.move.recipe == operations.LIVE_ACROSS_CELLS and not is_at_target,
+        connected_too=run.move.recipe == operations.LIVE_MIGRATION and not is_at_target,
     )
     if run.move.recipe not in MAKING:
         return

@@ -17,10 +17,10 @@ from causeway.model.instance import Instance
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
-from causeway.operations.requests import ask
 from causeway.operations.run import OperationRun
 from causeway.operations.undo_late import undo_attachments
 from causeway.parts import devices
+from causeway.parts.asking import ask
 from causeway.parts.requests import RequestServices
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step

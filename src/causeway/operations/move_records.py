@@ -21,9 +21,9 @@ from causeway.model.states import TaskState
 from causeway.moves.steps.local_disks import for_flavor
 from causeway.moves.steps.records import last_read, require_authority
 from causeway.operations import endings
-from causeway.operations.requests import ask
 from causeway.operations.run import OperationRun
 from causeway.parts import late
+from causeway.parts.asking import ask
 from causeway.parts.requests import RequestServices
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
@@ -57,7 +57,7 @@ def request_move_of_records(
     reason: str | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> None:
-    """Requests the move. ``cell_uuid``: where the caller read the server. ``also``: see `causeway.operations.requests.ask`.
+    """Requests the move. ``cell_uuid``: where the caller read the server. ``also``: see `causeway.parts.asking.ask`.
 
     Raises Conflict if the server is on a host, StateChanged if another request was quicker.
     """

@@ -11,7 +11,6 @@ from causeway.operations.delete import DELETE
 from causeway.operations.evacuate import EVACUATE
 from causeway.operations.images import CREATE_BACKUP, CREATE_IMAGE
 from causeway.operations.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE
-from causeway.operations.live_migration import LIVE_MIGRATE
 from causeway.operations.move_records import MOVE_RECORDS
 from causeway.operations.rebuild import REBUILD
 from causeway.operations.rebuild_volume import REBUILD_VOLUME
@@ -37,7 +36,6 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         REBUILD,
         REBUILD_VOLUME,
         EVACUATE,
-        LIVE_MIGRATE,
         MOVE_RECORDS,
         SHELVE,
         SHELVE_OFFLOAD,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 
 from causeway.clients import port_requests
 from causeway.clients.port_owners import PortOwner
+from causeway.clients.port_requests import PortRequest
 from causeway.context import RequestContext
 from causeway.hardware.port_devices import requests_of
 from causeway.hardware.requests import asked_of
@@ -27,10 +28,11 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass
 class Place:
-    """A host that is claimed in Placement, and the server as it will be there."""
+    """A host that is claimed in Placement, and the server as it will be there. ``asked``: the resources of its ports."""
 
     selection: Selection
     instance: Instance
+    asked: list[PortRequest]
 
 
 def choose(
@@ -65,7 +67,7 @@ def choose(
         spec.force_hosts = [host]
     # The server holds nothing yet. So a late claim is refused if another host is claimed already.
     spec.is_new = move is None
-    asked = []
+    asked: list[PortRequest] = []
     if instance.network_info:
         asked = port_requests.requests_of(services.network.ports_of_server(context, PortOwner.of(instance)))
         spec.requested_resources = port_requests.all_groups(asked)
@@ -89,7 +91,7 @@ def choose(
         network_info=vifs,
         pci_requests=at_host(services, spec.pci_requests, asked, selection.allocation_request.mappings),
     )
-    return Place(selection, there)
+    return Place(selection, there, asked)
 
 
 def _select(

@@ -76,7 +76,7 @@ JOURNEYS = (
     Journey(
         "live across cells",
         ELSEWHERE,
-        ("live.transfer.in", "cross_cell_live_migration.SwitchInstanceMapping.do.before"),
+        ("live.transfer.in", "live_migration.SwitchInstanceMapping.do.before"),
         _migrate_live,
     ),
     Journey(

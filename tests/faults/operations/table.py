@@ -191,14 +191,14 @@ OPERATIONS = [
         states.reached,
         requests.migrate_across_cells,
         lambda now, _: now.status == "ACTIVE" and now.host == "cell2-host2",
-        recipes=("cross_cell_live_migration",),
+        recipes=("live_migration",),
     ),
     Operation(
         "live-migrate across cells volume-backed",
         states.reached_on_volume,
         requests.migrate_across_cells,
         lambda now, _: now.status == "ACTIVE" and now.host == "cell2-host2",
-        recipes=("cross_cell_live_migration",),
+        recipes=("live_migration",),
     ),
     Operation(
         "near-live-migrate image-backed",

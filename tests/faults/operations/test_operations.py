@@ -59,7 +59,7 @@ CRASHES = [
     ("unplug device", "driver.detach_interface.after"),
     ("evacuate image-backed", "driver.spawn.after"),
     ("live-migrate across cells image-backed", "driver.prepare_live_target.after"),
-    ("live-migrate across cells image-backed", "cross_cell_live_migration.SwitchInstanceMapping.do.before"),
+    ("live-migrate across cells image-backed", "live_migration.SwitchInstanceMapping.do.before"),
     ("live-migrate across cells volume-backed", "driver.live_migrate.after"),
     ("near-live-migrate image-backed", "driver.save_memory.after"),
     ("near-live-migrate image-backed", "driver.wake.before"),
@@ -75,7 +75,7 @@ HANGS = [
     ("swap volume", "swap_volume.SwitchVolume.do.before"),
     ("evacuate image-backed", "evacuate.RebuildGuest.do.before"),
     ("near-live-migrate image-backed", "near_live_migration.WakeGuest.do.after"),
-    ("live-migrate across cells image-backed", "cross_cell_live_migration.MigrateGuest.do.after"),
+    ("live-migrate across cells image-backed", "live_migration.MigrateGuest.do.after"),
 ]
 
 

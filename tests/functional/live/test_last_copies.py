@@ -56,7 +56,7 @@ def test_the_source_keeps_its_disks_if_the_guest_is_not_at_the_target_any_more(
     target = cloud.driver(cloud.other(source))
     at_point("live_migration.ReleaseSource.do.before", lambda: target.destroy(server.id, [], [], destroy_disks=True))
     assert cloud.migrate_live(server).status_code == 202
-    says(cloud, server, "is not at the target of its live migration")
+    says(cloud, server, "is not whole at the target of its live migration")
     assert cloud.driver(source).inspect(server.id).has_disks
     # An operator has saved what there is to save.
     cloud.driver(source).destroy(server.id, [], [], destroy_disks=True)

@@ -15,6 +15,7 @@ from tests.functional.servers.dead_hosts import come_back
 from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import until
 
+from . import step_points
 from .live_cloud import ONE_NETWORK, LiveCloud
 from .test_near_live import elsewhere
 
@@ -28,17 +29,13 @@ CLOUD: dict[str, Any] = {
     }
 }
 pytestmark = THREADS_DIE
-RECIPE = "cross_cell_live_migration"
+RECIPE = "live_migration"
 STEPS = [
     "near_live_migration.SelectOtherCell.do.before",
     "near_live_migration.SelectOtherCell.do.after",
-    *(point for point in points.step_points() if point.startswith(f"{RECIPE}.") and ".do." in point),
+    *step_points.doing(across_cells=True),
 ]
-UNDOING = [
-    point
-    for point in points.step_points()
-    if point.startswith(f"{RECIPE}.") and (".undo." in point or "roll_back" in point)
-]
+UNDOING = step_points.undoing(across_cells=True)
 ORDERS = [
     *(point for point in points.compute_points() if "live_migra" in point and "rollback" not in point),
     *(f"driver.{name}.{side}" for name in ("prepare_live_target", "live_migrate") for side in ("before", "after")),

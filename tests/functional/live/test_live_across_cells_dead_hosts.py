@@ -115,14 +115,14 @@ def test_the_guest_is_not_lost_if_the_target_is_down_when_it_has_arrived(
 
 
 @pytest.mark.parametrize("fenced", [False, True])
-@pytest.mark.parametrize("step", ["SwitchInstanceMapping", "LeaveSourceCell"])
+@pytest.mark.parametrize("step", ["SwitchInstanceMapping", "ReleaseSource"])
 def test_a_move_completes_if_the_source_is_down_when_the_guest_has_gone(
     cloud: LiveCloud, dead: Callable[..., None], at_point: Callable[..., None], step: str, fenced: bool
 ) -> None:
     server, memory = booted(cloud)
     cloud.attach(server, cloud.volume())
     source, there = cloud.host_of(server), elsewhere(cloud, server)
-    at_point(f"cross_cell_live_migration.{step}.do.before", lambda: dead(source, fenced=fenced))
+    at_point(f"live_migration.{step}.do.before", lambda: dead(source, fenced=fenced))
     after = cloud.migrated(server, host=there)
     assert after.compute_host == there and cloud.migration(server).status == "completed"
     assert cloud.memory(server) == memory
@@ -138,7 +138,7 @@ def test_the_server_is_one_of_a_dead_host_if_the_target_dies_after_arrival(
     """The server is one of a dead host, in its new cell; what the source still has of its disks is not destroyed."""
     server, _memory = booted(cloud)
     source, there = cloud.host_of(server), elsewhere(cloud, server)
-    at_point("cross_cell_live_migration.ArriveAtTarget.do.before", lambda: dead(there, fenced=True))
+    at_point("live_migration.ArriveAtTarget.do.before", lambda: dead(there, fenced=True))
     assert cloud.migrate_live(server, host=there).status_code == 202
     waiting(cloud, server, "host_fenced")
     assert (cloud.show(server).compute_host, cloud.show(server).status) == (there, "MIGRATING")

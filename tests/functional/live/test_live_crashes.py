@@ -16,6 +16,7 @@ from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import until
 from tests.functional.servers.operations.test_watched_operations import operations
 
+from . import step_points
 from .live_cloud import LiveCloud
 
 CLOUD: dict[str, Any] = {
@@ -27,12 +28,7 @@ CLOUD: dict[str, Any] = {
     }
 }
 pytestmark = THREADS_DIE
-STEPS = [point for point in points.step_points() if point.startswith("live_migration.") and ".do." in point]
-UNDOING = [
-    point
-    for point in points.step_points()
-    if point.startswith("live_migration.") and (".undo." in point or "roll_back" in point)
-]
+STEPS, UNDOING = step_points.doing(across_cells=False), step_points.undoing(across_cells=False)
 ORDERS = [
     *(point for point in points.compute_points() if "live_migra" in point and "rollback" not in point),
     *(f"driver.{name}.{side}" for name in ("prepare_live_target", "live_migrate") for side in ("before", "after")),

@@ -96,7 +96,7 @@ def test_a_guest_goes_live_to_another_cell_and_near_live_back(cloud: AuditedClou
     server, source, there = booted(cloud)
     identity, number = ticks(cloud, server, source)
 
-    assert migrated(cloud, server, there) == "cross_cell_live_migration"
+    assert migrated(cloud, server, there) == "live_migration"
     again = ticks(cloud, server, there, after=number)
     assert again[0] == identity
     check_left_nothing(cloud, server, there)
@@ -124,7 +124,7 @@ def test_the_disks_of_a_paused_guest_are_the_same_at_both_ends(
         destroy(*args, **more)
 
     monkeypatch.setattr(leaving, "destroy", compare)
-    assert migrated(cloud, server, there) == "cross_cell_live_migration"
+    assert migrated(cloud, server, there) == "live_migration"
     assert compared and "identical" in compared[0]
     assert cloud.show(server).status == "PAUSED"
     cloud.admin.compute.unpause_server(server.id)

@@ -18,7 +18,7 @@ def debian(debians: Debians) -> Debian:
 
 WAYS: dict[str, tuple[Callable[[Debian], str], Callable[[Debian, str], str], str]] = {
     "in a cell": (lambda debian: debian.cloud.other_host(debian.server), ways.live, ""),
-    "across cells": (ways.other_cell, ways.live, "cross_cell_live_migration"),
+    "across cells": (ways.other_cell, ways.live, "live_migration"),
     "near-live across cells": (ways.other_cell, ways.near_live, "near_live_migration"),
 }
 

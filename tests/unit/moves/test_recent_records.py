@@ -34,7 +34,7 @@ class Looked:
         environment: Any = SimpleNamespace(options=options, clock=self.clock)
         cells, conf = SimpleNamespace(database=lambda _cell: None), SimpleNamespace(service_down_time=60)
         services: Any = SimpleNamespace(cells=cells, conf=conf)
-        move: Any = SimpleNamespace(data=MEMORY, instance_uuid="server")
+        move: Any = SimpleNamespace(data=MEMORY, instance_uuid="server", recipe="resize")
         self.run = Run(services, environment, SimpleNamespace(), move, asked_at=self.clock.seconds)  # type: ignore[arg-type]
         monkeypatch.setattr(copies, "on_host", self._read)
         self.begin()

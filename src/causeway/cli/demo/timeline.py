@@ -12,7 +12,7 @@ from causeway.cli.demo.chapter import Traveller
 from causeway.cli.demo.client import execute
 from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.screen import Screen
-from causeway.model.operations import LIVE_ACROSS_CELLS, LIVE_MIGRATION
+from causeway.model.operations import LIVE_MIGRATION
 from causeway.moves.recipes import RECIPES
 
 # Steps that copy from the source: while the guest runs, and when it is off.
@@ -24,7 +24,7 @@ def moves_of(cloud: Cloud, server: str, screen: Screen) -> list[dict[str, Any]]:
     words = ["causeway", "operation", "show", server, "--json", "--state-dir", str(cloud.state.path)]
     screen.command(words)
     found: list[dict[str, Any]] = json.loads(execute(words, screen, dict(os.environ)))
-    return [each for each in found if each["recipe"] in {*RECIPES, LIVE_MIGRATION}]
+    return [each for each in found if each["recipe"] in RECIPES]
 
 
 def timeline(moves: dict[str, list[dict[str, Any]]]) -> Table:
@@ -60,7 +60,7 @@ def seen_from_outside(moves: dict[str, list[dict[str, Any]]], travellers: list[T
         noticed = [move for move in moves[server.name] if "confirm" not in move["recipe"]]
         for move, journey in zip(noticed, server.journeys, strict=False):
             counts: list[int | None] = [_bytes(move, BEFORE), _bytes(move, MEANWHILE)]
-            if move["recipe"] in (LIVE_MIGRATION, LIVE_ACROSS_CELLS):
+            if move["recipe"] == LIVE_MIGRATION:
                 # It is never off. The journal has a count of once a second; the target has counted everything.
                 counts = [journey.received, None]
             said = [f"{count:,}" if count is not None else "" for count in counts]

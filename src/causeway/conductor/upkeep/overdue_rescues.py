@@ -7,8 +7,8 @@ from causeway.context import admin_context
 from causeway.model import operations, rescue, server_actions
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
-from causeway.operations.requests import ask
 from causeway.operations.rescue import UnrescueMemory
+from causeway.parts.asking import ask
 from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient

@@ -116,8 +116,8 @@ def require_whole_source(run: Run, life: HostLife) -> None:
 def require_whole_target_again(run: Run, *, stashed: bool = True) -> None:
     """Repeats `require_whole_target` behind the pivot of a confirm. Continues if the source has nothing left to destroy.
 
-    ``stashed``: whether the source's disks are stashed; False: they are in their place. Raises CopyNotUsable if the target's copy
-    is not whole and the source still has disks.
+    ``stashed``: whether the source's disks are stashed; False: they are in their place, maybe with the guest. Raises
+    CopyNotUsable if the target's copy is not whole and the source still has any of this.
     """
     try:
         require_whole_target(run, at_target(run))
@@ -126,7 +126,7 @@ def require_whole_target_again(run: Run, *, stashed: bool = True) -> None:
         if not life.is_up:
             raise
         facts = _inspect(run, run.source_computes, life)
-        if facts.has_stashed_disks if stashed else facts.has_disks:
+        if facts.has_stashed_disks if stashed else facts.has_disks or facts.power_state is not None:
             raise
         LOG.warning("Move %s continues though the target's copy is not whole: its source has nothing left", run.move.id)
 

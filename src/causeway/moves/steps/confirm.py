@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
 
 from causeway import errors
 from causeway.model.instance import Instance
@@ -30,46 +30,45 @@ class ReleaseSource(Step):
         {"attachments", "old_vm_state", "runs_in_error", "port_ids", "selection", "source_cell", "source_host"}
     )
     pivots = True
-    event: ClassVar[EventNames] = events.RELEASE_SOURCE
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host
 
     def do(self, run: Run) -> None:
-        if (run.is_repeated or not self.pivots) and not is_deleting(run):
+        if run.is_repeated and not is_deleting(run):
             # Time has passed since `CheckTarget`, so the check is repeated.
-            self._check_again(run)
-        memory = run.memory
-        self._notify_start(run)
-        with run.event(self.event.of(run), memory.source_host):
-            self._clean(run)
-        for port_id in memory.port_ids if not memory.is_same_host else ():
-            run.services.network.delete_binding(run.context, port_id, memory.source_host)
-        for pair in memory.attachments:
-            if pair.source is not None:
-                run.services.volumes.delete_attachment(run.context, pair.source)
-        run.services.placement.release_migration(run.move.migration_uuid)
-        run.keep_records(run.memory.target_cell)
-
-    def _notify_start(self, run: Run) -> None:
+            require_whole_target_again(run)
         if run.services.notifier.is_enabled:
             run.services.notifier.instance_action(
                 run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
             )
+        release_source(run, events.RELEASE_SOURCE, lambda: delete_stash(run, self.name))
 
-    def _check_again(self, run: Run) -> None:
-        require_whole_target_again(run)
 
-    #: the order to note for the source if it is fenced
-    missed: ClassVar[Missed] = Missed.CONFIRM
+def release_source(run: Run, event: EventNames, clean: Callable[[], None]) -> None:
+    """Has the source delete what it has of the server (``clean``), and releases everything else that the server has there."""
+    memory = run.memory
+    with event.during(run, memory.source_host):
+        clean()
+    for port_id in memory.port_ids if not memory.is_same_host else ():
+        run.services.network.delete_binding(run.context, port_id, memory.source_host)
+    for pair in memory.attachments:
+        if pair.source is not None:
+            run.services.volumes.delete_attachment(run.context, pair.source)
+    run.services.placement.release_migration(run.move.migration_uuid)
+    run.keep_records(run.memory.target_cell)
 
-    def _clean(self, run: Run) -> None:
-        clean_source(run, self.missed, run.target_instance(), lambda: self._delete_stash(run))
 
-    def _delete_stash(self, run: Run) -> None:
+def delete_stash(run: Run, step: str) -> None:
+    """Has the source delete the stashed disks. A source that is fenced gets the order when it is up again."""
+    instance = run.target_instance()
+
+    def send() -> None:
         run.source_computes.confirm_snapshot_based_resize_at_source(
-            run.context, run.memory.source_host, token=run.token(self.name), instance=run.target_instance()
+            run.context, run.memory.source_host, token=run.token(step), instance=instance
         )
+
+    clean_source(run, Missed.CONFIRM, instance, send)
 
 
 class DeleteSourceRecords(Step):

@@ -79,7 +79,7 @@ class FinishAtTarget(Step):
                 },
                 block_devices=run.source_devices(),
             ),
-            run.event(self.event.of(run), memory.dest_host),
+            self.event.during(run, memory.dest_host),
             dead_hosts.answering(run, dead_hosts.at_target),
         ):
             memory.guest = self._make_from_disks(

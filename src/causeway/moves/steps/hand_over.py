@@ -79,7 +79,7 @@ class HandOver(Step):
         migrated |= place_after_handing_over(run)
         with (
             notified(run, self.notice, memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
-            run.event(self.event.of(run), memory.source_host),
+            self.event.during(run, memory.source_host),
             answering(run, at_source),
         ):
             try:
@@ -164,7 +164,7 @@ class HandOver(Step):
             self._note_copies(run, self._complete_copies(run))
             restore_records_only(run)
             return
-        with run.event(self.undo_event.of(run), memory.source_host), answering(run, at_source):
+        with self.undo_event.during(run, memory.source_host), answering(run, at_source):
             guest = self._restore_guest(run)
         # In an earlier attempt the host may have been fenced.
         memory.source_is_dead = False

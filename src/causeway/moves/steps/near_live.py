@@ -25,7 +25,8 @@ from causeway.moves.hardware import asking
 from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.moves.steps.confirm import NOT_MOVED, ReleaseSource
+from causeway.moves.steps.check import is_deleting, require_whole_target_again
+from causeway.moves.steps.confirm import NOT_MOVED, ReleaseSource, delete_stash, release_source
 from causeway.moves.steps.direct import is_direct
 from causeway.moves.steps.finish import FinishAtTarget
 from causeway.moves.steps.hand_over import HandOver
@@ -65,7 +66,7 @@ class SelectOtherCell(SelectDestination):
             return operations.NEAR_LIVE_MIGRATION
         why = reach.why_move_near_live(run, run.memory.dest_host)
         if why is None:
-            return operations.LIVE_ACROSS_CELLS
+            return operations.LIVE_MIGRATION
         if isinstance(why, errors.RpcTimeout) and not run.is_repeated:
             # The step is repeated, to have both hosts try again.
             raise why
@@ -81,12 +82,13 @@ class PrepareOtherHost(ReserveTarget):
     writes = ReserveTarget.writes | {"live_source"}
     migration_status: ClassVar[MigrationStatus | None] = MigrationStatus.PREPARING
 
-    def _ask_source(self, run: Run) -> None:
+    def do(self, run: Run) -> None:
         memory = run.memory
         with run.event("compute_check_can_live_migrate_source", memory.source_host):
             memory.live_source = run.source_computes.check_can_save_guest(
                 run.context, memory.source_host, instance=run.source_instance()
             )
+        super().do(run)
 
     def _notified(self, run: Run) -> AbstractContextManager[None]:
         return notified(run, "live_migration_pre", run.memory.dest_host, run.source_instance())
@@ -220,15 +222,19 @@ class LetGuestGoOn(Step):
         delete_images(run)
 
 
-class LeaveSourceCell(ReleaseSource):
+class LeaveSourceCell(Step):
     """Deletes the source's disks, saved memory, port bindings, volume attachments and allocations."""
 
     name = "LeaveSourceCell"
-    event = events.RELEASE_SOURCE_LIVE
-    pivots = False
+    reads = ReleaseSource.reads
 
-    def _notify_start(self, run: Run) -> None:
-        """Sends nothing: listeners were notified when the guest left."""
+    def where(self, run: Run) -> str | None:
+        return run.memory.source_host
+
+    def do(self, run: Run) -> None:
+        if not is_deleting(run):
+            require_whole_target_again(run)
+        release_source(run, events.RELEASE_SOURCE_LIVE, lambda: delete_stash(run, self.name))
 
 
 class EndNearLiveMigration(Step):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, ClassVar
 
 from causeway import errors
@@ -32,14 +33,13 @@ from causeway.store.cell import instances
 LOG = logging.getLogger(__name__)
 
 
-class ReserveTarget(Step):
-    """Makes inactive port bindings and empty volume attachments for the target, and has the target check and claim.
+class ReserveHost(Step):
+    """Makes inactive port bindings for the target, and has the target check and claim.
 
     If this fails and the target may be the cause, tries the next alternate host of the same cell. Each attempt is an event of the
     action. The target can be the source itself, which has its bindings already.
     """
 
-    name = "ReserveTarget"
     reads = frozenset(
         {
             "group",
@@ -58,7 +58,6 @@ class ReserveTarget(Step):
     writes = frozenset(
         {
             "alternates",
-            "attachments",
             "bound_hosts",
             "carries_firmware",
             "local_devices",
@@ -67,8 +66,8 @@ class ReserveTarget(Step):
             "volume_backed",
         }
     )
-    makes = frozenset({Thing.ALLOCATION, Thing.ATTACHMENT, Thing.BINDING, Thing.CLAIM})
-    event: ClassVar[EventNames] = events.RESERVE_TARGET
+    makes = frozenset({Thing.ALLOCATION, Thing.BINDING, Thing.CLAIM})
+    event: ClassVar[EventNames]
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
@@ -79,7 +78,6 @@ class ReserveTarget(Step):
         memory.volume_backed = is_volume_backed(run.source_devices())
         memory.local_devices = [device for device in run.source_devices() if device.is_blank_local]
         memory.carries_firmware = _carries_firmware(run)
-        self._ask_source(run)
         context = self._prepare_one(run)
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
         context.dest_host, context.dest_cell = memory.dest_host, memory.target_cell
@@ -96,16 +94,13 @@ class ReserveTarget(Step):
             # The records in the target's cell say which of its hosts hold something for the server, and how much.
             instances.change_copy(run.target_database, run.uuid, run.move.id, migration_context=context)
 
-    def _ask_source(self, run: Run) -> None:
-        """Does nothing: every source can hand over a server that boots at its target."""
-
     def _prepare_one(self, run: Run) -> MigrationContext:
         """Prepares the chosen target or, if it fails, the first alternate that succeeds. Returns the target's claim."""
         again = run.is_repeated
         while True:
             asked = False
             try:
-                with run.event(self.event.of(run), run.memory.dest_host), self._notified(run):
+                with self.event.during(run, run.memory.dest_host), self._notified(run):
                     if again:
                         self._clear_earlier_attempt(run)
                     groups.claim_host(run.services, run.memory.group, run.uuid, run.memory.dest_host)
@@ -127,8 +122,9 @@ class ReserveTarget(Step):
             again = False
             run.refresh()
 
-    def _notified(self, run: Run) -> AbstractContextManager[None]:
-        return _notified_of_preparing(run)
+    def _notified(self, run: Run) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Encloses the attempt at one host with its notifications, if it has any."""
+        return nullcontext()
 
     def _clear_earlier_attempt(self, run: Run) -> None:
         """Deletes what an earlier attempt, whose end is unknown, made at former hosts. Claims the present host again."""
@@ -144,7 +140,6 @@ class ReserveTarget(Step):
         for vif in run.source_instance().network_info if not memory.is_same_host else ():
             if not needs_device(vif.vnic_type):
                 self._bind(run, vif, target, profile_at(memory, vif, target))
-        self._reserve_volumes(run)
 
     def _bind_with_devices(self, run: Run, context: MigrationContext) -> None:
         """Binds the ports that need a device. Their bindings name the devices, so the target must have claimed them before."""
@@ -160,27 +155,9 @@ class ReserveTarget(Step):
         with suppress(errors.PortNotFound):
             run.services.network.create_binding(run.context, vif.id, target.host, vif.vnic_type, profile)
 
-    def _reserve_volumes(self, run: Run) -> None:
-        for _device, volume_id in volumes(run.source_devices()):
-            pair = run.memory.pair(volume_id)
-            if pair.target is None:
-                pair.target = reserve_once(run, volume_id, run.source_devices())
-
+    @abstractmethod
     def _ask(self, run: Run, host: str) -> MigrationContext:
         """Has the host check the move and claim the server's resources. Returns its claim."""
-        memory = run.memory
-        if memory.is_same_host and memory.migration_type != "resize" and not memory.migrates_to_same_host:
-            raise errors.ClaimRefused(
-                f"Server {run.uuid} can't be migrated to the host that it is on.", details=f"host {host}"
-            )
-        return run.target_computes.prep_snapshot_based_resize_at_dest(
-            run.context,
-            host,
-            token=run.token(self.name),
-            instance=with_new_flavor(run),
-            block_devices=run.source_devices(),
-            same_host=memory.is_same_host,
-        )
 
     def _try_next_host(self, run: Run, cause: Exception) -> bool:
         """Abandons the present target, and chooses the next alternate that Placement accepts. Returns False if there is none."""
@@ -218,14 +195,51 @@ class ReserveTarget(Step):
         for host in dict.fromkeys([run.memory.dest_host, *run.memory.bound_hosts]):
             self._delete_bindings(run, host)
             hardware.release_claim(run, host, self.name)
+        clear_stash(run)
+        groups.release(run.services, run.memory.group, run.uuid)
+
+
+class ReserveTarget(ReserveHost):
+    """Makes empty attachments of the volumes, too: the volumes are connected when the guest is at the target."""
+
+    name = "ReserveTarget"
+    writes = ReserveHost.writes | {"attachments"}
+    makes = ReserveHost.makes | {Thing.ATTACHMENT}
+    event: ClassVar[EventNames] = events.RESERVE_TARGET
+
+    def _notified(self, run: Run) -> AbstractContextManager[None]:
+        return _notified_of_preparing(run)
+
+    def _make_reservations(self, run: Run, target: Selection) -> None:
+        super()._make_reservations(run, target)
+        for _device, volume_id in volumes(run.source_devices()):
+            pair = run.memory.pair(volume_id)
+            if pair.target is None:
+                pair.target = reserve_once(run, volume_id, run.source_devices())
+
+    def _ask(self, run: Run, host: str) -> MigrationContext:
+        memory = run.memory
+        if memory.is_same_host and memory.migration_type != "resize" and not memory.migrates_to_same_host:
+            raise errors.ClaimRefused(
+                f"Server {run.uuid} can't be migrated to the host that it is on.", details=f"host {host}"
+            )
+        return run.target_computes.prep_snapshot_based_resize_at_dest(
+            run.context,
+            host,
+            token=run.token(self.name),
+            instance=with_new_flavor(run),
+            block_devices=run.source_devices(),
+            same_host=memory.is_same_host,
+        )
+
+    def undo(self, run: Run) -> None:
         for pair in run.memory.attachments:
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
                 pair.target = None
         if volumes(run.source_devices()):
             delete_orphaned_attachments(run, {device.attachment_id for device in run.source_devices()})
-        clear_stash(run)
-        groups.release(run.services, run.memory.group, run.uuid)
+        super().undo(run)
 
 
 @contextmanager

@@ -204,7 +204,7 @@ class DestroyAtTarget(Step):
             self._check_again(run)
         if run.services.notifier.is_enabled:
             self._notify_start(run, instances.get(run.target_database, run.uuid))
-        with run.event(events.DESTROY_AT_TARGET.of(run), run.memory.dest_host):
+        with events.DESTROY_AT_TARGET.during(run, run.memory.dest_host):
             clean_target(
                 run, undo_order(run), instance, devices, lambda: self._destroy_at_target(run, instance, devices)
             )
@@ -319,7 +319,7 @@ class RestoreAtSource(Step):
             for vif in run.source_instance().network_info if not memory.is_same_host else ():
                 run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
             return
-        with run.event(events.RESTORE_AT_SOURCE.of(run), memory.source_host), answering(run, at_source):
+        with events.RESTORE_AT_SOURCE.during(run, memory.source_host), answering(run, at_source):
             memory.guest = self._restore_guest(run)
         # In an earlier attempt the source may have been fenced.
         memory.source_is_dead = False

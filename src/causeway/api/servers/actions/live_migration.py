@@ -1,8 +1,7 @@
 """Action os-migrateLive; forcing and aborting running live migrations.
 
 Order of checks and codes: Compute API reference, "Live-Migrate Server", "Force Migration Complete Action", "Delete (Abort)
-Migration". `causeway.operations.live_migration` carries out what is accepted, or a recipe of `causeway.moves` if the server
-goes to another cell.
+Migration". The recipes of live and near-live migrations (`causeway.moves.recipes`) carry out what is accepted.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from causeway.model import server_actions
 from causeway.model.block_device import has_local_disks
 from causeway.model.migration import LIVE_IN_PROGRESS, LIVE_MIGRATION, Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, TaskState, VmState
-from causeway.operations import live_requests, requests
+from causeway.moves import live_requests
+from causeway.operations import requests
 from causeway.policy import CROSS_CELL_LIVE
 from causeway.store.api import cells as cell_records
 from causeway.store.api import migrations as store

@@ -20,8 +20,8 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.exclusion import Work, tasks_beside
 from causeway.model.server_actions import ServerAction
 from causeway.model.states import SHELVED, VmState
-from causeway.operations.requests import ask_at_once
 from causeway.operations.volumes import DetachMemory
+from causeway.parts.asking import ask_at_once
 from causeway.store.api import build_requests
 from causeway.store.cell import block_devices, instances
 from causeway.store.listing import Listed

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from causeway.parts.live_owner import Decision, owner
+from causeway.moves.live_owner import Decision, owner
 from causeway.virt.live import Presence
 
 ANY: list[Presence | None] = [None, *Presence]

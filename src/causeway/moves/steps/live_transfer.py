@@ -1,49 +1,34 @@
-"""The step of a live migration that transfers the guest, inside a cell or across cells.
+"""The step of a live migration that transfers the guest. Inside a cell and between cells it is the same.
 
-It passes the pivot when both hypervisors show that the guest arrived (`live_owner`), whatever the source answered.
+It passes the pivot when both hypervisors show that the guest arrived (`causeway.moves.live_owner`), whatever the source answered.
 """
 
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
-from causeway.model.outcomes import MoveToken
-from causeway.model.states import MigrationStatus
+from causeway.model.outcomes import GuestOutcome
+from causeway.model.states import MigrationStatus, PowerState
 from causeway.model.things import Thing
-from causeway.parts import cleanups, liveness
-from causeway.parts.live_owner import Decision, owner
-from causeway.parts.liveness import HostLife
-from causeway.parts.run import ServerRun
-from causeway.rpc.compute import ComputeClient
+from causeway.moves.live_owner import Decision, owner
+from causeway.moves.recipe import Step
+from causeway.moves.run import Run
+from causeway.moves.sides import Side, life_of, source_of, target_of
+from causeway.moves.steps.live_prepare import OF_THE_TARGET, at_target, devices_at_target, failure_of
+from causeway.parts import cleanups
 from causeway.rpc.compute.live import GuestPresence
-from causeway.sagas.recipe import Step
 from causeway.store.api import migrations
-from causeway.store.database import Database
-from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
+from causeway.virt.live import LiveOptions, LiveProgress, Presence
 
 LOG = logging.getLogger(__name__)
 
-R = TypeVar("R", bound=ServerRun[Any])
-
 _STAYED = (Decision.STAYED, Decision.STOPPED, Decision.LOST)
-
-
-@dataclass
-class Side:
-    """One of the two hosts, and the means to call it."""
-
-    host: str
-    cell_uuid: str
-    database: Database
-    computes: ComputeClient
 
 
 @dataclass
@@ -56,32 +41,22 @@ class Transfer:
     devices: list[BlockDevice]
 
 
-class TransferGuest(Step[R], ABC, Generic[R]):
-    """Has the source send the guest. Then asks both hosts for the outcome, whatever the source answered."""
+class MigrateGuest(Step):
+    """The pivot: has the source send the guest. Then asks both hosts for the outcome, whatever the source answered."""
 
     name = "MigrateGuest"
-    writes = frozenset({"is_lost"})
+    reads = OF_THE_TARGET | {"block_migration", "live_devices", "live_target", "old_vm_state", "runs_in_error"}
+    writes = frozenset({"guest", "is_lost"})
     makes = frozenset({Thing.GUEST})
 
-    @abstractmethod
-    def _transfer(self, run: R) -> Transfer: ...
+    def where(self, run: Run) -> str | None:
+        return run.memory.source_host
 
-    @abstractmethod
-    def _made_ready(self, run: R) -> tuple[LiveTarget | None, LiveOptions]:
-        """The target's answer when it was prepared, and the options of the request."""
-
-    def _arrived(self, run: R, transfer: Transfer) -> None:
-        """Writes what is known of the guest into the memory, with the pivot."""
-
-    def where(self, run: R) -> str | None:
-        host: str = run.memory.source_host
-        return host
-
-    def do(self, run: R) -> None:
-        api, migration_uuid = run.services.api, run.saga.migration_uuid
+    def do(self, run: Run) -> None:
+        api, migration_uuid = run.services.api, run.move.migration_uuid
         if migrations.get(api, migration_uuid).status is not MigrationStatus.RUNNING_POST_COPY:
             migrations.update(api, migration_uuid, status=MigrationStatus.RUNNING)
-        transfer = self._transfer(run)
+        transfer = _transfer_of(run)
         cause: errors.CausewayError | None = None
         # An earlier attempt may have brought the guest there, also one that is being undone.
         seen = look(run, transfer) if self._was_begun(run) else None
@@ -92,7 +67,7 @@ class TransferGuest(Step[R], ABC, Generic[R]):
         if decision is Decision.ARRIVED:
             if seen.came is not None:
                 self._count(run, seen.came)
-            self._arrived(run, transfer)
+            _note_guest(run, transfer)
             self._pivot(run)
             return
         cause = cause or errors.GuestFailed("the hypervisor reported success, but the guest is not there.")
@@ -100,12 +75,12 @@ class TransferGuest(Step[R], ABC, Generic[R]):
             raise failure_of(cause, run.uuid) from cause
         raise _unclear(run, transfer, seen) from cause
 
-    def _was_begun(self, run: R) -> bool:
+    def _was_begun(self, run: Run) -> bool:
         return run.is_repeated or any(record.step == self.name for record in run.steps[:-1])
 
-    def _send(self, run: R, transfer: Transfer) -> errors.CausewayError | None:
+    def _send(self, run: Run, transfer: Transfer) -> errors.CausewayError | None:
         """Sends the guest. Returns the error of the call; None if it succeeded."""
-        target, options = self._made_ready(run)
+        target = run.memory.live_target
         if target is None:
             raise RuntimeError("the target was not made ready")
         try:
@@ -116,7 +91,7 @@ class TransferGuest(Step[R], ABC, Generic[R]):
                 instance=transfer.instance,
                 block_devices=transfer.devices,
                 target=target,
-                options=options,
+                options=LiveOptions(block_migration=run.memory.block_migration),
             )
         except errors.StateChanged:
             raise
@@ -125,26 +100,26 @@ class TransferGuest(Step[R], ABC, Generic[R]):
         run.transferred(outcome.bytes_done)
         return errors.from_wire(outcome.failure) if outcome.failure is not None else None
 
-    def _count(self, run: R, came: LiveProgress) -> None:
+    def _count(self, run: Run, came: LiveProgress) -> None:
         """Records the bytes that the target counted. The source's last report may lack some, because it came before the end."""
         sent = came.memory_processed + came.disk_processed
         if run.step is not None and sent >= (run.step.bytes_done or 0):
             run.transferred(sent)
             counters: dict[str, Any] = {f"{name}_bytes": value for name, value in came.bytes_of().items()}
             # Written with the end of this step: a report of the source that arrives later is not recorded any more.
-            run.with_next_save(lambda connection: migrations.update_in(connection, run.saga.migration_uuid, **counters))
+            run.with_next_save(lambda connection: migrations.update_in(connection, run.move.migration_uuid, **counters))
 
-    def _pivot(self, run: R) -> None:
+    def _pivot(self, run: Run) -> None:
         """Writes the pivot, also if the migration was cancelled meanwhile: that came too late."""
-        run.saga.pivoted = True
+        run.move.pivoted = True
         try:
             run.save()
         except BaseException:
-            run.saga.pivoted = False
+            run.move.pivoted = False
             raise
 
-    def undo(self, run: R) -> None:
-        transfer = self._transfer(run)
+    def undo(self, run: Run) -> None:
+        transfer = _transfer_of(run)
         source = transfer.source
         seen = look(run, transfer)
         if seen.decision is Decision.UNDER_WAY:
@@ -156,15 +131,15 @@ class TransferGuest(Step[R], ABC, Generic[R]):
             self._end_departure(run, transfer)
             seen = look(run, transfer)
         if seen.decision is Decision.ARRIVED:
-            LOG.warning("Live migration %s can't be undone: the guest has arrived", run.saga.id)
-            self._arrived(run, transfer)
-            run.saga.pivoted = True
+            LOG.warning("Live migration %s can't be undone: the guest has arrived", run.move.id)
+            _note_guest(run, transfer)
+            run.move.pivoted = True
             raise errors.GuestArrived(f"Server {run.uuid} is at the target of its live migration: it stays there.")
         if seen.decision not in _STAYED:
             raise _unclear(run, transfer, seen)
         run.memory.is_lost = seen.decision is Decision.LOST
 
-    def _end_departure(self, run: R, transfer: Transfer) -> None:
+    def _end_departure(self, run: Run, transfer: Transfer) -> None:
         """Has the source refuse late orders, and discard its note of the migration; a fenced one discards it later."""
         source, token = transfer.source, run.token(self.name)
         if life_of(run, source).is_fenced:
@@ -174,35 +149,15 @@ class TransferGuest(Step[R], ABC, Generic[R]):
         source.computes.rollback_live_migration_at_source(run.context, source.host, token=token, instance_uuid=run.uuid)
 
 
-def life_of(run: ServerRun[Any], side: Side) -> HostLife:
-    return liveness.of_host(run.services, side.database, side.host)
+def _transfer_of(run: Run) -> Transfer:
+    instance, devices = at_target(run, run.source_instance()), devices_at_target(run, run.source_devices())
+    return Transfer(source_of(run), target_of(run), instance, devices)
 
 
-def send_or_note(
-    run: ServerRun[Any],
-    side: Side,
-    what: Missed,
-    instance: Instance,
-    devices: list[BlockDevice],
-    token: MoveToken,
-    send: Callable[[], None],
-) -> None:
-    """Sends a host the order to delete what it has of the guest. Notes the order for a host that is down, to be sent later."""
-    if life_of(run, side).is_up:
-        try:
-            send()
-            return
-        except errors.RpcTimeout:
-            if life_of(run, side).is_up:
-                raise
-    cleanups.note(run.services, side.host, side.cell_uuid, what, instance, devices, token)
-
-
-def failure_of(cause: errors.CausewayError, uuid: str) -> errors.CausewayError:
-    """The error of a live migration that the hypervisors did not carry out. It is not tried again."""
-    if isinstance(cause, errors.Cancelled):
-        return cause
-    return errors.GuestStayed(f"The live migration of server {uuid} failed: {cause.message}", details=cause.details)
+def _note_guest(run: Run, transfer: Transfer) -> None:
+    """Writes what is known of the guest that has arrived into the memory, with the pivot."""
+    power_state = PowerState.RUNNING if run.memory.was_running else PowerState.PAUSED
+    run.memory.guest = GuestOutcome(power_state, transfer.instance.network_info, run.memory.live_devices)
 
 
 @dataclass
@@ -221,17 +176,17 @@ class Seen:
         return self.source is Presence.PAUSED_FOR_MIGRATION and self.target in nothing
 
 
-def look(run: ServerRun[Any], transfer: Transfer) -> Seen:
+def look(run: Run, transfer: Transfer) -> Seen:
     """Asks both hosts what they have."""
     source = _presence(run, transfer.source, if_dead=Presence.CRASHED)
     target = _presence(run, transfer.target, if_dead=Presence.ABSENT)
     shown = source.presence if source is not None else None, target.presence if target is not None else None
     decision = owner(*shown, has_job=source is not None and source.has_job)
-    LOG.info("Live migration %s: source %s, target %s: %s", run.saga.id, source, target, decision)
+    LOG.info("Live migration %s: source %s, target %s: %s", run.move.id, source, target, decision)
     return Seen(decision, *shown, target.came if target is not None else None)
 
 
-def _presence(run: ServerRun[Any], side: Side, *, if_dead: Presence) -> GuestPresence | None:
+def _presence(run: Run, side: Side, *, if_dead: Presence) -> GuestPresence | None:
     """What a host shows; None if it can't be asked. ``if_dead``: the answer for a fenced host."""
     life = life_of(run, side)
     if life.is_fenced:
@@ -247,7 +202,7 @@ def _presence(run: ServerRun[Any], side: Side, *, if_dead: Presence) -> GuestPre
         return None
 
 
-def _unclear(run: ServerRun[Any], transfer: Transfer, seen: Seen) -> errors.CausewayError:
+def _unclear(run: Run, transfer: Transfer, seen: Seen) -> errors.CausewayError:
     down = [life.explained() for side in (transfer.source, transfer.target) if (life := life_of(run, side)).is_down]
     if down:
         return errors.HostDown(

@@ -1,10 +1,12 @@
 """Requests live migrations: refuses servers that no hypervisor can migrate live, and writes the operation.
 
-To a host of another cell it is a near-live migration. If the hypervisors reach one another, its guest does not stand still.
+To a host of another cell it begins as a near-live migration. If the hypervisors reach one another, it continues as a live one.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import uuid as uuids
 from collections.abc import Callable
 
 import sqlalchemy as sa
@@ -14,12 +16,12 @@ from causeway.context import RequestContext
 from causeway.model import operations, server_actions
 from causeway.model.instance import Instance
 from causeway.model.live_obstacles import live_obstacle
-from causeway.model.migration import Migration
+from causeway.model.migration import LIVE_MIGRATION, Migration
 from causeway.model.server_actions import ServerAction
+from causeway.model.states import MigrationStatus
 from causeway.moves import near_live
-from causeway.moves.memory import MEMORY_VERSION, MoveMemory
-from causeway.operations.live_migration import LiveMemory, migration_of
-from causeway.operations.requests import ask
+from causeway.moves.memory import MEMORY_VERSION
+from causeway.parts.asking import ask
 from causeway.parts.requests import RequestServices
 from causeway.store.cell import hosts
 
@@ -52,30 +54,27 @@ def request_live_migration(
 
     ``host``: the target; None to have one chosen. ``leaves_cell``: the target is in another cell; ``may_leave_cell``: another
     cell will do if no host of its own takes it. ``event``: its name in the server's history. ``action``: says in which states
-    it is allowed. ``also``: see `causeway.operations.requests.ask`. Raises StateChanged if another request was quicker, and
+    it is allowed. ``also``: see `causeway.parts.asking.ask`. Raises StateChanged if another request was quicker, and
     HostNotFound if the server's host has no compute node.
     """
     node = next(iter(hosts.list_nodes(services.cells.database(cell_uuid), host=instance.host)), None)
     if node is None:
         raise errors.HostNotFound(f"Compute host {instance.host} could not be found.")
-    memory: LiveMemory | MoveMemory
     if leaves_cell:
         recipe = operations.NEAR_LIVE_MIGRATION
         memory = near_live.memory_of(instance, cell_uuid, node, host=host)
     else:
         recipe = operations.LIVE_MIGRATION
-        memory = LiveMemory(
-            source_host=instance.host or "",
-            source_node=node.uuid,
-            old_vm_state=instance.vm_state,
-            wanted_host=host,
+        memory = dataclasses.replace(
+            near_live.memory_of(instance, cell_uuid, node, host=host),
+            cross_cell_allowed=False,
             forced=forced,
             block_migration=block_migration,
             disk_over_commit=disk_over_commit,
             may_leave_cell=may_leave_cell and host is None and block_migration is not False,
             event=event,
         )
-    migration = migration_of(context, instance, cell_uuid, dest_compute=host if forced else None)
+    migration = _migration_of(context, instance, cell_uuid, dest_compute=host if forced else None)
     ask(
         services,
         context,
@@ -85,9 +84,29 @@ def request_live_migration(
         recipe,
         memory,
         migration=migration,
-        memory_version=MEMORY_VERSION if isinstance(memory, MoveMemory) else 1,
+        memory_version=MEMORY_VERSION,
         reason=reason,
         also=also,
         progress=0,
     )
     return migration
+
+
+def _migration_of(
+    context: RequestContext, instance: Instance, cell_uuid: str, *, dest_compute: str | None = None
+) -> Migration:
+    """The migration record of a live migration, visible from its acceptance on. ``dest_compute``: the host, if it was forced."""
+    return Migration(
+        uuid=str(uuids.uuid4()),
+        user_id=context.user_id,
+        project_id=context.project_id,
+        instance_uuid=instance.uuid,
+        migration_type=LIVE_MIGRATION,
+        status=MigrationStatus.ACCEPTED,
+        source_compute=instance.host,
+        source_cell=cell_uuid,
+        dest_compute=dest_compute,
+        dest_cell=cell_uuid,
+        old_flavor_id=instance.flavor.id,
+        new_flavor_id=instance.flavor.id,
+    )

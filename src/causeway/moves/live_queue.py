@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
-
 from causeway import errors
-from causeway.model import operations
-from causeway.parts.patience import ServerStep, While
+from causeway.model.operations import LIVE_MIGRATION, present_name
+from causeway.moves.recipe import Step
+from causeway.moves.run import Run
+from causeway.parts.patience import While
 from causeway.parts.requests import context_of, notify_conductor
-from causeway.parts.run import ServerRun
 from causeway.store.api import journal, live_turns, migrations
 
-R = TypeVar("R", bound=ServerRun[Any])
 
-_WAIT_HERE = (operations.LIVE_MIGRATION, operations.LIVE_ACROSS_CELLS)
-
-
-class AwaitTurn(ServerStep[R], Generic[R]):
+class AwaitTurn(Step):
     """Waits until the source may send another guest. Meanwhile the saga is released."""
 
     name = "AwaitTurn"
     reads = frozenset({"source_host"})
 
-    def retried_while(self, run: R) -> While:  # noqa: ARG002
+    def retried_while(self, run: Run) -> While:  # noqa: ARG002
         return While.OTHERS_HAVE_THEIR_TURN
 
-    def do(self, run: R) -> None:
+    def do(self, run: Run) -> None:
         limit: int = run.services.conf.max_concurrent_live_migrations
-        migration = migrations.get(run.services.api, run.saga.migration_uuid)
+        migration = migrations.get(run.services.api, run.move.migration_uuid)
         if not live_turns.take(run.services.api, migration, limit):
             raise errors.OperationUnderWay(
                 f"The live migration of server {run.uuid} waits until others have left its host.",
@@ -35,11 +30,11 @@ class AwaitTurn(ServerStep[R], Generic[R]):
             )
 
 
-def run_queued(run: ServerRun[Any]) -> None:
+def run_queued(run: Run) -> None:
     """Starts the next live migration in the queue of the source, which has room for it."""
     api = run.services.api
     for migration in live_turns.queued(api, run.memory.source_host):
         for operation in journal.of_migration(api, migration.uuid):
-            if operation.recipe in _WAIT_HERE and operation.owner is None:
+            if present_name(operation.recipe) == LIVE_MIGRATION and operation.owner is None:
                 notify_conductor(run.services, context_of(operation), operation)
                 return
