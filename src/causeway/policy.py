@@ -265,15 +265,15 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("os-simple-tenant-usage:list", ADMIN, "List usage of all projects", "GET /os-simple-tenant-usage"),
     ("os-simple-tenant-usage:show", READER, "Show usage of a project", "GET /os-simple-tenant-usage/{tenant_id}"),
     ("causeway:move_candidates", ADMIN, "Explain where a server could be moved to, and why not",
-     "GET /servers/{server_id}/move-candidates"),
-    ("causeway:operations:index", ADMIN, "List the operations of all servers", "GET /operations"),
+     "GET /os-causeway/servers/{server_id}/move-candidates"),
+    ("causeway:operations:index", ADMIN, "List the operations of all servers", "GET /os-causeway/operations"),
     ("causeway:operations:show", ADMIN, "Show an operation, or wait until there is something new",
-     "GET /operations/{operation_id}"),
-    ("causeway:operations:cancel", ADMIN, "Cancel an operation", "DELETE /operations/{operation_id}"),
-    ("causeway:servers:operations:index", ADMIN, "List a server's operations", "GET /servers/{server_id}/operations"),
+     "GET /os-causeway/operations/{operation_id}"),
+    ("causeway:operations:cancel", ADMIN, "Cancel an operation", "DELETE /os-causeway/operations/{operation_id}"),
+    ("causeway:servers:operations:index", ADMIN, "List a server's operations", "GET /os-causeway/servers/{server_id}/operations"),
     ("causeway:audit", ADMIN, "Audit the cloud, and fix what is safe",
      "GET /os-causeway/audit, POST /os-causeway/audit, POST /os-causeway/audit/servers/{server_id}"),
-    ("causeway:leftovers:index", ADMIN, "List what hosts are to clean when they come back", "GET /os-causeway/leftovers"),
+    ("causeway:cleanups:index", ADMIN, "List what hosts are to clean when they come back", "GET /os-causeway/cleanups"),
     ("causeway:cells:index", ADMIN, "List cells with the numbers of their hosts and servers", "GET /os-causeway/cells"),
     ("causeway:cells:show", ADMIN, "Show a cell and its hosts",
      "GET /os-causeway/cells/{cell}, GET /os-causeway/cells/{cell}/hosts"),
@@ -363,6 +363,7 @@ _WITHOUT_FORMER = ("os-server-shares:", "causeway:")
 _RENAMED = {
     CROSS_CELL_LIVE: ("compute:servers:migrate_live:cross_cell", "0.2.0"),
     CROSS_CELL_UNSHELVE: ("compute:servers:unshelve:cross_cell", "0.2.0"),
+    "causeway:cleanups:index": ("causeway:leftovers:index", "0.2.0"),
 }
 
 
@@ -370,7 +371,10 @@ def _former(name: str, check: str) -> policy.DeprecatedRule | None:
     if name in _RENAMED:
         old, since = _RENAMED[name]
         return policy.DeprecatedRule(
-            old, check, deprecated_reason="Rules that the field has not begin with causeway:.", deprecated_since=since
+            old,
+            check,
+            deprecated_reason="Rules of ours begin with causeway: and have the words of the glossary.",
+            deprecated_since=since,
         )
     if check not in _FORMER or name.startswith(_WITHOUT_FORMER):
         return None

@@ -213,7 +213,7 @@ ACTIONS: dict[str, Action] = {
     "set_allocation": _set_allocation,
     "delete_allocation": _delete_allocation,
     "delete_consumer": _delete_consumer,
-    "give_back_allocation": _return_allocation,
+    "return_allocation": _return_allocation,
     "delete_binding": _delete_binding,
     "activate_binding": _activate_binding,
     "create_binding": _create_binding,

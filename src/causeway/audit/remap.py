@@ -48,7 +48,7 @@ def map_server(services: AuditServices, *, uuid: str, cell: str, host: str) -> R
         snapshot = gather(services, stale_after=float(services.conf.long_rpc_timeout), bindings_of={uuid})
         found = [each for each in run_checks(snapshot) if each.server == uuid]
         fixed = fixes.apply(services, [each for each in found if each.fix is not None and each.fix.action in FOLLOWS])
-        report.mended += fixed
+        report.fixed += fixed
         report.disagreements = [each for each in found if each not in fixed]
         if not fixed:
             break

@@ -50,7 +50,7 @@ def audit_cloud(
         fixed = fixes.apply(services, found.disagreements) if fix else []
         keys = {disagreement.key for disagreement in fixed}
         report.disagreements = [each for each in found.disagreements if each.key not in keys]
-        report.mended += fixed
+        report.fixed += fixed
         if not fixed:
             break
     report.seconds = round(time.monotonic() - started, 3)

@@ -136,8 +136,8 @@ def _from_here(config_files: tuple[str, ...], fix: bool, place: Place | None = N
 
 def show(report: Report, console: Console) -> None:
     """Prints the report."""
-    if report.mended:
-        _show_table("Fixed", report.mended, console)
+    if report.fixed:
+        _show_table("Fixed", report.fixed, console)
     if report.disagreements:
         _show_table("Disagreements", report.disagreements, console)
     for missing in report.unreached:
@@ -149,7 +149,7 @@ def show(report: Report, console: Console) -> None:
     if report.is_clean:
         console.print("[green]All agree.[/]")
     else:
-        console.print(f"[red]{len(report.disagreements)} disagreements[/], {len(report.mended)} fixed.")
+        console.print(f"[red]{len(report.disagreements)} disagreements[/], {len(report.fixed)} fixed.")
 
 
 def _show_table(title: str, disagreements: list[Disagreement], console: Console) -> None:

@@ -35,7 +35,7 @@ def explain(
     connection = ask.connect(state_dir, os_cloud)
     server_id = ask.id_of_server(connection, server, timeout)
     flavor_id = None if flavor is None else ask.id_of_flavor(connection, flavor, timeout)
-    path = f"/servers/{server_id}/move-candidates"
+    path = f"/os-causeway/servers/{server_id}/move-candidates"
     found = ask.ask(connection, path, timeout=timeout, flavor=flavor_id)["move_candidates"]
     if as_json:
         click.echo(json.dumps(found, indent=2))

@@ -20,7 +20,7 @@ def move() -> None:
 add_commands(move, "move", RECIPES)
 
 
-@move.command("leftovers")
+@move.command("cleanups")
 @ask.state_dir_option
 @ask.os_cloud_option
 @ask.timeout_option
@@ -28,7 +28,7 @@ add_commands(move, "move", RECIPES)
 def list_cleanups(state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
     """List what is left on hosts that were forced down, and is cleaned up when they return."""
     connection = ask.connect(state_dir, os_cloud)
-    found = ask.ask(connection, "/os-causeway/leftovers", timeout=timeout)["leftovers"]
+    found = ask.ask(connection, "/os-causeway/cleanups", timeout=timeout)["cleanups"]
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return

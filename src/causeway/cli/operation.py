@@ -51,7 +51,7 @@ def _cancel(connection: Any, wanted: str, timeout: float) -> None:
     if found is None:
         raise TooLate(f"Nothing is being done with server {wanted}.")
     try:
-        ask.ask(connection, f"/operations/{found['id']}", method="DELETE", timeout=timeout)
+        ask.ask(connection, f"/os-causeway/operations/{found['id']}", method="DELETE", timeout=timeout)
     except ask.Refused as refusal:
         if refusal.status != 409:
             raise

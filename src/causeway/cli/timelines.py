@@ -73,7 +73,7 @@ def _search(
     """The operations, oldest first."""
     recipe = None if recipes is None else sorted(recipes)
     query = {"all": "1" if everything else None, "server": server, "recipe": recipe}
-    return ask.pages(connection, "/operations", "operations", timeout=timeout, **query)[::-1]
+    return ask.pages(connection, "/os-causeway/operations", "operations", timeout=timeout, **query)[::-1]
 
 
 def show_overview(what: str, found: list[Operation], console: Console) -> None:

@@ -133,7 +133,7 @@ def follow(compute: Any, operation_id: str) -> Iterator[dict[str, Any]]:
     while True:
         began = time.monotonic()
         query = {} if seen is None else {"wait": str(POLL), "seen": seen}
-        operation = _poll(compute, f"/operations/{operation_id}", query)
+        operation = _poll(compute, f"/os-causeway/operations/{operation_id}", query)
         if operation["version"] != seen:
             yield operation
         elif time.monotonic() - began < PAUSE:

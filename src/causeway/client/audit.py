@@ -18,8 +18,8 @@ def _columns(*, fixed: bool) -> Columns:
         ("Server", lambda each: each["server"]),
         ("Resource", lambda each: each["resource"]),
         ("Message", lambda each: each["message"]),
-        ("Mended", lambda _each: fixed),
-        ("Mend", lambda each: words.fix(each, fixed=fixed)),
+        ("Fixed", lambda _each: fixed),
+        ("Fix", lambda each: words.fix(each, fixed=fixed)),
     ]
 
 
@@ -33,7 +33,7 @@ class AuditCloud(VerdictCommand, WholeLister):
     The exit status is 0 if all agree, 1 if not, 2 if a part of the cloud could not be asked.
     """
 
-    folded = ("Message", "Mend")
+    folded = ("Message", "Fix")
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -58,6 +58,6 @@ class AuditCloud(VerdictCommand, WholeLister):
         looked = ", ".join(f"{count} {name}" for name, count in report["counts"].items())
         self.note(f"Looked at {looked} in {report['seconds']:.1f} s.")
         self.status = 1 if report["disagreements"] else 2 if report["unreached"] else 0
-        titles, fixed = rows(_columns(fixed=True), sorted(report["mended"], key=_by_severity))
+        titles, fixed = rows(_columns(fixed=True), sorted(report["fixed"], key=_by_severity))
         _titles, left = rows(_columns(fixed=False), sorted(report["disagreements"], key=_by_severity))
         return titles, [*fixed, *left]

@@ -45,7 +45,7 @@ class ExplainMove(VerdictCommand, WholeLister):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         server = asking.id_of_server(self.compute, parsed_args.server)
         flavor = None if parsed_args.flavor is None else asking.id_of_flavor(self.compute, parsed_args.flavor)
-        answer = asking.ask(self.compute, f"/servers/{server}/move-candidates", query={"flavor": flavor})
+        answer = asking.ask(self.compute, f"/os-causeway/servers/{server}/move-candidates", query={"flavor": flavor})
         found = answer["move_candidates"]
         self.note(
             f"Server {found['server']}, on {found['source_host']} in {found['source_cell']}, flavor {found['flavor']}"

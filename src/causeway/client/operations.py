@@ -92,7 +92,8 @@ class ListOperation(CloudCommand, _Lister):
             "marker": parsed_args.marker,
         }
         return _listed(
-            asking.pages(self.compute, "/operations", "operations", query, most=parsed_args.limit), parsed_args
+            asking.pages(self.compute, "/os-causeway/operations", "operations", query, most=parsed_args.limit),
+            parsed_args,
         )
 
 
@@ -108,7 +109,7 @@ class ListServerOperation(CloudCommand, _Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        path = f"/servers/{asking.id_of_server(self.compute, parsed_args.server)}/operations"
+        path = f"/os-causeway/servers/{asking.id_of_server(self.compute, parsed_args.server)}/operations"
         query = {"all": "1" if parsed_args.all else None, "marker": parsed_args.marker}
         return _listed(asking.pages(self.compute, path, "operations", query, most=parsed_args.limit), parsed_args)
 
@@ -152,6 +153,6 @@ class CancelOperation(CloudCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         def cancel(operation: str) -> None:
             found = wanted.at_work(self.compute, operation)
-            asking.ask(self.compute, f"/operations/{found['id']}", method="DELETE")
+            asking.ask(self.compute, f"/os-causeway/operations/{found['id']}", method="DELETE")
 
         for_each(self, parsed_args.operations, cancel, "operations")

@@ -21,7 +21,7 @@ def operation(compute: Any, wanted: str, *, timeout: float = asking.TIMEOUT) -> 
     if not asking.is_uuid(wanted):
         return None
     try:
-        found: Operation = asking.ask(compute, f"/operations/{wanted}", timeout=timeout)["operation"]
+        found: Operation = asking.ask(compute, f"/os-causeway/operations/{wanted}", timeout=timeout)["operation"]
     except asking.Refused as refusal:
         if refusal.status != 404:
             raise
@@ -54,7 +54,7 @@ def at_work_or_last(compute: Any, wanted: str, *, timeout: float = asking.TIMEOU
 def _of_server(compute: Any, wanted: str, timeout: float, *, most: int | None = None, **query: str) -> list[Operation]:
     """Newest first."""
     server = asking.id_of_server(compute, wanted, timeout=timeout)
-    path = f"/servers/{server}/operations"
+    path = f"/os-causeway/servers/{server}/operations"
     try:
         return list(asking.pages(compute, path, "operations", query, most=most, timeout=timeout))
     except asking.Refused as refusal:

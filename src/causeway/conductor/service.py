@@ -62,7 +62,7 @@ class ConductorService:
         self._periodic += [
             Periodic("life-sign", services.conf.report_interval, self._recovery.show_life, services.stopping),
             Periodic("recovery", every, self._recovery.look, services.stopping),
-            Periodic("leftovers", every, partial(cleaning.look, services), services.stopping),
+            Periodic("cleanups", every, partial(cleaning.look, services), services.stopping),
             Periodic("console-tokens", every, partial(console_tokens.purge, services.api), services.stopping),
             Periodic("mappings", every, partial(mapping_facts.note_deleted, services.cells), services.stopping),
         ]

@@ -52,13 +52,13 @@ class Cloud:
 
     def operations(self) -> list[dict[str, Any]]:
         """The operations that have not ended: stuck ones first, then those that wait, then the oldest."""
-        found = self._list("/operations", "operations")
+        found = self._list("/os-causeway/operations", "operations")
         return sorted(
             found, key=lambda one: (one["state"] != "stuck", one["waits_for"] is None, one["started_at"] or "")
         )
 
     def operation(self, operation_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._ask(f"/operations/{operation_id}")["operation"]
+        found: dict[str, Any] = self._ask(f"/os-causeway/operations/{operation_id}")["operation"]
         return found
 
     def server(self, server_id: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Cloud:
         return found
 
     def operations_of(self, server_id: str) -> list[dict[str, Any]]:
-        return self._list(f"/servers/{server_id}/operations", "operations", all="1")
+        return self._list(f"/os-causeway/servers/{server_id}/operations", "operations", all="1")
 
     def actions_of(self, server_id: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._ask(f"/servers/{server_id}/os-instance-actions")["instanceActions"]
@@ -89,7 +89,7 @@ class Cloud:
 
     def explanation(self, server_id: str) -> dict[str, Any]:
         """Where a server could be moved to, and why not elsewhere."""
-        found: dict[str, Any] = self._ask(f"/servers/{server_id}/move-candidates")["move_candidates"]
+        found: dict[str, Any] = self._ask(f"/os-causeway/servers/{server_id}/move-candidates")["move_candidates"]
         return found
 
     def audit(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Cloud:
         self._ask(f"/servers/{server_id}/action", method="POST", body={SERVER_ACTIONS[action]: None})
 
     def cancel_operation(self, operation_id: str) -> None:
-        self._ask(f"/operations/{operation_id}", method="DELETE")
+        self._ask(f"/os-causeway/operations/{operation_id}", method="DELETE")
 
     def _ask(self, path: str, **more: Any) -> Any:
         return asking.ask(self._compute, path, timeout=TIMEOUT, **more)

@@ -46,12 +46,12 @@ class Disagreement:
 
 @dataclass
 class Report:
-    """What an audit found. ``disagreements``: those left at its end; ``mended``: those that it fixed."""
+    """What an audit found. ``disagreements``: those left at its end; ``fixed``: those that it fixed."""
 
     started_at: datetime
     seconds: float = 0.0
     disagreements: list[Disagreement] = field(default_factory=list)
-    mended: list[Disagreement] = field(default_factory=list)
+    fixed: list[Disagreement] = field(default_factory=list)
     # What could not be asked, each with the reason.
     unreached: list[str] = field(default_factory=list)
     # Servers that changed during each look of the audit, so that nothing is known of them.

@@ -21,7 +21,7 @@ class MoveToken:
     migration_uuid: str
     epoch: int
     step: str
-    #: progress reports with this token follow the rate in the answer
+    #: progress reports with this token follow the rate in the answer. Release 0.1.0 has this name of it, on the wire
     heeds_rate: bool = False
 
 

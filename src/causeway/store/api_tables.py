@@ -288,6 +288,7 @@ class ReportedProgress(ApiBase):
 class HostCleanups(ApiBase):
     """Cleanups of dead hosts: see `causeway.store.api.cleanups`."""
 
+    # The name that release 0.1.0 knows, which reads and writes it beside this one.
     __tablename__ = "host_leftovers"
 
     id: Mapped[str] = mapped_column(Uuid, primary_key=True)

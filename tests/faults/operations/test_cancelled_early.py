@@ -28,8 +28,8 @@ def test_the_image_that_was_to_be_made_is_gone(local_site: LocalSite, action: st
     arguments: Any = ASKED[action]
     assert call(local_site, "POST", f"/servers/{uuid}/action", {action: arguments}).is_accepted
     assert uuid in Evidence(local_site).images
-    (operation,) = local_site.admin.compute.get(f"/servers/{uuid}/operations").json()["operations"]
-    assert call(local_site, "DELETE", f"/operations/{operation['id']}", by=local_site.admin).is_accepted
+    (operation,) = local_site.admin.compute.get(f"/os-causeway/servers/{uuid}/operations").json()["operations"]
+    assert call(local_site, "DELETE", f"/os-causeway/operations/{operation['id']}", by=local_site.admin).is_accepted
     local_site.disarm()
     assert until(lambda: look.is_settled(local_site, uuid), bool)
     assert uuid not in Evidence(local_site).images

@@ -127,7 +127,7 @@ def evacuate(scene: Scene, deed: str) -> None:
 
 def cancel(scene: Scene, deed: str) -> None:
     """Whatever is under way, as an administrator."""
-    site, path = scene.site, f"/servers/{scene.ledger.uuid}/operations"
+    site, path = scene.site, f"/os-causeway/servers/{scene.ledger.uuid}/operations"
     listed = call(site, "GET", path, by=site.admin)
     under_way = [
         each["id"]
@@ -135,7 +135,7 @@ def cancel(scene: Scene, deed: str) -> None:
         if each.get("ended_at") is None
     ]
     if under_way:
-        scene.ledger.note(Asked(deed, call(site, "DELETE", f"/operations/{under_way[0]}", by=site.admin)))
+        scene.ledger.note(Asked(deed, call(site, "DELETE", f"/os-causeway/operations/{under_way[0]}", by=site.admin)))
 
 
 def create_image(scene: Scene, deed: str) -> None:

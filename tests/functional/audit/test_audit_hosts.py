@@ -37,7 +37,7 @@ def test_a_guest_that_runs_on_two_hosts_is_never_touched(cloud: AuditedCloud) ->
     found = {each.kind: each for each in report.disagreements}
     assert set(found) == {"guest.running_twice", "guest.orphaned", "disk.orphaned"}
     assert found["guest.running_twice"].severity == "critical"
-    assert report.mended == [] and all(each.left for each in report.disagreements)
+    assert report.fixed == [] and all(each.left for each in report.disagreements)
     assert cloud.driver(host).running_anywhere(server.id) == sorted([host, other])
     destroy(cloud, server.id, other)
 
@@ -59,7 +59,7 @@ def test_a_guest_that_no_record_knows_is_found_and_not_touched(cloud: AuditedClo
     spawn(cloud, server, "cell2-host1", uuid=stranger)
     report = cloud.audit(fix=True)
     assert {each.kind for each in report.disagreements} == {"guest.unknown", "disk.orphaned"}
-    assert report.mended == []
+    assert report.fixed == []
     destroy(cloud, stranger, "cell2-host1")
 
 
@@ -121,7 +121,7 @@ def test_disks_that_may_be_the_only_copy_are_kept(cloud: AuditedCloud) -> None:
 
     report = cloud.audit(fix=True)
     assert {each.kind for each in report.disagreements} == {"disk.missing", "disk.orphaned", "guest.missing"}
-    assert report.mended == []
+    assert report.fixed == []
     assert cloud.hosts_of(server) == {other: "disks"}
     cloud.driver(other).delete_disks(server.id)
 
@@ -159,8 +159,8 @@ def test_what_a_transfer_left_in_an_image_cache_goes(cloud: AuditedCloud) -> Non
     left = cache.path(f"{uuids.uuid4()}.part-of-{server.id}")
     left.write_bytes(b"half a disk")
 
-    assert cloud.only("file.leftover").server == server.id
-    cloud.fixes("file.leftover")
+    assert cloud.only("file.orphaned").server == server.id
+    cloud.fixes("file.orphaned")
     assert not left.exists()
 
 
@@ -175,7 +175,7 @@ def test_what_operations_left_beside_the_folders_of_guests_goes(cloud: AuditedCl
     found = [
         f"{kind}.part-of-{server.id} on {place}" for kind, place in (("departures", host), ("incoming", other.name))
     ]
-    assert sorted(each.resource for each in report.mended) == found
+    assert sorted(each.resource for each in report.fixed) == found
     assert report.disagreements == [] and cloud.audit().is_clean
     assert other.departures.servers() == [] and other.driver.list_temporary_files()["incoming"] == []
 
@@ -187,7 +187,7 @@ def test_a_download_that_may_continue_is_left_alone(cloud: AuditedCloud) -> None
 
     assert cloud.audit().is_clean
     report = cloud.audit(fix=True, stale_after=0.0)
-    assert [each.kind for each in report.mended] == ["file.leftover"] and not partial.exists()
+    assert [each.kind for each in report.fixed] == ["file.orphaned"] and not partial.exists()
 
 
 def test_what_cannot_be_asked_is_said(cloud: AuditedCloud) -> None:

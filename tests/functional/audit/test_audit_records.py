@@ -90,8 +90,8 @@ def test_a_build_request_of_a_server_that_has_a_cell_is_deleted(cloud: AuditedCl
     with api.write() as connection:
         build_requests.insert_in(connection, BuildRequest(server.id, record.project_id, utcnow(), record))
 
-    cloud.only("build_request.leftover")
-    cloud.fixes("build_request.leftover")
+    cloud.only("build_request.orphaned")
+    cloud.fixes("build_request.orphaned")
     assert build_requests.find(api, server.id) is None
 
 
@@ -153,7 +153,7 @@ def test_another_task_state_is_stale_when_no_work_can_take_so_long(cloud: Audite
     assert cloud.audit().is_clean, "somebody may be working on it"
     cloud.only("task_state.stale", stale_after=0.0)
     report = cloud.audit(fix=True, stale_after=0.0)
-    assert [found.kind for found in report.mended] == ["task_state.stale"] and report.is_clean
+    assert [found.kind for found in report.fixed] == ["task_state.stale"] and report.is_clean
 
 
 def test_a_server_that_is_half_deleted_is_left(cloud: AuditedCloud) -> None:

@@ -58,12 +58,11 @@ def test_fix_fixes_and_then_all_agree(cloud: AuditedCloud) -> None:
 def test_the_openstack_client_audits_and_fixes(cloud: AuditedCloud, orphan: str) -> None:
     (found,) = listed(cloud, "cloud", "audit", status=1)
     (known,) = cloud.admin.compute.get("/os-causeway/audit").json()["audit"]["disagreements"]
-    assert {name.lower(): value for name, value in found.items() if name.lower() in known} == {
-        name: known[name] for name in ("severity", "kind", "server", "resource", "message")
-    }
-    assert (found["Server"], found["Mended"], found["Mend"]) == (orphan, False, "--fix: set allocation")
-    (mended,) = listed(cloud, "cloud", "audit", "--fix")
-    assert (mended["Server"], mended["Mended"], mended["Mend"]) == (orphan, True, "set allocation")
+    shown = ("severity", "kind", "server", "resource", "message")
+    assert {name: found[name.capitalize()] for name in shown} == {name: known[name] for name in shown}
+    assert (found["Server"], found["Fixed"], found["Fix"]) == (orphan, False, "--fix: set allocation")
+    (fixed,) = listed(cloud, "cloud", "audit", "--fix")
+    assert (fixed["Server"], fixed["Fixed"], fixed["Fix"]) == (orphan, True, "set allocation")
     written, said = openstack(cloud, "cloud", "audit", "-f", "value")
     assert written.strip() == "" and "Looked at " in said
 

@@ -71,7 +71,7 @@ def test_a_server_with_foreign_devices_is_moved_back_and_forth_and_deleted(
 def test_the_audit_says_whose_they_are(cloud: AuditedCloud, foreign: Any) -> None:
     server, volume, port = foreign
     report = cloud.audit(fix=True)
-    assert report.mended == []
+    assert report.fixed == []
     found = {each.kind: (each.resource, each.server, bool(each.left)) for each in report.disagreements}
     assert found == {
         "volume.of_other_project": (f"volume {volume.id}", server.id, True),

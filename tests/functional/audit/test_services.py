@@ -109,7 +109,7 @@ def test_a_volume_that_is_connected_twice_is_critical(cloud: AuditedCloud) -> No
 
     report = cloud.audit(fix=True)
     found = {each.kind: each for each in report.disagreements}
-    assert set(found) == {"attachment.connected_twice", "attachment.orphaned"} and report.mended == []
+    assert set(found) == {"attachment.connected_twice", "attachment.orphaned"} and report.fixed == []
     assert found["attachment.connected_twice"].severity == "critical"
     volumes.delete_attachment(admin_context(), extra.id)
 
@@ -158,13 +158,13 @@ def test_the_temporary_image_of_an_ended_move_goes(cloud: AuditedCloud, name: st
     cloud.confirmed(cloud.resized(server))
     image = make_image(cloud, cloud.migration(server).uuid, name)
 
-    found = cloud.only("image.leftover")
+    found = cloud.only("image.orphaned")
     assert (found.resource, found.server) == (f"image {image}", server.id)
-    cloud.fixes("image.leftover")
+    cloud.fixes("image.orphaned")
     assert cloud.temporary_images() == []
 
 
 def test_a_temporary_image_of_an_unknown_migration_is_left(cloud: AuditedCloud) -> None:
     image = make_image(cloud, "f3c1a0de-0000-4000-8000-000000000000")
-    cloud.only_reports("image.leftover")
+    cloud.only_reports("image.orphaned")
     cloud.parts.around.images.delete(admin_context(), image)

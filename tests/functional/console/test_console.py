@@ -80,7 +80,7 @@ def test_an_operation_is_drawn_as_it_went(console: Served, cloud: Any) -> None:
     server = cloud.resized(cloud.boot())
     (operation,) = (
         one
-        for one in cloud.admin.compute.get(f"/servers/{server.id}/operations?all=1").json()["operations"]
+        for one in cloud.admin.compute.get(f"/os-causeway/servers/{server.id}/operations?all=1").json()["operations"]
         if one["recipe"] == "resize"
     )
     page = console.page(f"/operations/{operation['id']}")

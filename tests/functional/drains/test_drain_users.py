@@ -61,7 +61,7 @@ def test_a_move_that_an_administrator_ends_is_tried_again_later(cloud: DrainsClo
         drain = cloud.started({server.id: (THERE, How.WARM)})
         assert reached.wait(30)
         (move,) = cloud.moves(server)
-        assert cloud.admin.compute.delete(f"/operations/{move.id}", microversion="2.1").status_code == 202
+        assert cloud.admin.compute.delete(f"/os-causeway/operations/{move.id}", microversion="2.1").status_code == 202
         until(lambda: cloud.moves(server)[0].cancel_requested, bool, "its end to be asked for")
     cloud.becomes_drain(drain, "done")
     assert cloud.row(drain, server)["attempts"] == 1

@@ -23,13 +23,13 @@ class AuditedCloud(Cloud):
     def fixes(self, kind: str) -> None:
         """``--fix`` ends a disagreement of this kind, and leaves nothing."""
         report = self.audit(fix=True)
-        assert kind in [found.kind for found in report.mended], report
+        assert kind in [found.kind for found in report.fixed], report
         assert report.disagreements == [] and self.audit().is_clean
 
     def only_reports(self, kind: str) -> None:
         """``--fix`` does nothing about the one disagreement that there is, and says why."""
         report = self.audit(fix=True)
-        assert report.mended == []
+        assert report.fixed == []
         assert [found.kind for found in report.disagreements] == [kind]
         assert report.disagreements[0].left
 

@@ -111,6 +111,7 @@ def test_a_file_of_the_operators_overrides_rules(tmp_path: Path, check: str, exp
 RENAMED = [
     ("compute:servers:migrate_live:cross_cell", policy.CROSS_CELL_LIVE),
     ("compute:servers:unshelve:cross_cell", policy.CROSS_CELL_UNSHELVE),
+    ("causeway:leftovers:index", "causeway:cleanups:index"),
 ]
 
 

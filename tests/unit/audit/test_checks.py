@@ -267,7 +267,7 @@ def test_of_a_host_that_did_not_answer_nothing_is_said() -> None:
 
 def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
     file = OrphanedFile(f"{SERVER}.part-of-{SERVER}", 1.0)
-    for running, expected in (([], ["file.leftover"]), ([move()], [])):
+    for running, expected in (([], ["file.orphaned"]), ([move()], [])):
         snapshot = cloud(record(), moves=running)
         snapshot.hosts["cell2-host1"].contents = HostContents(leftover_files=[file])
         assert kinds(files.files, snapshot) == expected
@@ -275,7 +275,7 @@ def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
 
 def test_a_host_has_files_of_a_server_while_an_operation_needs_them() -> None:
     file = OrphanedFile(f"exports.part-of-{SERVER}", 0.0)
-    for state, expected in ((SagaState.RUNNING, []), (SagaState.DONE, ["file.leftover"])):
+    for state, expected in ((SagaState.RUNNING, []), (SagaState.DONE, ["file.orphaned"])):
         snapshot = cloud(record(), moves=[move(state, CREATE_IMAGE)])
         snapshot.hosts["cell1-host1"].contents = HostContents(leftover_files=[file])
         assert kinds(files.files, snapshot) == expected
@@ -300,7 +300,7 @@ def test_what_may_be_the_only_copy_of_a_server_stays(kind: str, shown: bool) -> 
         (VmState.RESCUED, [SERVER], []),
         (VmState.RESCUED, [], ["disk.rescue_missing"]),
         (VmState.ACTIVE, [], []),
-        (VmState.ACTIVE, [SERVER], ["disk.rescue_leftover"]),
+        (VmState.ACTIVE, [SERVER], ["disk.rescue_orphaned"]),
     ],
 )
 def test_a_rescued_server_has_its_rescue_disk_and_no_other_has(
@@ -367,7 +367,7 @@ def test_a_temporary_image_that_may_be_the_last_copy_is_left(
     snapshot = cloud(*found, images=[temporary], migrations=migration(MigrationStatus.ERROR), **gone)
     snapshot.mappings[SERVER] = InstanceMapping(SERVER, "p", "u", NOW, "cell1")
     (disagreement,) = images.orphaned(snapshot)
-    assert (disagreement.kind, disagreement.fix is not None) == ("image.leftover", fixed)
+    assert (disagreement.kind, disagreement.fix is not None) == ("image.orphaned", fixed)
     # Of a server whose cell does not answer nothing is known.
     snapshot.records.clear()
     snapshot.down_cells = {"cell1"}

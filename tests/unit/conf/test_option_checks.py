@@ -65,7 +65,7 @@ def test_good_options_report_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["api", "conductor", "scheduler", "compute", "cell-conductor"])
-def test_the_examples_of_deploy_are_heeded(name: str) -> None:
+def test_the_examples_of_deploy_are_followed(name: str) -> None:
     folder = Path(__file__).parents[3] / "deploy" / "conf"
     assert not ignored(new_config(config_files=[folder / "services.conf", folder / f"{name}.conf"]))
 

@@ -41,8 +41,14 @@ def test_every_route_of_ours_is_named_by_a_rule_of_ours() -> None:
     ours = {
         (one["method"], _path(one["path"])[0]) for rule in RULES for one in rule.operations if "causeway:" in rule.name
     }
-    own = re.compile(r"/os-causeway/|/operations|/servers/\{server_id\}/(operations|move-candidates)")
-    assert {(route.method, route.path) for route in ROUTES if own.match(route.path)} - ours == set()
+    assert {(route.method, route.path) for route in ROUTES if route.path.startswith("/os-causeway/")} - ours == set()
+
+
+def test_every_resource_that_only_we_have_is_below_one_prefix() -> None:
+    paths: dict[bool, set[str]] = {True: set(), False: set()}
+    for rule in RULES:
+        paths[rule.name.startswith("causeway:")] |= {_path(one["path"])[0] for one in rule.operations}
+    assert {path for path in paths[True] - paths[False] if not path.startswith("/os-causeway/")} == set()
 
 
 def _path(operation: str) -> tuple[str, str]:

@@ -48,14 +48,14 @@ def test_a_lane_runs_its_parts_one_after_another_beside_the_other_lane() -> None
 
 
 @pytest.fixture
-def heeds_ctrl_c() -> Iterator[None]:
+def obeys_ctrl_c() -> Iterator[None]:
     """What runs in the background of a shell ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("heeds_ctrl_c")
+@pytest.mark.usefixtures("obeys_ctrl_c")
 def test_ctrl_c_ends_all_lanes_and_begins_no_further_part() -> None:
     began = []
 

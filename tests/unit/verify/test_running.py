@@ -107,9 +107,9 @@ def test_a_part_that_can_continue_finds_its_result(
 def test_a_run_of_parts_continues_where_the_last_one_stopped(verify: Verify, project: Path, tmp_path: Path) -> None:
     good, ran = part("good", PASSES, str(tmp_path / "ran")), tmp_path / "ran"
     verify(good, part("bad", FAILS))
-    verify(good, part("bad", PASSES, str(tmp_path / "mended")))
+    verify(good, part("bad", PASSES, str(tmp_path / "fixed")))
     assert ran.read_text() == "x", "what passed is not run again"
-    assert (tmp_path / "mended").exists(), "what failed is"
+    assert (tmp_path / "fixed").exists(), "what failed is"
     verify(good, arguments=("--again",))
     assert ran.read_text() == "xx"
     (project / "code.py").write_text("changed")

@@ -77,7 +77,5 @@ PLAN = shown_as("plan", _PLAN)
 SERVERS_OF_DRAIN = shown_as("servers", many(of_type(DrainServer)), {"servers_links": NEXT})
 
 AUDIT = shown_as("audit", _with(of_type(Report), is_clean=BOOLEAN))
-CLEANUPS = shown_as(
-    "leftovers", many(record({"id": TEXT, "host": TEXT, "server": UUID, "missed": TEXT, "since": TIME}))
-)
+CLEANUPS = shown_as("cleanups", many(record({"id": TEXT, "host": TEXT, "server": UUID, "missed": TEXT, "since": TIME})))
 CANDIDATES = shown_as("move_candidates", of_type(MoveCandidates))

@@ -1,4 +1,4 @@
-"""``/os-causeway/leftovers``: what hosts are to clean up when they return. Ours; the Compute API has no such resource."""
+"""``/os-causeway/cleanups``: what hosts are to clean up when they return. Ours; the Compute API has no such resource."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.store.api import cleanups
 
-RULE = "causeway:leftovers:index"
+RULE = "causeway:cleanups:index"
 LIST: VersionedSchemas = [(1, None, common.query({"host": common.once(common.HOSTNAME)}, strict=True))]
 
 
@@ -19,7 +19,7 @@ def index(request: ApiRequest) -> Response:
     return Response(
         200,
         {
-            "leftovers": [
+            "cleanups": [
                 {
                     "id": each.id,
                     "host": each.host,

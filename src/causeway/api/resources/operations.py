@@ -1,4 +1,4 @@
-"""``/operations`` and ``/servers/{server_id}/operations``: the progress of everything that takes long.
+"""``/os-causeway/operations`` and ``/os-causeway/servers/{server_id}/operations``: the progress of everything that takes long.
 
 Ours; the Compute API has no such resource. An operation is shown as a `causeway.model.progress.OperationProgress`.
 """
@@ -34,7 +34,7 @@ def index(request: ApiRequest) -> Response:
     state = request.param("state")
     return _page(
         request,
-        "/operations",
+        "/os-causeway/operations",
         instance_uuid=request.param("server"),
         recipes=request.query.get("recipe"),
         state=None if state is None else SagaState(state),
@@ -49,7 +49,7 @@ def index_of_server(request: ApiRequest, server_id: str) -> Response:
     if not is_uuid(server_id):
         raise errors.ServerNotFound(server_id)
     _authorize(request, server_id, SERVER_RULE + "index", errors.ServerNotFound(server_id))
-    page = _page(request, f"/servers/{server_id}/operations", instance_uuid=server_id)
+    page = _page(request, f"/os-causeway/servers/{server_id}/operations", instance_uuid=server_id)
     if not page.body["operations"]:
         # Raises ServerNotFound if there is no such server.
         mappings.get(request.services.api, server_id)

@@ -1,4 +1,4 @@
-"""``GET /servers/{server_id}/move-candidates?flavor=...``: where the server could be moved to, and why not elsewhere.
+"""``GET /os-causeway/servers/{server_id}/move-candidates?flavor=...``: where the server could be moved to, and why not elsewhere.
 
 Ours; the Compute API has no such resource. It changes nothing. The answer is a `causeway.model.candidates.MoveCandidates`.
 """

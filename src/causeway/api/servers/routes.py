@@ -52,7 +52,7 @@ ROUTES: list[Route] = [
     Route("PUT", _SERVER, update.update),
     Route("DELETE", _SERVER, delete.delete),
     # Ours: where could it be moved to?
-    Route("GET", _SERVER + "/move-candidates", candidates.index),
+    Route("GET", "/os-causeway" + _SERVER + "/move-candidates", candidates.index),
     # Actions
     _action("resize", resize.resize),
     _action("migrate", resize.migrate),

@@ -179,7 +179,7 @@ def _left_by_migration(snapshot: Snapshot, uuid: str, server: str, held: Allocat
         node = snapshot.node_of(home.host)
         own = (snapshot.allocations or {}).get(server, {})
         if node is not None and node in held and (not own or _elsewhere(snapshot, own, node)):
-            fix = Fix("give_back_allocation", {"server": server, "migration": uuid})
+            fix = Fix("return_allocation", {"server": server, "migration": uuid})
     return Disagreement(
         "allocation.orphaned",
         Severity.WARNING,

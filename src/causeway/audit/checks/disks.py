@@ -102,7 +102,7 @@ def of_rescues(snapshot: Snapshot) -> Iterator[Disagreement]:
             )
         if is_there and not is_rescued:
             yield Disagreement(
-                "disk.rescue_leftover",
+                "disk.rescue_orphaned",
                 Severity.WARNING,
                 f"rescue disk on {home.host}",
                 home.uuid,

@@ -25,7 +25,7 @@ def files(snapshot: Snapshot) -> Iterator[Disagreement]:
                 continue
             needed = _why_needed(snapshot, server) if server is not None and COPIES_OF.match(file.name) else None
             yield Disagreement(
-                "file.leftover",
+                "file.orphaned",
                 Severity.WARNING,
                 f"{file.name} on {host.name}",
                 server,

@@ -29,7 +29,7 @@ def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
             is_in_doubt = standing is Standing.LIVE and (home is None or home.vm_state is VmState.ERROR)
             left = "It may be the only copy of the server's disk." if is_in_doubt else ""
         yield Disagreement(
-            "image.leftover",
+            "image.orphaned",
             Severity.WARNING,
             f"image {image.id}",
             migration.instance_uuid if migration is not None else None,

@@ -148,7 +148,7 @@ def build_requests(snapshot: Snapshot) -> Iterator[Disagreement]:
             continue
         has_record = snapshot.home(uuid) is not None
         yield Disagreement(
-            "build_request.leftover",
+            "build_request.orphaned",
             Severity.ERROR,
             "build request",
             uuid,

@@ -109,7 +109,7 @@ def download(
     bounds.check(instance, name, snapshot.size)
     known = sent_images.expected(snapshot)
     may_wait = snapshot.disk_format != CHANGES
-    arriving = progress(host, context, token, "received", snapshot.scale, heeds_rate=may_wait)
+    arriving = progress(host, context, token, "received", snapshot.scale, follows_rate=may_wait)
     report = _with_fault_point("disk.download.in", arriving)
     host.images.download(context, snapshot.image_id, path, report, image=known)
     return path
@@ -179,7 +179,7 @@ def fetch(
     """
     # Only whole disks respect the rate of a drain: while the last changes or memory travel, the guest is off or stands still.
     may_wait = any(disk.disk_format != CHANGES and disk.name not in (KEPT_STATE, MEMORY) for disk in offered.disks)
-    report = progress(host, context, token, "received", heeds_rate=may_wait)
+    report = progress(host, context, token, "received", follows_rate=may_wait)
     paths: dict[str, Path] = {}
     done = 0
     for disk in offered.disks:
@@ -293,14 +293,14 @@ def progress(
     direction: str,
     scale: float = 1.0,
     *,
-    heeds_rate: bool = True,
+    follows_rate: bool = True,
 ) -> Progress:
     """Returns a function that counts transferred bytes, and reports them to the conductor from time to time.
 
     The function raises an error, which ends the transfer, if the transfer is no longer wanted: it was cancelled, its server is
     being deleted, or its move was taken over (`TransferProgress`).
     """
-    report = TransferProgress(host, context, token, is_joined=False, heeds_rate=heeds_rate)
+    report = TransferProgress(host, context, token, is_joined=False, follows_rate=follows_rate)
     counted = 0
 
     def transferred(done: int, total: int) -> None:

@@ -36,7 +36,7 @@ class TransferProgress:
 
     ``is_joined``: a conductor that takes the operation over joins the transfer, which continues without reports.
 
-    ``heeds_rate`` False: ignores rates, because a guest waits for the transfer.
+    ``follows_rate`` False: ignores rates, because a guest waits for the transfer.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class TransferProgress:
         is_joined: bool,
         is_shown: bool = True,
         at_once: bool = False,
-        heeds_rate: bool = True,
+        follows_rate: bool = True,
     ) -> None:
         self._host = host
         self._context = context
         # A report without a step of the move is not written.
         self._token = dataclasses.replace(
-            token, step=token.step if is_shown else "", heeds_rate=heeds_rate and is_shown
+            token, step=token.step if is_shown else "", heeds_rate=follows_rate and is_shown
         )
         self._is_joined = is_joined
         self._next_report = host.clock.monotonic() + (0.0 if at_once else REPORT_INTERVAL)

@@ -102,7 +102,7 @@ class CandidatesEndpoint:
             self._memory_checks(context, instance, devices, cell.uuid, source_can) if flavor is None else None
         )
         self._check(context, with_new_flavor, devices, found, check_memory)
-        heed_checks(explanation, found)
+        follow_checks(explanation, found)
         return MoveCandidates(
             server=instance_uuid,
             source_host=instance.host,
@@ -258,7 +258,7 @@ def candidate_of(verdict: HostVerdict) -> MoveCandidate:
     return candidate
 
 
-def heed_checks(explanation: Explanation, found: list[MoveCandidate]) -> None:
+def follow_checks(explanation: Explanation, found: list[MoveCandidate]) -> None:
     """Marks hosts that refuse the server in their own checks as not fitting, because a move would try the next host.
 
     ``found``: the candidates for the hosts of ``explanation``, in the same order.

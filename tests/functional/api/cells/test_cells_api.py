@@ -1,4 +1,4 @@
-"""``/os-causeway/cells`` and ``/os-causeway/leftovers``: what is in the cells, also of those that are down."""
+"""``/os-causeway/cells`` and ``/os-causeway/cleanups``: what is in the cells, also of those that are down."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def over() -> Iterator[Event]:
 
 
 def test_who_may_not_look_and_what_is_not_there(admin: Any, api: Any) -> None:
-    for path in ("/os-causeway/cells", "/os-causeway/cells/cell1", "/os-causeway/leftovers"):
+    for path in ("/os-causeway/cells", "/os-causeway/cells/cell1", "/os-causeway/cleanups"):
         assert api.get(path).status == 403
     answer = admin.get("/os-causeway/cells/cell9")
     assert (answer.status, answer.message) == (404, "Cell cell9 could not be found.")
@@ -119,9 +119,9 @@ def test_what_hosts_are_still_to_clean_is_listed(admin: Any, cloud: Any, server:
     missed = MissedOrder(cleanups.id_of("host1", server.uuid, None, "any"), Missed.DESTROY, server)
     with cloud.services.api.write() as connection:
         cleanups.note_in(connection, "host1", cloud.cell_uuids["cell1"], missed)
-    (left,) = admin.get("/os-causeway/leftovers").json["leftovers"]
+    (left,) = admin.get("/os-causeway/cleanups").json["cleanups"]
     assert (left["host"], left["server"], left["missed"]) == ("host1", server.uuid, "destroy_instance")
     assert left["since"]
-    assert admin.get("/os-causeway/leftovers?host=host1").json["leftovers"] == [left]
-    assert admin.get("/os-causeway/leftovers?host=host2").json["leftovers"] == []
-    assert admin.get("/os-causeway/leftovers?server=x").status == 400
+    assert admin.get("/os-causeway/cleanups?host=host1").json["cleanups"] == [left]
+    assert admin.get("/os-causeway/cleanups?host=host2").json["cleanups"] == []
+    assert admin.get("/os-causeway/cleanups?server=x").status == 400

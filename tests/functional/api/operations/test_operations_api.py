@@ -1,4 +1,4 @@
-"""``/operations``: pages, filters, who may ask, and requests that wait.
+"""``/os-causeway/operations``: pages, filters, who may ask, and requests that wait.
 
 `servers/failures/test_failed_operations` has those of a whole cloud.
 """
@@ -97,12 +97,12 @@ def newest_first(*moves: Operation) -> list[str]:
 
 
 def test_all_that_have_not_ended_newest_first(admin: Any, written: list[Operation]) -> None:
-    assert ids(admin.get("/operations")) == newest_first(*written[1:])
-    assert ids(admin.get("/operations?all=1")) == newest_first(*written)
+    assert ids(admin.get("/os-causeway/operations")) == newest_first(*written[1:])
+    assert ids(admin.get("/os-causeway/operations?all=1")) == newest_first(*written)
 
 
 def test_those_of_a_server_are_shown_with_their_steps(admin: Any, server: Instance, written: list[Operation]) -> None:
-    answer = admin.get(f"/servers/{server.uuid}/operations")
+    answer = admin.get(f"/os-causeway/servers/{server.uuid}/operations")
     (shown,) = msgspec.convert(answer.json["operations"], list[OperationProgress])
     assert (shown.id, shown.recipe, shown.state) == (written[1].id, "create_image", SagaState.RUNNING)
     assert (shown.step, shown.bytes_done, shown.bytes_total, shown.percent) == ("UploadDisk", 25, 100, 25)
@@ -112,15 +112,15 @@ def test_those_of_a_server_are_shown_with_their_steps(admin: Any, server: Instan
     assert (shown.migration_uuid, shown.is_cancellable, shown.waits_for) == (None, True, None)
     (step,) = shown.steps
     assert (step.step, step.state, step.attempt, step.host) == ("UploadDisk", StepState.STARTED, 1, "host1")
-    assert ids(admin.get(f"/servers/{server.uuid}/operations?all=1")) == [written[1].id, written[0].id]
-    assert ids(admin.get(f"/operations?all=1&server={server.uuid}")) == [written[1].id, written[0].id]
-    assert ids(admin.get(f"/operations?server={server.uuid}")) == [written[1].id]
-    assert admin.get(f"/servers/{uuid.uuid4()}/operations").status == 404
-    assert admin.get("/servers/nobody/operations").status == 404
+    assert ids(admin.get(f"/os-causeway/servers/{server.uuid}/operations?all=1")) == [written[1].id, written[0].id]
+    assert ids(admin.get(f"/os-causeway/operations?all=1&server={server.uuid}")) == [written[1].id, written[0].id]
+    assert ids(admin.get(f"/os-causeway/operations?server={server.uuid}")) == [written[1].id]
+    assert admin.get(f"/os-causeway/servers/{uuid.uuid4()}/operations").status == 404
+    assert admin.get("/os-causeway/servers/nobody/operations").status == 404
 
 
 def test_an_operation_shows_what_it_waits_for(admin: Any, written: list[Operation]) -> None:
-    shown = msgspec.convert(admin.get(f"/operations/{written[3].id}").json["operation"], OperationProgress)
+    shown = msgspec.convert(admin.get(f"/os-causeway/operations/{written[3].id}").json["operation"], OperationProgress)
     assert shown.waits_for is not None
     assert (shown.waits_for.host, shown.waits_for.reason) == ("host3", "It failed. host9 is down.")
     assert shown.waits_for.until == START + timedelta(minutes=1)
@@ -129,7 +129,7 @@ def test_an_operation_shows_what_it_waits_for(admin: Any, written: list[Operatio
 
 @pytest.mark.usefixtures("written")
 def test_nothing_shows_what_an_operation_remembers(admin: Any) -> None:
-    text = admin.get("/operations?all=1").text
+    text = admin.get("/os-causeway/operations?all=1").text
     assert "UploadDisk" in text and SECRET not in text and "traceback" not in text
 
 
@@ -149,22 +149,22 @@ def test_nothing_shows_what_an_operation_remembers(admin: Any) -> None:
     ],
 )
 def test_filters_select_operations(admin: Any, written: list[Operation], query: str, expected: list[int]) -> None:
-    assert ids(admin.get(f"/operations?{query}")) == newest_first(*(written[number] for number in expected))
+    assert ids(admin.get(f"/os-causeway/operations?{query}")) == newest_first(*(written[number] for number in expected))
 
 
 def test_operations_are_listed_in_pages(admin: Any, written: list[Operation]) -> None:
-    seen, path, pages = [], "/operations?all=1&limit=2", 0
+    seen, path, pages = [], "/os-causeway/operations?all=1&limit=2", 0
     while path:
         answer = admin.get(path)
         seen += ids(answer)
         pages += 1
         links = answer.json.get("operations_links")
-        path = "/operations?" + links[0]["href"].partition("?")[2] if links else ""
+        path = "/os-causeway/operations?" + links[0]["href"].partition("?")[2] if links else ""
     assert (seen, pages) == (newest_first(*written), 3)
 
 
 def test_operations_of_a_server_are_listed_in_pages(admin: Any, server: Instance, written: list[Operation]) -> None:
-    path = f"/servers/{server.uuid}/operations"
+    path = f"/os-causeway/servers/{server.uuid}/operations"
     first = admin.get(f"{path}?all=1&limit=1")
     assert ids(first) == [written[1].id]
     assert f"{path}?all=1&limit=1&marker={written[1].id}" in first.json["operations_links"][0]["href"]
@@ -184,15 +184,15 @@ def test_operations_of_a_server_are_listed_in_pages(admin: Any, server: Instance
     ],
 )
 def test_bad_questions_are_refused(admin: Any, query: str) -> None:
-    assert admin.get(f"/operations?{query}").status == 400
+    assert admin.get(f"/os-causeway/operations?{query}").status == 400
 
 
 def test_members_may_do_nothing_with_operations(api: Any, server: Instance, written: list[Operation]) -> None:
-    assert api.get("/operations").status == 403
+    assert api.get("/os-causeway/operations").status == 403
     for method, path in (
-        ("GET", f"/servers/{server.uuid}/operations"),
-        ("GET", f"/operations/{written[1].id}"),
-        ("DELETE", f"/operations/{written[1].id}"),
+        ("GET", f"/os-causeway/servers/{server.uuid}/operations"),
+        ("GET", f"/os-causeway/operations/{written[1].id}"),
+        ("DELETE", f"/os-causeway/operations/{written[1].id}"),
     ):
         answer = api.call(method, path)
         assert answer.status == 403 and "causeway:" in answer.message
@@ -203,19 +203,19 @@ def test_members_may_do_nothing_with_operations(api: Any, server: Instance, writ
 
 def test_what_is_not_there(admin: Any) -> None:
     for operation_id in (str(uuid.uuid4()), "nothing"):
-        assert admin.get(f"/operations/{operation_id}").status == 404
-        assert admin.delete(f"/operations/{operation_id}").status == 404
+        assert admin.get(f"/os-causeway/operations/{operation_id}").status == 404
+        assert admin.delete(f"/os-causeway/operations/{operation_id}").status == 404
 
 
 def test_a_cancel_that_is_in_time_is_accepted_and_notified(admin: Any, cloud: Any, written: list[Operation]) -> None:
     # It waits in nobody's hands.
     change(cloud, written[1], owner=None)
-    assert admin.delete(f"/operations/{written[1].id}").status == 202
+    assert admin.delete(f"/os-causeway/operations/{written[1].id}").status == 202
     assert journal.get(cloud.services.api, written[1].id).cancel_requested
     assert not journal.get(cloud.services.api, written[2].id).cancel_requested
     reported = [arguments["move_id"] for method, arguments in cloud.services.conductor.calls if method == "run_move"]
     assert reported == [written[1].id]
-    assert admin.get(f"/operations/{written[1].id}").json["operation"]["is_cancel_requested"]
+    assert admin.get(f"/os-causeway/operations/{written[1].id}").json["operation"]["is_cancel_requested"]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_cancel_that_is_too_late_is_refused_with_its_reason(
 ) -> None:
     if values:
         change(cloud, written[number], **values)
-    answer = admin.delete(f"/operations/{written[number].id}")
+    answer = admin.delete(f"/os-causeway/operations/{written[number].id}")
     assert answer.status == 409 and said in answer.message
     assert not journal.get(cloud.services.api, written[number].id).cancel_requested
 
@@ -268,8 +268,8 @@ class Poll:
     """A request that waits for what is new of an operation: for 30 seconds, if nothing else is said."""
 
     def __init__(self, admin: Any, pool: ThreadPoolExecutor, move: Operation, *, wait: int = 30) -> None:
-        seen = admin.get(f"/operations/{move.id}").json["operation"]["version"]
-        self._future = pool.submit(self._ask, admin, f"/operations/{move.id}?wait={wait}&seen={seen}")
+        seen = admin.get(f"/os-causeway/operations/{move.id}").json["operation"]["version"]
+        self._future = pool.submit(self._ask, admin, f"/os-causeway/operations/{move.id}?wait={wait}&seen={seen}")
         self.seen = seen
 
     def _ask(self, admin: Any, path: str) -> Any:
@@ -291,11 +291,11 @@ class Poll:
 
 
 def test_what_is_new_is_answered_at_once(admin: Any, written: list[Operation], pauses: Pauses) -> None:
-    assert admin.get(f"/operations/{written[1].id}?wait=30&seen=older").status == 200
+    assert admin.get(f"/os-causeway/operations/{written[1].id}?wait=30&seen=older").status == 200
     # Nothing will ever be new of what has ended.
-    seen = admin.get(f"/operations/{written[0].id}").json["operation"]["version"]
-    assert admin.get(f"/operations/{written[0].id}?wait=30&seen={seen}").status == 200
-    assert admin.get(f"/operations/{written[1].id}?wait=30").status == 200
+    seen = admin.get(f"/os-causeway/operations/{written[0].id}").json["operation"]["version"]
+    assert admin.get(f"/os-causeway/operations/{written[0].id}?wait=30&seen={seen}").status == 200
+    assert admin.get(f"/os-causeway/operations/{written[1].id}?wait=30").status == 200
     assert pauses.held == []
 
 
@@ -330,7 +330,7 @@ def test_a_wait_ends_with_a_change(
 
 
 def test_a_lease_that_is_renewed_is_nothing_new(admin: Any, cloud: Any, written: list[Operation]) -> None:
-    path = f"/operations/{written[1].id}"
+    path = f"/os-causeway/operations/{written[1].id}"
     seen = admin.get(path).json["operation"]["version"]
     change(cloud, written[1], lease_until=START + timedelta(hours=1))
     assert admin.get(path).json["operation"]["version"] == seen

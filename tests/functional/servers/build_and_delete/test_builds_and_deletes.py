@@ -257,7 +257,7 @@ def test_a_build_that_is_cancelled_is_undone_and_the_server_says_so(
     server = ask_for(cloud, flavor_id="gen1.small") if cell == "cell1" else ask_for(cloud)
     assert hold.reached.wait(10)
     build = operation(cloud, server, operations.BUILD)
-    assert cloud.admin.compute.delete(f"/operations/{build.id}").status_code == 202
+    assert cloud.admin.compute.delete(f"/os-causeway/operations/{build.id}").status_code == 202
     hold.opened.set()
     until(lambda: cloud.show(server), lambda found: found.status == "ERROR", "the build to be undone")
     cloud.settle()

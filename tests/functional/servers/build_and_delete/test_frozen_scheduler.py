@@ -117,7 +117,7 @@ def test_a_move_that_was_cancelled_meanwhile_claims_nothing(
     cloud.member.compute.resize_server(server.id, "gen2.small")
     assert frozen.reached.wait(10)
     resize = journal.of_server(cloud.parts.api_database, server.id)[-1]
-    assert cloud.admin.compute.delete(f"/operations/{resize.id}").status_code == 202
+    assert cloud.admin.compute.delete(f"/os-causeway/operations/{resize.id}").status_code == 202
     cloud.wait(server, "ACTIVE")
     cloud.settle()
     frozen.thaw()

@@ -109,7 +109,7 @@ def test_a_move_into_a_cell_that_is_down_is_refused_or_finds_no_host(cloud: Clou
         said = cloud.faults(server)[-1]
         assert "; 1 cell does not answer." in said.message
         assert "1 cell does not answer (cell2)" in said.details
-        found = cloud.admin.compute.get(f"/servers/{server.id}/move-candidates?flavor=gen2.small").json()
+        found = cloud.admin.compute.get(f"/os-causeway/servers/{server.id}/move-candidates?flavor=gen2.small").json()
         assert found["move_candidates"]["silent_cells"] == ["cell2"]
     assert cloud.reality(server) == before
 

@@ -1,4 +1,4 @@
-"""``GET /servers/{id}/move-candidates`` and ``causeway explain``: where a server could go, and why not elsewhere."""
+"""``GET /os-causeway/servers/{id}/move-candidates`` and ``causeway explain``: where a server could go, and why not elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLOUD = {"overrides": {"DEFAULT": {"report_interval": 3600, "service_down_time":
 
 def candidates(cloud: Cloud, server: Any, flavor: str | None = None, caller: Any = None, status: int = 200) -> Any:
     query = {} if flavor is None else {"flavor": flavor}
-    answer = (caller or cloud.admin).compute.get(f"/servers/{server.id}/move-candidates", params=query)
+    answer = (caller or cloud.admin).compute.get(f"/os-causeway/servers/{server.id}/move-candidates", params=query)
     assert answer.status_code == status, answer.text
     body = answer.json()
     return body["move_candidates"] if status == 200 else next(iter(body.values()))["message"]
@@ -282,11 +282,11 @@ def test_members_may_not_ask(cloud: Cloud) -> None:
 )
 def test_bad_questions_are_refused(cloud: Cloud, query: str, status: int) -> None:
     server = cloud.boot()
-    assert cloud.admin.compute.get(f"/servers/{server.id}/move-candidates?{query}").status_code == status
+    assert cloud.admin.compute.get(f"/os-causeway/servers/{server.id}/move-candidates?{query}").status_code == status
 
 
 def test_a_server_that_is_not_there(cloud: Cloud) -> None:
-    missing = "/servers/11111111-2222-3333-4444-555555555555/move-candidates"
+    missing = "/os-causeway/servers/11111111-2222-3333-4444-555555555555/move-candidates"
     assert cloud.admin.compute.get(missing).status_code == 404
 
 

@@ -1,4 +1,4 @@
-"""How far uploads and downloads of images have come, as ``/servers/{id}/operations`` shows it while they run and afterwards."""
+"""How far uploads and downloads of images have come, as the operations of a server show it while they run and afterwards."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def act(cloud: Cloud, server: Any, action: str, value: Any = None) -> Any:
 
 
 def newest(cloud: Cloud, server: Any) -> dict[str, Any]:
-    answer = cloud.admin.compute.get(f"/servers/{server.id}/operations", params={"all": "1", "limit": "1"})
+    answer = cloud.admin.compute.get(f"/os-causeway/servers/{server.id}/operations", params={"all": "1", "limit": "1"})
     found: dict[str, Any] = answer.json()["operations"][0]
     return found
 
@@ -185,7 +185,7 @@ def test_an_upload_under_way_stops_when_it_is_cancelled(
     before = cloud.reality(server)
     act(cloud, server, action, ACTIONS[action])
     assert reports.held.wait(30)
-    cloud.admin.compute.delete(f"/operations/{newest(cloud, server)['id']}")
+    cloud.admin.compute.delete(f"/os-causeway/operations/{newest(cloud, server)['id']}")
     reports.let_continue()
     cloud.settle()
     ended = newest(cloud, server)

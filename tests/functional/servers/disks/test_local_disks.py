@@ -158,7 +158,7 @@ def test_a_smaller_disk_is_refused(cloud: Cloud, reach: str, smaller: str) -> No
     source = cloud.flavor(f"{reach}.large {smaller}", gen={"cross": 1}.get(reach), **large)
     server = boot(cloud, source)
     before = cloud.reality(server)
-    answer = cloud.admin.compute.get(f"/servers/{server.id}/move-candidates", params={"flavor": target})
+    answer = cloud.admin.compute.get(f"/os-causeway/servers/{server.id}/move-candidates", params={"flavor": target})
     assert answer.json()["move_candidates"]["refusal"] == "Resize error: Unable to resize disk down."
     cloud.member.compute.resize_server(server.id, target)
     cloud.failed(server)

@@ -25,7 +25,7 @@ def held_at_the_upload(cloud: Cloud, name: str = "imaged") -> tuple[Any, dict[st
     words = {"createImage": {"name": "copy"}}
     assert cloud.member.compute.post(f"/servers/{server.id}/action", json=words, microversion="2.96").ok
     (found,) = until(
-        lambda: api(cloud, f"/operations?server={server.id}&recipe=create_image")["operations"],
+        lambda: api(cloud, f"/os-causeway/operations?server={server.id}&recipe=create_image")["operations"],
         lambda found: bool(found) and found[0]["step"] == "UploadDisk",
         "the upload to begin",
     )
@@ -46,7 +46,7 @@ def test_operations_are_listed_as_the_api_lists_them(cloud: Cloud) -> None:
     server = cloud.confirmed(cloud.resized(cloud.boot(name="traveller")))
     assert listed(cloud, "operation", "list", "--server", "traveller") == []
     found = listed(cloud, "operation", "list", "--server", "traveller", "--all", "--long")
-    known = api(cloud, f"/operations?all=1&server={server.id}")["operations"]
+    known = api(cloud, f"/os-causeway/operations?all=1&server={server.id}")["operations"]
     assert [each["recipe"] for each in known] == ["confirm_resize", "resize", "build"]
     for shown, each in zip(found, known, strict=True):
         assert (shown["ID"], shown["Server"], shown["Recipe"]) == (each["id"], server.id, each["recipe"])
@@ -64,7 +64,7 @@ def test_operations_are_listed_as_the_api_lists_them(cloud: Cloud) -> None:
     of_server = listed(cloud, "server", "operation", "list", "traveller", "--all", "--limit", "2")
     assert [each["ID"] for each in of_server] == [each["id"] for each in known[:2]]
     shown = listed(cloud, "operation", "show", known[1]["id"])
-    assert shown == api(cloud, f"/operations/{known[1]['id']}")["operation"]
+    assert shown == api(cloud, f"/os-causeway/operations/{known[1]['id']}")["operation"]
     table, _said = openstack(cloud, "operation", "show", known[1]["id"])
     assert "HandOver on cell1-host" in table and "[{" not in table
 
@@ -122,7 +122,7 @@ def test_what_is_refused_is_said(cloud: Cloud) -> None:
 def test_a_command_explains_where_a_server_could_go(cloud: Cloud) -> None:
     server = cloud.boot(name="traveller")
     done = listed(cloud, "server", "move", "explain", "traveller", "--flavor", "gen2.small")
-    known = api(cloud, f"/servers/{server.id}/move-candidates?flavor=gen2.small")["move_candidates"]
+    known = api(cloud, f"/os-causeway/servers/{server.id}/move-candidates?flavor=gen2.small")["move_candidates"]
     assert {each["Host"]: each["Fits"] for each in done} == {each["host"]: each["fits"] for each in known["candidates"]}
     best = next(each for each in done if each["Chosen"])
     assert best["Recipe"] == "resize"

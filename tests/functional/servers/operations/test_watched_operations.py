@@ -1,4 +1,4 @@
-"""``/operations`` and ``causeway operation``: everything that takes long is watched, and cancelled while that is possible."""
+"""The resource of operations and ``causeway operation``: what takes long is watched, and cancelled while that is possible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ FLAVOR = Flavor("1", "m1.tiny", vcpus=1, memory_mb=512, root_gb=1)
 
 def operations(cloud: Cloud, server: Any, *, everything: bool = False) -> list[dict[str, Any]]:
     """Those of a server, newest first, but for its build."""
-    answer = cloud.admin.compute.get(f"/servers/{server.id}/operations", params={"all": "1"} if everything else {})
+    answer = cloud.admin.compute.get(
+        f"/os-causeway/servers/{server.id}/operations", params={"all": "1"} if everything else {}
+    )
     assert answer.status_code == 200, answer.text
     found: list[dict[str, Any]] = answer.json()["operations"]
     msgspec.convert(found, list[OperationProgress])
@@ -78,9 +80,9 @@ def test_an_image_is_watched_from_its_first_step_to_its_end(cloud: Cloud) -> Non
     assert (shown["migration_uuid"], shown["is_cancellable"], shown["waits_for"]) == (None, True, None)
     (step,) = shown["steps"]
     assert (step["step"], step["host"], step["seconds"]) == ("UploadDisk", cloud.show(server).compute_host, None)
-    listed = cloud.admin.compute.get("/operations", params={"recipe": "create_image"}).json()["operations"]
+    listed = cloud.admin.compute.get("/os-causeway/operations", params={"recipe": "create_image"}).json()["operations"]
     assert [each["id"] for each in listed] == [shown["id"]]
-    path = f"/operations/{shown['id']}"
+    path = f"/os-causeway/operations/{shown['id']}"
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(cloud.admin.compute.get, f"{path}?wait=30&seen={shown['version']}")
         # It waits for the upload; nothing else holds it up.
@@ -103,10 +105,10 @@ def test_an_image_is_watched_from_its_first_step_to_its_end(cloud: Cloud) -> Non
 
 def test_an_image_that_is_cancelled_leaves_nothing(cloud: Cloud) -> None:
     server, image_id, shown = held_at_the_upload(cloud)
-    assert cloud.admin.compute.delete(f"/operations/{shown['id']}").status_code == 202
+    assert cloud.admin.compute.delete(f"/os-causeway/operations/{shown['id']}").status_code == 202
     assert operations(cloud, server)[0]["is_cancel_requested"]
     check_cancelled(cloud, server, image_id)
-    late = cloud.admin.compute.delete(f"/operations/{shown['id']}")
+    late = cloud.admin.compute.delete(f"/os-causeway/operations/{shown['id']}")
     assert late.status_code == 409 and "it has ended" in late.json()["conflictingRequest"]["message"]
 
 
@@ -126,14 +128,18 @@ def test_an_image_that_waits_is_cancelled_at_once(cloud: Cloud) -> None:
     assert shown["waits_for"]["reason"].startswith(shown["error"]["message"])
     table = run(cloud, "operation", "list", "--server", server.id).output
     assert f"running, waits for {shown['waits_for']['host']} until" in table and shown["error"]["message"] in table
-    assert cloud.admin.compute.delete(f"/operations/{shown['id']}").status_code == 202
+    assert cloud.admin.compute.delete(f"/os-causeway/operations/{shown['id']}").status_code == 202
     check_cancelled(cloud, server, image_id)
 
 
 def test_members_may_neither_look_nor_cancel(cloud: Cloud) -> None:
     server, image_id, shown = held_at_the_upload(cloud)
-    member, path = cloud.member.compute, f"/operations/{shown['id']}"
-    answers = [member.get("/operations"), member.get(f"/servers/{server.id}/operations"), member.get(path)]
+    member, path = cloud.member.compute, f"/os-causeway/operations/{shown['id']}"
+    answers = [
+        member.get("/os-causeway/operations"),
+        member.get(f"/os-causeway/servers/{server.id}/operations"),
+        member.get(path),
+    ]
     assert [each.status_code for each in [*answers, member.delete(path)]] == [403] * 4
     cloud.heal()
     cloud.wait(server, "ACTIVE")
@@ -152,7 +158,7 @@ def test_a_move_is_an_operation_with_bytes(cloud: Cloud) -> None:
     )
     sent = next(step for step in move["steps"] if step["step"] == "HandOver")
     assert sent["bytes_done"] == sent["bytes_total"] > 0 and sent["percent"] == 100
-    assert cloud.admin.compute.delete(f"/operations/{move['id']}").status_code == 409
+    assert cloud.admin.compute.delete(f"/os-causeway/operations/{move['id']}").status_code == 409
     assert cloud.confirmed(server).status == "ACTIVE"
     assert [each["recipe"] for each in operations(cloud, server, everything=True)] == [
         "confirm_resize",
@@ -162,13 +168,13 @@ def test_a_move_is_an_operation_with_bytes(cloud: Cloud) -> None:
 
 def test_operations_of_a_server_are_listed_in_pages(cloud: Cloud) -> None:
     server = cloud.confirmed(cloud.resized(cloud.boot()))
-    seen, path = [], f"/servers/{server.id}/operations?all=1&limit=1"
+    seen, path = [], f"/os-causeway/servers/{server.id}/operations?all=1&limit=1"
     while path:
         body = cloud.admin.compute.get(path).json()
         assert len(body["operations"]) < 2
         seen += [each["recipe"] for each in body["operations"]]
         links = body.get("operations_links")
-        path = "/servers" + links[0]["href"].partition("/servers")[2] if links else ""
+        path = "/os-causeway" + links[0]["href"].partition("/os-causeway")[2] if links else ""
     assert seen == ["confirm_resize", "resize", "build"]
 
 
@@ -251,7 +257,7 @@ def test_a_server_that_never_moved_is_there(cloud: Cloud) -> None:
 
 
 def test_the_command_lists_what_hosts_are_still_to_clean(cloud: Cloud) -> None:
-    assert json.loads(run(cloud, "move", "leftovers", "--json").output) == []
+    assert json.loads(run(cloud, "move", "cleanups", "--json").output) == []
     uuid = str(uuids.uuid4())
     missed = MissedOrder("1", Missed.DESTROY, Instance(uuid, "project", "user", "left", FLAVOR))
     cell = cloud.parts.cells.mappings()[-1].uuid
@@ -259,9 +265,9 @@ def test_the_command_lists_what_hosts_are_still_to_clean(cloud: Cloud) -> None:
     with cloud.parts.api_database.write() as connection:
         cleanups.note_in(connection, "gone", cell, missed)
     try:
-        (left,) = json.loads(run(cloud, "move", "leftovers", "--json").output)
+        (left,) = json.loads(run(cloud, "move", "cleanups", "--json").output)
         assert (left["host"], left["server"], left["missed"]) == ("gone", uuid, "destroy_instance")
-        table = run(cloud, "move", "leftovers").output
+        table = run(cloud, "move", "cleanups").output
         assert "gone" in table and uuid in table
     finally:
         cleanups.delete(cloud.parts.api_database, "gone", ["1"])

@@ -98,7 +98,7 @@ class Contents:
         console = {"remote_console": {"protocol": "serial", "type": "serial"}}
         url = self.post(f"/servers/{server.id}/remote-consoles", console)["remote_console"]["url"]
         actions = cloud.admin.compute.get(f"/servers/{server.id}/os-instance-actions").json()["instanceActions"]
-        operations = cloud.admin.compute.get(f"/servers/{server.id}/operations?all=1").json()["operations"]
+        operations = cloud.admin.compute.get(f"/os-causeway/servers/{server.id}/operations?all=1").json()["operations"]
         drain = self.post("/os-causeway/drains", {"drain": self._drain})["drain"]
         self.ids |= {
             "server_id": server.id,

@@ -290,13 +290,13 @@ def test_the_audit_finds_missing_and_orphaned_rescue_disks(cloud: AuditedCloud, 
     assert cloud.audit().is_clean
     # Its state was reset, and its guest has the disk: it stays.
     assert ask(cloud.admin, server, "os-resetState", {"state": "active"}).status_code == 202
-    cloud.only_reports("disk.rescue_leftover")
+    cloud.only_reports("disk.rescue_orphaned")
     assert path.exists()
     assert ask(cloud.member, server, "reboot", {"type": "HARD"}).status_code == 202
     cloud.wait(server, "ACTIVE")
     cloud.settle()
     path.write_bytes(content)
-    cloud.fixes("disk.rescue_leftover")
+    cloud.fixes("disk.rescue_orphaned")
     assert not path.exists()
 
 

@@ -163,7 +163,7 @@ def test_an_offer_that_nobody_needs_is_found_and_fixed(cloud: AuditedCloud) -> N
     server = cloud.boot(flavor="any.small")
     host = cloud.show(server).compute_host
     cloud.parts.computes[host].host.offers.make("0" * 36, server.id, [], lambda _name: None)
-    cloud.fixes("file.leftover")
+    cloud.fixes("file.orphaned")
     assert offers(cloud) == {}
 
 

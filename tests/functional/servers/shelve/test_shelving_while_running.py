@@ -165,7 +165,7 @@ def test_a_guest_whose_shelving_is_cancelled_notices_nothing(
     before, booted = cloud.reality(server), boots(cloud, server)
 
     def cancel() -> None:
-        answer = cloud.admin.compute.delete(f"/operations/{newest(cloud, server).id}")
+        answer = cloud.admin.compute.delete(f"/os-causeway/operations/{newest(cloud, server).id}")
         assert answer.status_code < 300, answer.text
 
     meanwhile(cloud, server, monkeypatch, cancel)
@@ -228,17 +228,17 @@ def test_the_audit_finds_what_an_upload_left(cloud: AuditedCloud, server: Any, w
     cloud.driver(host).begin_round(cloud.record(server, "cell1"), ["disk"], 1, since=None, flatten=True)
     assert rounds_of(cloud, server) != []
     if whole:
-        cloud.fixes("file.leftover")
+        cloud.fixes("file.orphaned")
         assert rounds_of(cloud, server) == []
         return
     disks = cloud.parts.state.host(host) / "instances" / server.id
     lost = disks.rename(disks.parent.parent / "lost")
     report = cloud.audit(fix=True)
-    (left,) = (each for each in report.disagreements if each.kind == "file.leftover")
-    assert "only copy" in left.left and report.mended == []
+    (left,) = (each for each in report.disagreements if each.kind == "file.orphaned")
+    assert "only copy" in left.left and report.fixed == []
     assert rounds_of(cloud, server) != []
     lost.rename(disks)
-    cloud.fixes("file.leftover")
+    cloud.fixes("file.orphaned")
 
 
 def test_a_part_of_the_disk_is_never_taken_for_all_of_it(

@@ -84,7 +84,7 @@ def test_copies_stay_while_the_source_is_dead(cloud: AuditedCloud, dead: Callabl
     look(cloud)
     report = cloud.audit(fix=True)
     (found,) = [each for each in report.disagreements if each.resource.endswith(f"on {target}")]
-    assert (found.kind, found.fix) == ("file.leftover", None)
+    assert (found.kind, found.fix) == ("file.orphaned", None)
     assert source in str(found.left)
     assert (target, "copies") in transfers(cloud, server)
     assert left_on(cloud, target) == ["discard_copies"]
@@ -96,7 +96,7 @@ def test_copies_stay_if_the_source_comes_back_without_its_disks(cloud: AuditedCl
     come_back(cloud, source)
     look(cloud)
     report = cloud.audit(fix=True)
-    assert ("file.leftover", server.id) in {(each.kind, each.server) for each in report.disagreements}
+    assert ("file.orphaned", server.id) in {(each.kind, each.server) for each in report.disagreements}
     assert (target, "copies") in transfers(cloud, server)
 
 
