@@ -1,6 +1,6 @@
 """Who may do what: every rule with its default, and the enforcer.
 
-The names and defaults are the field's (Compute API policy reference); rules that the field has not begin with ``causeway:``. An
+The names and defaults are Nova's (Compute API policy reference); rules that Nova does not have begin with ``causeway:``. An
 operator overrides them in ``[oslo_policy] policy_file``; oslo.policy reads the file again when it changes.
 ``oslopolicy-sample-generator --namespace causeway`` prints all rules.
 

@@ -171,7 +171,7 @@ class SchedulerService:
         self._life.start()
 
     def _show_life(self) -> None:
-        """Updates this scheduler's service record, which is in cell0, as in the field."""
+        """Updates this scheduler's service record, which is in cell0, as in Nova."""
         database = self._cells.database(CELL0_UUID)
         hosts.report_service(database, self._host, "nova-scheduler", scheduler_rpc.TOPIC, SCHEDULER_VERSION)
 

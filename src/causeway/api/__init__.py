@@ -24,8 +24,8 @@ To add a resource ``things``:
        @handler(answer=answers.SHOW)
        def show(request: ApiRequest, thing_id: str) -> Response: ...   # path parameters come by name
 
-   Each rule is a line of `causeway.policy`; the rules of resources that the field has not begin with ``causeway:``.
-   Errors of `causeway.errors` become the field's bodies by their status. ``request.allows(rule, target)`` asks without
+   Each rule is a line of `causeway.policy`; the rules of resources that Nova does not have begin with ``causeway:``.
+   Errors of `causeway.errors` become Nova's bodies by their status. ``request.allows(rule, target)`` asks without
    raising. ``request.param("limit")`` is a query parameter's value, ``request.query`` has all of them as lists.
    Lists: ``paging.page`` (of a whole list) or ``paging.limit_of``, and ``paging.next_link``. Quota: ``quota.check_deltas``.
 4. ``answers/things.py``: the answers as strict schemas, made of ``answers/parts.py`` (its docstring says how versions are

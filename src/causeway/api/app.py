@@ -52,7 +52,7 @@ def falcon_app(services: ApiServices, table: list[Route]) -> falcon.App[Any, Any
 
 
 def _http_error(_req: falcon.Request, resp: falcon.Response, error: Any, _params: Any) -> None:
-    """Answers what Falcon itself refuses. An unknown method of a known path is 404, as in the field."""
+    """Answers what Falcon itself refuses. An unknown method of a known path is 404, as in Nova."""
     status = error.status_code
     if status in (404, 405):
         send(resp, faults.answer(404, faults.NOT_FOUND))
@@ -78,7 +78,7 @@ class _Negotiation:
         req.path = path
         if prefix != LEGACY_PREFIX and not self._negotiate(req, resp, state):
             return
-        # A slash at the end is 404, as in the field; the router would read an empty identifier.
+        # A slash at the end is 404, as in Nova; the router would read an empty identifier.
         if path.endswith("/") or req.method not in METHODS:
             raise falcon.HTTPNotFound
 

@@ -1,6 +1,6 @@
 """``changes-since`` and ``changes-before``: times of users, and what the databases keep.
 
-Users see and give whole seconds, since the field keeps no more; the databases keep microseconds. So both filters include the
+Users see and give whole seconds, since Nova keeps no more; the databases keep microseconds. So both filters include the
 whole second that is given, with everything that changed in it.
 """
 

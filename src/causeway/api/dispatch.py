@@ -20,7 +20,7 @@ from causeway.http.body import stream_of
 from causeway.http.strict import BrokenBody
 
 JSON_TYPES = frozenset({"application/json", "application/vnd.openstack.compute+json"})
-MAX_BODY_BYTES = 114688  # as the field's oslo.middleware sizelimit
+MAX_BODY_BYTES = 114688  # as Nova's, from oslo.middleware's sizelimit
 # Values of one query parameter, and different parameters: well below what makes a statement of a database too deep or long.
 MOST_VALUES, MOST_PARAMETERS = 100, 200
 # Characters of a parameter's name that an error shows.
@@ -68,7 +68,7 @@ class Endpoint:
             setattr(self, f"on_{method.lower()}", self._responder(method))
 
     def on_options(self, _req: falcon.Request, _resp: falcon.Response, **_parameters: str) -> None:
-        """Refuses OPTIONS, as the field does; Falcon would list the methods."""
+        """Refuses OPTIONS, as Nova does; Falcon would list the methods."""
         raise falcon.HTTPNotFound
 
     def _responder(self, method: str) -> Any:

@@ -1,4 +1,4 @@
-"""What was removed from the Compute API: 410, in every version, as in the field."""
+"""What was removed from the Compute API: 410, in every version, as in Nova."""
 
 from __future__ import annotations
 

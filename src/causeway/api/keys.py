@@ -23,7 +23,7 @@ def _colons(digest: bytes) -> str:
 
 
 def fingerprint(public_key: str, kind: str) -> str:
-    """MD5 of an SSH key, SHA-1 of a certificate, as in the field. Raises BadRequest if the key is invalid."""
+    """MD5 of an SSH key, SHA-1 of a certificate, as in Nova. Raises BadRequest if the key is invalid."""
     if kind == "x509":
         try:
             certificate = x509.load_pem_x509_certificate(public_key.encode())

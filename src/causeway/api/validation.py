@@ -1,4 +1,4 @@
-"""Checks bodies and query parameters against JSON schemas, with the field's wording of what is wrong."""
+"""Checks bodies and query parameters against JSON schemas, with Nova's wording of what is wrong."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _format(name: str) -> Callable[[Callable[[str], bool]], Callable[[str], bool
 
 @_format("uuid")
 def is_uuid(value: str) -> bool:
-    """Whether it is a uuid, with or without dashes as in the field."""
+    """Whether it is a uuid, with or without dashes as in Nova."""
     try:
         return uuid.UUID(value).hex == value.replace("-", "").lower()
     except ValueError:
@@ -45,7 +45,7 @@ def is_uuid(value: str) -> bool:
 
 @_format("base64")
 def is_base64(value: str) -> bool:
-    """Whether it is base64. As in the field, other characters are skipped; the rest must be complete."""
+    """Whether it is base64. As in Nova, other characters are skipped; the rest must be complete."""
     try:
         base64.b64decode(value)
     except ValueError:
@@ -140,7 +140,7 @@ def parse_time(value: str) -> datetime | None:
 
 
 def _bound(original: Any) -> Any:
-    """``minimum`` and ``maximum`` for numbers, and as in the field for numbers that are written as strings, too."""
+    """``minimum`` and ``maximum`` for numbers, and as in Nova for numbers that are written as strings, too."""
 
     def check(validator: Any, bound: Any, instance: Any, schema: Any) -> Any:
         if isinstance(instance, str):

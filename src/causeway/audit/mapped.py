@@ -27,7 +27,7 @@ BATCH = 50
 
 
 class Verdict(IntEnum):
-    """The field's exit statuses (nova-manage cell_v2 verify_instance)."""
+    """Nova's exit statuses (nova-manage cell_v2 verify_instance)."""
 
     MAPPED = 0
     NOT_MAPPED = 1

@@ -1,4 +1,4 @@
-"""``causeway manage db archive-deleted-rows`` and ``purge``. Options and exit statuses are the field's (nova-manage)."""
+"""``causeway manage db archive-deleted-rows`` and ``purge``. Options and exit statuses are Nova's (nova-manage)."""
 
 from __future__ import annotations
 

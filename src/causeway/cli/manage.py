@@ -30,7 +30,7 @@ from rich.markup import escape
 
 from causeway import errors
 from causeway.cli import archive, consistency, machine_types, processes, queue_rights, status, tables, volume_attachment
-from causeway.cli.field_names import FieldNames
+from causeway.cli.nova_names import NovaNames
 from causeway.cli.secret_urls import url_option
 from causeway.clients.placement import PlacementClient, remote_placement
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
@@ -47,7 +47,7 @@ transport_option = url_option("--transport-url", "The cell's message queue: rabb
 connection_option = url_option("--database-connection", "The cell's database: postgresql://user:password@host/cell1.")
 
 
-@click.group(cls=FieldNames)
+@click.group(cls=NovaNames)
 def manage() -> None:
     """Databases and cells of a cloud of many processes."""
 
@@ -55,7 +55,7 @@ def manage() -> None:
 manage.add_command(status.status)
 
 
-@manage.group(cls=FieldNames)
+@manage.group(cls=NovaNames)
 def db() -> None:
     """Schemas of the databases, and what is left of deleted servers."""
 
@@ -64,7 +64,7 @@ db.add_command(archive.archive_deleted_rows)
 db.add_command(archive.purge)
 
 
-@manage.group(cls=FieldNames)
+@manage.group(cls=NovaNames)
 def cell() -> None:
     """Cells: their queues and databases."""
 

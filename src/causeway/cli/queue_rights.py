@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from causeway import durable
-from causeway.cli.field_names import FieldNames
+from causeway.cli.nova_names import NovaNames
 from causeway.errors import Misconfigured
 from causeway.rpc.keys import CONTROL, HOSTS, make_pair
 from causeway.rpc.rights import PROCESS, of_compute
 
 
-@click.group(cls=FieldNames)
+@click.group(cls=NovaNames)
 def queue() -> None:
     """Message queues of cells: accounts of their hosts, and keys for signatures."""
 

@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def url_option(name: str, what: str) -> Callable[[F], F]:
-    """Two options for one URL: ``NAME URL``, as in the field, and ``NAME-file PATH``. The command gets the URL as one."""
+    """Two options for one URL: ``NAME URL``, as in Nova, and ``NAME-file PATH``. The command gets the URL as one."""
     dest = name.removeprefix("--").replace("-", "_")
 
     def add(command: F) -> F:

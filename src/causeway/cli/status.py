@@ -1,4 +1,4 @@
-"""``causeway manage status``: whether the cloud is ready to run, and to be upgraded (the field's nova-status).
+"""``causeway manage status``: whether the cloud is ready to run, and to be upgraded (Nova's nova-status).
 
 Exit status: 0 all fine, 1 warnings, 2 failures, 255 something unexpected. Every check runs in a thread of its own and has
 ``--timeout`` seconds; one that hangs is a failure, and does not delay others.
@@ -84,7 +84,7 @@ def status(config_files: tuple[Path, ...], as_json: bool, timeout: float) -> Non
     """
     try:
         findings = run(config_files, timeout)
-    except Exception as failure:  # noqa: BLE001 - the exit status says so, as the field's does
+    except Exception as failure:  # noqa: BLE001 - the exit status says so, as Nova's does
         click.echo(f"Unexpected: {failure}", err=True)
         sys.exit(UNEXPECTED)
     worst = max((found.level for found in findings), default=Level.SUCCESS)

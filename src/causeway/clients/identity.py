@@ -19,7 +19,7 @@ class IdentityClient:
     def verify_project(self, context: RequestContext, project_id: str) -> None:
         """Raises BadRequest if there is no such project.
 
-        As in the field, a project counts as valid if it can't be looked up (the caller may not, or the service does not answer).
+        As in Nova, a project counts as valid if it can't be looked up (the caller may not, or the service does not answer).
         Raises Unauthorized if the caller's token is not valid any more.
         """
         missing = errors.NotFound(f"Project ID {project_id} is not a valid project.")

@@ -34,7 +34,7 @@ def order_ports(ports: list[Json], known: list[str]) -> list[Json]:
 
 
 def group_names(port: Mapping[str, Any], groups: Mapping[str, Json]) -> list[str]:
-    """The names of a port's known security groups. A group without a name is shown by its id, as in the field."""
+    """The names of a port's known security groups. A group without a name is shown by its id, as in Nova."""
     ids = port.get("security_groups") or []
     return [groups[each].get("name") or each for each in ids if each in groups]
 

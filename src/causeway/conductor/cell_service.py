@@ -48,7 +48,7 @@ class CellConductorService:
         self._life.start()
 
     def show_life(self) -> None:
-        """Updates this conductor's service record, which is in the cell, as in the field."""
+        """Updates this conductor's service record, which is in the cell, as in Nova."""
         hosts.report_service(self._database, self._host, BINARY, TOPIC, SERVICE_VERSION)
 
     def stop(self) -> None:

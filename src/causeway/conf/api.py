@@ -18,7 +18,7 @@ OPTS: dict[str, list[Opt]] = {
             "instance_name_template",
             default="instance-%(uuid)s",
             help="The name of guests on their hypervisors: with %(uuid)s, %(project_id)s, %(user_id)s or %(hostname)s, or with"
-            " a number, %(id)x or %x, which is the uuid as a number. The field's default, instance-%08x, is of the"
+            " a number, %(id)x or %x, which is the uuid as a number. Nova's default, instance-%08x, is of the"
             " row's id there; here rows of different cells have the same ids, and a server that moves gets another one. Read by"
             " the API, conductors and computes; must differ for every server. A guest keeps its name until it is defined anew.",
         ),

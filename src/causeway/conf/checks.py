@@ -13,7 +13,7 @@ from oslo_log import _options as log_opts
 from oslo_messaging import opts as messaging_opts
 from oslo_policy import opts as policy_opts
 
-from causeway.conf import field_options
+from causeway.conf import nova_options
 from causeway.model.instance import name_guest
 
 # Groups of libraries that read the same files. They are not checked here.
@@ -22,7 +22,7 @@ _OF_LIBRARIES = ("oslo_", "os_vif", "os_brick", "vif_plug", "privsep", "cors", "
 
 @dataclass
 class Ignored:
-    """Options in the files without an effect, each as ``[group] name``. ``not_here``: the field has them, Causeway does not."""
+    """Options in the files without an effect, each as ``[group] name``. ``not_here``: Nova has them, Causeway does not."""
 
     not_here: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ def ignored(conf: cfg.ConfigOpts, files: Iterable[str | Path] | None = None) -> 
         plain = name.replace("-", "_")
         if group.startswith(_OF_LIBRARIES) or (group, plain) in known:
             continue
-        theirs = group in field_options.GROUPS or plain in field_options.NAMES.get(group, ())
+        theirs = group in nova_options.GROUPS or plain in nova_options.NAMES.get(group, ())
         (found.not_here if theirs else found.unknown).append(f"[{group}] {name}")
     return found
 

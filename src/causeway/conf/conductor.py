@@ -20,7 +20,7 @@ OPTS: dict[str, list[Opt]] = {
             "sync_power_state_interval",
             default=600,
             help="Seconds between two checks of a cell's conductor for guests of a host that run although their servers are"
-            " SHUTOFF: they are stopped, as in the field. 0: with every report of the host; negative: never. A guest that stopped"
+            " SHUTOFF: they are stopped, as in Nova. 0: with every report of the host; negative: never. A guest that stopped"
             " by itself makes its server SHUTOFF with the next report, whatever this is.",
         ),
         cfg.IntOpt(

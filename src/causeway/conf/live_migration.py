@@ -1,4 +1,4 @@
-"""Options of live migrations, in the field's groups: those of [libvirt] hold for every driver that migrates guests live."""
+"""Options of live migrations, in Nova's groups: those of [libvirt] hold for every driver that migrates guests live."""
 
 from __future__ import annotations
 

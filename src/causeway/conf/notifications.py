@@ -11,11 +11,11 @@ OPTS: dict[str, list[Opt]] = {
             "notification_format",
             default="unversioned",
             choices=[
-                ("unversioned", "the field's legacy format, which is not sent here: no notifications at all"),
+                ("unversioned", "Nova's legacy format, which is not sent here: no notifications at all"),
                 ("versioned", "versioned notifications"),
                 ("both", "as versioned"),
             ],
-            help="Which notifications are sent. The default is the field's.",
+            help="Which notifications are sent. The default is Nova's.",
         ),
         cfg.StrOpt(
             "notify_on_state_change",

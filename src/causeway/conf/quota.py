@@ -11,7 +11,7 @@ from oslo_config.cfg import Opt
 
 from causeway.conf import keystone
 
-# The field's names: they are in configuration files.
+# Nova's names: they are in configuration files.
 DB = "nova.quota.DbQuotaDriver"
 NOOP = "nova.quota.NoopQuotaDriver"
 UNIFIED = "nova.quota.UnifiedLimitsDriver"

@@ -59,7 +59,7 @@ OPTS: dict[str, list[Opt]] = {
             # Nothing is older than the first release.
             regex=rf"^(auto|1\.(1[4-9]|[2-9]\d)|{'|'.join(RELEASES)})?$",
             help="The newest RPC version, such as 1.14, that is sent to computes while hosts are upgraded one after the other;"
-            " auto: for each host, the version that it reports. Names of the field's releases (pike, ..., 2026.1) are accepted"
+            " auto: for each host, the version that it reports. Names of Nova's releases (pike, ..., 2026.1) are accepted"
             " too, and mean no limit.",
         ),
     ],

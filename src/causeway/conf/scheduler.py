@@ -80,7 +80,7 @@ OPTS: dict[str, list[Opt]] = {
             "move_keeps_availability_zone",
             default=True,
             help="A resize or cold migration stays in the server's zone, even if no request named that zone;"
-            " false: only servers that were created in a zone or pinned to one stay there, as in the field. A host that an"
+            " false: only servers that were created in a zone or pinned to one stay there, as in Nova. A host that an"
             " administrator names may be in any zone. Ours; nova.conf does not have it.",
         ),
         cfg.FloatOpt(

@@ -59,7 +59,7 @@ def origin_is_allowed(
 ) -> bool:
     """Whether a page may open a console. ``host``: the name that the request used; ``base``: the console's base URL.
 
-    As in the field: without an Origin it is not a browser. Else the origin must be the proxy's own name, or an allowed one, and
+    As in Nova: without an Origin it is not a browser. Else the origin must be the proxy's own name, or an allowed one, and
     have the scheme of the base URL. ``forwarded``: X-Forwarded-Proto of a proxy in front of us.
     """
     if not origin:

@@ -198,7 +198,7 @@ class EmbeddedCloud:
         middleware = {name: credentials.pop(name) for name in ("www_authenticate_uri",)}
         options: dict[str, Any] = {group: dict(credentials) for group in AUTH_GROUPS if group != "placement"}
         options["service_user"]["send_service_user_token"] = True
-        # The field's default is the public endpoint. Here, calls between services have a port of their own.
+        # Nova's default is the public endpoint. Here, calls between services have a port of their own.
         options["cinder"]["catalog_info"] = "volumev3::internalURL"
         options["transport_url"] = self._queue("api")
         options["state_path"] = str(self.state.path)

@@ -1,4 +1,4 @@
-"""Acts as the field's metadata agent for guests of the lab: adds the calling server to their requests, and signs it."""
+"""Acts as Neutron's metadata agent for guests of the lab: adds the calling server to their requests, and signs it."""
 
 from __future__ import annotations
 

@@ -6,5 +6,5 @@
 - `ec2`: the tree under ``ec2/``.
 - `config_drive`: all of that as the files of a drive.
 
-No module here calls another service. The formats are the field's ("Metadata service" in the user guide of Compute).
+No module here calls another service. The formats are Nova's ("Metadata service" in the user guide of Compute).
 """

@@ -9,7 +9,7 @@ from causeway.guest_data.facts import ServerFacts
 
 
 def files(facts: ServerFacts) -> dict[str, bytes]:
-    """Returns name -> content. Of the EC2 versions it has only the newest, as in the field by default."""
+    """Returns name -> content. Of the EC2 versions it has only the newest, as in Nova by default."""
     found: dict[str, bytes] = {}
     for folder in (versions.EC2[-1], versions.LATEST):
         tree = ec2.tree(facts, versions.EC2[-1])

@@ -16,7 +16,7 @@ NAME = "_name"
 
 
 def tree(facts: ServerFacts, version: str) -> dict[str, Any]:
-    """Returns the tree of a version. Ids are the uuid as a number with the field's prefixes, so moves don't change them."""
+    """Returns the tree of a version. Ids are the uuid as a number with Nova's prefixes, so moves don't change them."""
     found: dict[str, Any] = {"meta-data": meta_data(facts, version)}
     if facts.user_data is not None:
         found["user-data"] = facts.user_data

@@ -66,7 +66,7 @@ def firmware_of(flavor: Flavor, image: ImageMeta | None) -> Firmware:
 
 
 def check(flavor: Flavor, image: ImageMeta | None) -> None:
-    """Raises BadRequest, in the field's words where it has some, if flavor and image ask for what no guest can have."""
+    """Raises BadRequest, in Nova's words where it has some, if flavor and image ask for what no guest can have."""
     asked = _Asked(flavor, image)
     version = asked.agreed("hw:tpm_version", "hw_tpm_version", "tpm_version")
     model = asked.agreed("hw:tpm_model", "hw_tpm_model", "tpm_model")

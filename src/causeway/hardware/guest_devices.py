@@ -14,7 +14,7 @@ from causeway import errors
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 
-# Name of a card in old images -> the field's name.
+# Name of a card in old images -> Nova's name.
 _OLD_CARDS = {
     "virtuale1000": "e1000",
     "virtuale1000e": "e1000e",
@@ -85,7 +85,7 @@ def devices_of(flavor: Flavor, image: ImageMeta | None) -> GuestDevices:
 
 
 def check(flavor: Flavor, image: ImageMeta | None) -> None:
-    """Raises BadRequest for values that contradict each other or are not available, with the field's message if it has one."""
+    """Raises BadRequest for values that contradict each other or are not available, with Nova's message if it has one."""
     specs = flavor.extra_specs
     properties: dict[str, Any] = image.properties if image is not None else {}
     wanted, most = _number(properties.get("hw_video_ram")), _number(specs.get("hw_video:ram_max_mb"))

@@ -1,4 +1,4 @@
-"""Checks the values of image properties that a hypervisor uses. The allowed values are the field's.
+"""Checks the values of image properties that a hypervisor uses. The allowed values are Nova's.
 
 Source: Glance, "Useful image properties"; Compute, "ImageMetaProps". Flags are not checked: what does not mean yes means no.
 """
@@ -67,7 +67,7 @@ _WORDS: dict[str, frozenset[str]] = {
     "os_secure_boot": frozenset({"disabled", "optional", "required"}),
     "os_type": frozenset({"linux", "windows"}),
 }
-# The field takes these in any case.
+# Nova takes these in any case.
 _ANY_CASE = frozenset({"hw_scsi_model", "hw_vif_model", "os_type"})
 _NUMBERS = frozenset(
     [
@@ -89,7 +89,7 @@ _NUMBERS = frozenset(
 
 
 def check(image: ImageMeta | None) -> None:
-    """Raises BadRequest with the field's message for a value that is not allowed."""
+    """Raises BadRequest with Nova's message for a value that is not allowed."""
     for name, value in (image.properties if image is not None else {}).items():
         if name in _WORDS and _plain(name, value) not in _WORDS[name]:
             raise _invalid(f"Field value {str(value)[:64]} is invalid")

@@ -1,7 +1,7 @@
 """Makes the NUMA topology that flavor and image request.
 
 Extra specs ``hw:numa_*``, ``hw:cpu_*``, ``hw:mem_page_size`` and the image properties ``hw_*`` of the same names. Source:
-Compute admin guide, "CPU topologies", "Huge pages". Precedence of flavor and image and the messages are the field's.
+Compute admin guide, "CPU topologies", "Huge pages". Precedence of flavor and image and the messages are Nova's.
 """
 
 from __future__ import annotations

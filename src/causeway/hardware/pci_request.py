@@ -26,7 +26,7 @@ _OF_DEVICE = ("vendor_id", "product_id")
 def aliases(configured: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
     """Returns name -> definitions. A name may have several definitions; devices of any of them are suitable.
 
-    Raises BadRequest for an option that does not define an alias, as the field does.
+    Raises BadRequest for an option that does not define an alias, as Nova does.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     for text in configured:

@@ -5,7 +5,7 @@ firewall driver ``iptables_hybrid`` are on a bridge of the port's own, and a por
 Neutron's drivers put into ``binding:vif_details`` has a row. Source: Neutron's mechanism drivers for Open vSwitch, OVN, macvtap
 and SR-IOV, and ``neutron_lib.api.definitions.portbindings``.
 
-Keys without a row come from other drivers. As in the field they are ignored: what they ask for is unknown, and most only
+Keys without a row come from other drivers. As in Nova they are ignored: what they ask for is unknown, and most only
 describe.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 Verdict = str | None
 
 _BRIDGE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
-# The field's names of what a host of ours can plug; "tap" is only a device that something else connects.
+# Nova's names of what a host of ours can plug; "tap" is only a device that something else connects.
 PLUGGED = frozenset({"ovs", "bridge", "tap", "hw_veb", "hostdev_physical"})
 # Bound to no host, or not yet.
 UNBOUND = frozenset({None, "", "unbound"})

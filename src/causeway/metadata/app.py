@@ -75,7 +75,7 @@ class Guests:
         }
 
     def ec2_versions(self, _request: falcon.Request) -> Answer:
-        """For all callers, as in the field."""
+        """For all callers, as in Nova."""
         return _lines(versions.listed_ec2_versions())
 
     def openstack_versions(self, request: falcon.Request) -> Answer:
@@ -154,7 +154,7 @@ class _Resource:
         responder = self._responders.get("GET" if req.method == "HEAD" else req.method)
         try:
             if responder is None:
-                # As in the field: its agent does not pass on a 405.
+                # As in Nova: Neutron's agent does not pass on a 405.
                 raise errors.BadRequest(f"{' and '.join(self._responders)} only.")
             answer = responder(req, **parts)
         except Exception as failure:  # noqa: BLE001 - every failure becomes an answer; unexpected ones are logged

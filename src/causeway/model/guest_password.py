@@ -13,7 +13,7 @@ def password_in(system_metadata: dict[str, str]) -> str:
 
 
 def with_password(system_metadata: dict[str, str], password: str) -> dict[str, str]:
-    """The system metadata with this password, or without one if it is empty. It is divided as in the field."""
+    """The system metadata with this password, or without one if it is empty. It is divided as in Nova."""
     found = {name: value for name, value in system_metadata.items() if name not in _NAMES}
     pieces = [password[start : start + _PIECE] for start in range(0, len(password), _PIECE)]
     return found | dict(zip(_NAMES, pieces, strict=False))

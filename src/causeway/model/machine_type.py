@@ -1,6 +1,6 @@
 """The machine type with which a server's guest was first started. The server keeps it on every host, whatever the host's default.
 
-It is in the server's system metadata, under the field's name.
+It is in the server's system metadata, under Nova's name.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ LIVE_IN_PROGRESS = (MigrationStatus.QUEUED, MigrationStatus.PREPARING, Migration
 
 
 def live_status_after(status: MigrationStatus, *, cancelled: bool) -> MigrationStatus:
-    """The status of a live migration that failed. As in the field, it is an error if its hosts had not agreed yet."""
+    """The status of a live migration that failed. As in Nova, it is an error if its hosts had not agreed yet."""
     if status in MIGRATION_ENDED:
         # This was done before.
         return status

@@ -1,4 +1,4 @@
-"""NUMA: what hosts have, what servers request, and what they hold. Names as in the field.
+"""NUMA: what hosts have, what servers request, and what they hold. Names as in Nova.
 
 A host's cell counts what its guests hold. A server's cell has some of the server's CPUs (numbered from 0 across its cells) and
 memory. Once it is claimed, ``id`` is the host's cell, and ``cpu_pinning_raw`` has the host's CPU for each pinned one.

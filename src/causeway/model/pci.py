@@ -1,4 +1,4 @@
-"""PCI devices of hosts, and servers' requests for them. Names as in the field."""
+"""PCI devices of hosts, and servers' requests for them. Names as in Nova."""
 
 from __future__ import annotations
 

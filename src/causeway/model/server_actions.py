@@ -19,7 +19,7 @@ from causeway.model.states import SHELVED, TaskState, VmState
 
 
 class HostCheck(Enum):
-    """When a request is refused because the server has no host. The field's order differs between actions."""
+    """When a request is refused because the server has no host. Nova's order differs between actions."""
 
     BEFORE_STATES = auto()
     AFTER_STATES = auto()
@@ -62,7 +62,7 @@ class GuestAction(ServerAction):
 
     #: of the action, in the server's history
     event: str
-    #: the name of its notifications (``instance.NAME.start``, ``.end``); None: the field has none
+    #: the name of its notifications (``instance.NAME.start``, ``.end``); None: Nova has none
     notification: str | None
     #: the vm state after success; None: as before
     becomes: VmState | None = None
@@ -174,7 +174,7 @@ REBOOT = GuestAction(
 HARD_REBOOT = replace(
     REBOOT,
     vm=frozenset({*_WITH_GUEST, VmState.ERROR}),
-    # As in the field, it does not interrupt a change of the password.
+    # As in Nova, it does not interrupt a change of the password.
     task=tasks_beside(Work.HARD_REBOOT) - {TaskState.UPDATING_PASSWORD},
     begins=TaskState.REBOOTING_HARD,
 )
@@ -256,7 +256,7 @@ REVERT_RESIZE = _action(
 # The name is for messages. The record of the action has another one.
 LIVE_MIGRATE = _action("os-migrateLive", Work.MOVE, TaskState.MIGRATING, VmState.ACTIVE, VmState.PAUSED)
 LIVE_MIGRATION = replace(LIVE_MIGRATE, name="live-migration")
-# For drains. Users are refused, as in the field.
+# For drains. Users are refused, as in Nova.
 MIGRATE_SUSPENDED = _action(LIVE_MIGRATION.name, Work.MOVE, TaskState.MIGRATING, VmState.SUSPENDED)
 # For drains, and servers without a host.
 MOVE_RECORDS = _action("migrate", Work.MOVE, TaskState.MIGRATING, VmState.SHELVED_OFFLOADED, VmState.ERROR)
@@ -296,7 +296,7 @@ OFFLOAD_FROM_DEAD_HOST = _action(
     *(VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.ERROR),
 )
 UNSHELVE = _action("unshelve", Work.UNSHELVE, TaskState.UNSHELVING, *SHELVED, host=HostCheck.BY_HANDLER)
-# In the field's history, a deferred delete is a delete.
+# In Nova's history, a deferred delete is a delete.
 SOFT_DELETE = _action("delete", Work.SOFT_DELETE, TaskState.SOFT_DELETING, *_WITH_GUEST, VmState.RESCUED)
 RESTORE = _action("restore", Work.SOFT_DELETE, TaskState.RESTORING, VmState.SOFT_DELETED)
 ATTACH_INTERFACE = _action("attach_interface", Work.DEVICE, None, *_WITH_DEVICES)
@@ -309,7 +309,7 @@ ATTACH_VOLUME = _action(
     host=HostCheck.BY_HANDLER,
 )
 DETACH_VOLUME = replace(ATTACH_VOLUME, name="detach_volume")
-# Block storage requests these two. In the field they give the server no task.
+# Block storage requests these two. In Nova they give the server no task.
 SWAP_VOLUME = _action(
     "swap_volume",
     Work.VOLUME,

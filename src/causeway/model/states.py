@@ -67,7 +67,7 @@ class TaskState(StrEnum):
     SHELVING = "shelving"
     SHELVING_OFFLOADING = "shelving_offloading"
     UNSHELVING = "unshelving"
-    # Ours: in the field a server has no task during work on its volumes; for the last of these it is locked.
+    # Ours: in Nova a server has no task during work on its volumes; for the last of these it is locked.
     SWAPPING_VOLUME = "swapping_volume"
     SNAPSHOTTING_VOLUME = "snapshotting_volume"
     REFRESHING_ATTACHMENT = "refreshing_attachment"

@@ -26,7 +26,7 @@ COMPUTE = (
 SERVICE, RPC = COMPUTE[-1].service, COMPUTE[-1].rpc
 
 
-# The field's releases, as operators write them in upgrade_levels. None of them has our versions, so they mean no limit.
+# Nova's releases, as operators write them in upgrade_levels. None of them has our versions, so they mean no limit.
 RELEASES = (
     *("pike", "queens", "rocky", "stein", "train", "ussuri", "victoria", "wallaby", "xena", "yoga", "zed", "antelope"),
     *("bobcat", "caracal", "dalmatian", "epoxy", "flamingo"),

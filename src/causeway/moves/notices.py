@@ -1,4 +1,4 @@
-"""The versioned notifications of moves, with the types, publishers and order of the field."""
+"""The versioned notifications of moves, with the types, publishers and order of Nova."""
 
 from __future__ import annotations
 

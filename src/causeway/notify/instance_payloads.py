@@ -40,7 +40,7 @@ def instance_fields(
     context: RequestContext, instance: Instance, block_devices: Iterable[BlockDevice] | None
 ) -> dict[str, Any]:
     """The fields of InstancePayload. ``block_devices``: None if they were not looked up."""
-    # A periodic task's request id belongs to no user's request, and is left out, as in the field.
+    # A periodic task's request id belongs to no user's request, and is left out, as in Nova.
     by_user = context.user_id is not None and context.project_id is not None
     return {
         "uuid": instance.uuid,
@@ -72,7 +72,7 @@ def instance_fields(
         "ip_addresses": [ip for vif in instance.network_info for ip in ip_addresses(vif)],
         "block_devices": None
         if block_devices is None
-        # As in the field, not volumes that are still to be made.
+        # As in Nova, not volumes that are still to be made.
         else [block_device(each) for each in block_devices if each.is_volume and each.volume_id is not None],
         "metadata": dict(instance.metadata),
         "locked": instance.locked,

@@ -4,8 +4,8 @@ Methods are named by what happened. With ``[notifications] notification_format``
 driver in ``[oslo_messaging_notifications]``, they do nothing. A broken message bus breaks no operation: see
 `causeway.notify.sender`.
 
-Publishers are ``<source>:<host>``. For servers, the source is ``nova-compute`` and the host the one that sends the event in the
-field, whichever process sends it here. For everything else, and for ``instance.update``, it is the notifier's own publisher.
+Publishers are ``<source>:<host>``. For servers, the source is ``nova-compute`` and the host the one that sends the event in
+Nova, whichever process sends it here. For everything else, and for ``instance.update``, it is the notifier's own publisher.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Notifies of every change of a server's states that a process saves: ``instance.update``.
 
 The store observes the changes (`causeway.store.state_changes`). A process that dies between the commit and the notification has
-not sent it, as in the field.
+not sent it, as in Nova.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class StartFromOwnDisk(ServerStep[Unrescue]):
 
 
 class EndUnrescue(Step[Unrescue]):
-    """Sets the server to ACTIVE, as in the field, even if it was not ACTIVE before the rescue."""
+    """Sets the server to ACTIVE, as in Nova, even if it was not ACTIVE before the rescue."""
 
     name = "EndUnrescue"
     reads = frozenset({"guest"})

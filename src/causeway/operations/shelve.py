@@ -1,6 +1,6 @@
 """Shelves servers, which are then kept as an image (or as their volumes), and offloads them: they leave their host.
 
-The system metadata of a shelved server has ``shelved_at``, ``shelved_image_id`` and ``shelved_host``, as in the field.
+The system metadata of a shelved server has ``shelved_at``, ``shelved_image_id`` and ``shelved_host``, as in Nova.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class NameSnapshots(Step[Run]):
 
 
 def _entry(device: BlockDevice, snapshots: dict[str, str]) -> dict[str, Any]:
-    """How the image describes a device, in the field's form. Local disks are made anew, as in the field."""
+    """How the image describes a device, in Nova's form. Local disks are made anew, as in Nova."""
     kept = {name: getattr(device, name) for name in _KEPT} | {"volume_size": device.volume_size}
     if device.volume_id is None:
         return kept | {"source_type": device.source_type, "destination_type": device.destination_type}

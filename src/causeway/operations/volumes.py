@@ -149,7 +149,7 @@ class ConnectVolume(ServerStep[Attach]):
             raise RuntimeError("the volume was not reserved")
         with run.event("compute_attach_volume", instance.host or ""):
             if instance.host is None:
-                # As in the field, the volume stays in use.
+                # As in Nova, the volume stays in use.
                 run.services.volumes.complete_attachment(run.context, mapping.attachment_id or "")
             else:
                 mapping = run.computes.connect_volume(

@@ -53,7 +53,7 @@ def next_device_name(devices: list[BlockDevice]) -> str:
 
 
 def name_devices(devices: list[BlockDevice]) -> None:
-    """Names the devices that have no name, in the field's order: root, ephemeral disks, swap, volumes."""
+    """Names the devices that have no name, in Nova's order: root, ephemeral disks, swap, volumes."""
     for device in sorted(devices, key=lambda device: (not device.is_root, not device.is_ephemeral, not device.is_swap)):
         device.device_name = device.device_name or next_device_name(devices)
 

@@ -1,7 +1,7 @@
 """The late check of server groups: whether a server may still go to its chosen host.
 
 The scheduler chose the host by what the databases said then, but another member may have been on its way to it (bug 1821755;
-the field has no late check across cells). Computes have no database, so the check is here, under a lock of the group in the API
+Nova has no late check across cells). Computes have no database, so the check is here, under a lock of the group in the API
 database. So it has no races between cells, conductors and schedulers. Only servers in groups with a hard policy need it.
 """
 

@@ -118,7 +118,7 @@ def image_metadata_traits(image: ImageMeta) -> set[str]:
         for name, prefix in _TRAITS_OF_PROPERTIES.items()
         if image.properties.get(name)
     }
-    # As in the field: a value without a trait is an error of the image, or needs newer traits.
+    # As in Nova: a value without a trait is an error of the image, or needs newer traits.
     return wanted if all(hasattr(os_traits, name) for name in wanted) else set()
 
 

@@ -34,7 +34,7 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Seconds after which a cell that does not answer counts as down (as in the field).
+# Seconds after which a cell that does not answer counts as down (as in Nova).
 CELL_TIMEOUT = 60.0
 # Seconds after which the mappings are read again.
 MAPPINGS_MAX_AGE = 10.0

@@ -81,7 +81,7 @@ class Between(_OneColumn):
 
 @dataclass(frozen=True)
 class Matches(_OneColumn):
-    """A column matches a regular expression somewhere, as the field's ``name`` filter does.
+    """A column matches a regular expression somewhere, as Nova's ``name`` filter does.
 
     Databases only get expressions that none of them needs long for.
     """

@@ -5,7 +5,7 @@ case has a server of its own; a batch of them shares one crash, see `batches`. T
 lends a hand, and `judge` looks from outside at what is there: on the hosts, in Placement, and in the services around.
 
 What came of a case is one word. *Forward*: the operation took effect. *Undone*: it did not, the server is as it was before, or in
-ERROR where the field does that, and the same can be asked again and works. In both nothing is orphaned when the server is
+ERROR where Nova does that, and the same can be asked again and works. In both nothing is orphaned when the server is
 deleted. Else what is wrong, the worst of it: *stuck* (a task, a volume or a server with which nothing can be done any more),
 *lost* (those who know of the server disagree, or what was accepted is neither done nor denied), *leaked* (something is left).
 

@@ -37,7 +37,7 @@ def delete(site: Site, subject: Subject) -> Answer:
 
 
 def offload(site: Site, subject: Subject) -> Answer:
-    """The field lets administrators do that."""
+    """Nova lets administrators do that."""
     return call(site, "POST", f"/servers/{subject.uuid}/action", {"shelveOffload": None}, by=site.admin)
 
 

@@ -17,7 +17,7 @@ from tests.faults.world import Holding
 class Operation:
     """``took_effect``: whether a server is what its user wanted, given what it was before.
 
-    ``may_end_in_error``: the field leaves a server in ERROR, with a fault, whose operation failed. ``loses_disk``: what was on
+    ``may_end_in_error``: Nova leaves a server in ERROR, with a fault, whose operation failed. ``loses_disk``: what was on
     the root disk is gone afterwards. ``keeps_images``: what the images are called that the user has of the server, before or
     afterwards. ``offloads``: in a cloud that takes shelved servers off their hosts at once. ``recipes``: of the journal that it
     runs; those that run none can't be taken over. ``kills_host``: the host that is dead when it is asked for.

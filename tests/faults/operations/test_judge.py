@@ -134,7 +134,7 @@ def test_the_judge_says_how_an_operation_ended() -> None:
     assert end_of(rebuild, RUNNING, RUNNING) == ROLLED_BACK
     assert end_of(rebuild, replace(RUNNING, status="ERROR", guests={}), RUNNING) == ROLLED_BACK
     assert end_of(rebuild, replace(RUNNING, status="SHUTOFF"), RUNNING) == NEITHER
-    # The field has no servers in ERROR because they could not be shelved.
+    # Nova has no servers in ERROR because they could not be shelved.
     assert end_of(BY_NAME["shelve image-backed"], replace(RUNNING, status="ERROR"), RUNNING) == NEITHER
     # An image too many is a leak, and nothing else.
     assert end_of(rebuild, replace(RUNNING, images=[("image", "queued")]), RUNNING) == ROLLED_BACK

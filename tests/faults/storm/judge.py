@@ -46,7 +46,7 @@ BECOMES = {
     "evacuate": {"ACTIVE", "SHUTOFF"},
     "start": {"ACTIVE"},
 }
-# Those that leave a server in ERROR if they fail or are cancelled, as in the field. One that was not built is nothing else.
+# Those that leave a server in ERROR if they fail or are cancelled, as in Nova. One that was not built is nothing else.
 MAY_END_IN_ERROR = ("rebuild", "evacuate")
 ENDS_IN_ERROR = ("create",)
 

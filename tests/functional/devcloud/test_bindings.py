@@ -155,7 +155,7 @@ def test_switches_in_a_file_are_read_again(devcloud: Any, network: str) -> None:
         ("DELETE", f"/{HOST1}", None, 204),
     ],
 )
-def test_bindings_answer_with_the_fields_codes(
+def test_bindings_answer_with_neutrons_codes(
     devcloud: Any, network: str, method: str, tail: str, body: Any, status: int
 ) -> None:
     port = make_server_port(devcloud, network)

@@ -1,4 +1,4 @@
-"""The unmodified clients of the field work on devcloud: openstacksdk for the breadth, `openstack` for the main commands."""
+"""OpenStack's own clients work, unmodified, on devcloud: openstacksdk for the breadth, `openstack` for the main commands."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What can't be asked for is refused: the field is named, the code is the field's own, and nothing has begun."""
+"""What can't be asked for is refused: the property is named, the code is the Compute API's own, and nothing has begun."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ BAD = [
     ({"scope": {"aggregates": ["nothing"]}}, "scope.aggregates: There is no aggregate nothing."),
     ({"scope": {"zones": ["nothing"]}}, "scope.zones: There is no availability zone nothing."),
     ({"scope": {"servers": [MISSING]}}, f"scope.servers: There is no server {MISSING}."),
-    # Of what is in a list, the field's own API names the place alone.
+    # Of what is in a list, the Compute API names the place alone.
     ({"scope": {"servers": ["one"]}}, "'one' is not a 'uuid'"),
     ({"scope": {}}, "scope"),
     ({"scope": {"cells": []}}, "scope: It is empty"),

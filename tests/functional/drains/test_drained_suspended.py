@@ -147,7 +147,7 @@ def test_the_source_keeps_all_of_it_until_the_target_has_shown_its_memory(
 
 
 def test_moving_suspended_servers_is_not_for_users(cloud: DrainsCloud) -> None:
-    """As in the field."""
+    """As in Nova."""
     server, memory = suspended(cloud)
     for action, user in (("os-migrateLive", cloud.admin), ("migrate", cloud.admin)):
         body = {"host": None, "block_migration": "auto"} if action == "os-migrateLive" else None

@@ -1,1 +1,1 @@
-"""Bugs that the field had in moves, one by one: none is here (docs/known-bugs.md)."""
+"""Bugs that Nova had in moves, one by one: none is here (docs/known-bugs.md)."""

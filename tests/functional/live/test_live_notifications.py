@@ -1,4 +1,4 @@
-"""What consumers of versioned notifications hear of a live migration: the field's events, in its order."""
+"""What consumers of versioned notifications hear of a live migration: Nova's events, in its order."""
 
 from __future__ import annotations
 

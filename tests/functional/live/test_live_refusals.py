@@ -85,7 +85,7 @@ def test_before_2_25_a_host_must_have_room_as_its_user_says(cloud: LiveCloud) ->
         after = cloud.after(server)
         assert after.compute_host == source and cloud.migration(server).status == "error"
         cloud.check_left_nothing(server, source)
-        # From 2.25 on nobody says anything, and as in the field nobody looks.
+        # From 2.25 on nobody says anything, and as in Nova nobody looks.
         assert cloud.migrated(server, version="2.24", **asked, disk_over_commit=True).compute_host != source
         assert cloud.migrated(server, version="2.25", host=source, block_migration=True).compute_host == source
         assert cloud.migrated(server, version="2.25", **asked).compute_host != source

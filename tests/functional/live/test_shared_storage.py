@@ -53,7 +53,7 @@ def test_disks_are_not_sent(cloud: LiveCloud, block_migration: Any) -> None:
     cloud.check_left_nothing(server, source)
 
 
-def test_copying_them_all_the_same_is_refused_as_in_the_field(cloud: LiveCloud) -> None:
+def test_copying_them_all_the_same_is_refused_as_in_nova(cloud: LiveCloud) -> None:
     server = with_disks(cloud)
     source = cloud.host_of(server)
     for host in (cloud.other(source), None):

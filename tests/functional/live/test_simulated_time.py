@@ -264,7 +264,7 @@ def test_that_it_runs_at_the_target_already_is_shown(cloud: LiveCloud) -> None:
         force = cloud.admin.compute.post(
             f"{path}/{migration.id}/action", json={"force_complete": None}, microversion="2.96"
         ).status_code
-    # As in the field: nobody sees it in the list of the server, or can end it any more.
+    # As in Nova: nobody sees it in the list of the server, or can end it any more.
     assert (migration.status, listed, abort, force) == ("running (post-copy)", [], 400, 400)
     assert cloud.after(server).compute_host == cloud.other(source)
     assert cloud.migration(server).status == "completed"

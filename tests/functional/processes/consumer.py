@@ -127,7 +127,7 @@ def consumer(url: str, path: Path) -> Iterator[Consumer]:
 
 
 def check_move(heard: list[dict[str, Any]], source: str, target: str, conductors: Collection[str]) -> None:
-    """The notifications about a server that was built, moved to another cell and confirmed: the field's, in its order."""
+    """The notifications about a server that was built, moved to another cell and confirmed: Nova's, in its order."""
     for each in heard:
         check_format(each)
     assert {each["event_type"] for each in heard} >= {
@@ -152,7 +152,7 @@ def check_move(heard: list[dict[str, Any]], source: str, target: str, conductors
         "instance.resize_confirm.start",
         "instance.resize_confirm.end",
     ]
-    # As in the field: of a confirm across cells a conductor notifies, as if it were a compute.
+    # As in Nova: of a confirm across cells a conductor notifies, as if it were a compute.
     publishers = {publisher for _event, publisher in reported[-2:]}
     assert publishers <= {f"nova-compute:{name}" for name in conductors}, publishers
     for each in heard:
@@ -173,7 +173,7 @@ def secrets_of(cloud: Any) -> set[str]:
 
 
 def check_format(heard: dict[str, Any]) -> None:
-    """The envelope and every object in the payload, as consumers of the field's versioned notifications read them."""
+    """The envelope and every object in the payload, as consumers of Nova's versioned notifications read them."""
     assert PUBLISHER.match(heard["publisher_id"]), heard["publisher_id"]
     assert EVENT.match(heard["event_type"]), heard["event_type"]
     assert heard["metadata"].keys() >= {"message_id", "timestamp"}

@@ -59,7 +59,7 @@ class Shape:
         return {"cells": cells, "options": merged(SUITE_OPTIONS, self.options)}
 
 
-# The field's: an embedded cloud's lets everybody move to other cells.
+# Nova's: an embedded cloud's lets everybody move to other cells.
 DEFAULT_POLICY = Path(__file__).with_name("default-policy.yaml")
 SHAPES = (
     Shape("plain"),

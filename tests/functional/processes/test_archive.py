@@ -112,7 +112,7 @@ def test_no_more_rows_are_archived_at_once_than_asked_for(manage: Manage, record
 
 
 def test_a_deleted_copy_does_not_take_the_mapping_of_the_living_server(manage: Manage, records: Records) -> None:
-    """As in the field, where archiving while a resize waited for its end purged the server from the API database."""
+    """As in Nova, where archiving while a resize waited for its end purged the server from the API database."""
     copy = records.server(1, "cell1", mapped_to="cell2")
     manage("archive-deleted-rows", "--all-cells")
     assert records.archived("cell1")["instances"] == 1

@@ -106,7 +106,7 @@ class TestVerifyInstance:
         status, said = self.verify(site, site.server("cell2"))
         assert status == 0 and "cell2" in said and site.uuids["cell2"] in said
 
-    def test_scripts_of_the_field_find_their_words(self, site: Site) -> None:
+    def test_scripts_for_nova_find_their_words(self, site: Site) -> None:
         uuid = site.server()
         assert site.manage("cell_v2", "verify_instance", "--uuid", uuid).exit_code == 0
         assert site.manage("volume_attachment", "show", uuid, str(uuid4())).exit_code == 3

@@ -181,8 +181,8 @@ def billing(cloud: Deployment, tmp_path: Path) -> Iterator[Consumer]:
         yield listening
 
 
-def test_a_consumer_gets_the_fields_events_and_no_secrets(cloud: Deployment, billing: Consumer) -> None:
-    """Of a resize into the other cell and its confirm: the field's events in its order, and no secrets."""
+def test_a_consumer_gets_novas_events_and_no_secrets(cloud: Deployment, billing: Consumer) -> None:
+    """Of a resize into the other cell and its confirm: Nova's events in its order, and no secrets."""
     server = cloud.boot(admin_password="a-guests-password", user_data=b64encode(b"a-users-data").decode())
     source = cloud.show(server).compute_host
     migrated = cloud.admin.compute.post(

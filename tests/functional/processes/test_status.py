@@ -1,4 +1,4 @@
-"""``causeway manage status``: what is wrong, and the field's exit statuses."""
+"""``causeway manage status``: what is wrong, and Nova's exit statuses."""
 
 from __future__ import annotations
 

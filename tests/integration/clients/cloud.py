@@ -19,7 +19,7 @@ from causeway.embedded.settings import StateDir
 from causeway.virt.lab.hosts import Lab
 from tests.integration.tempest.stack import CELLS, stack
 
-# As the tests know them from the field's development clouds: vCPUs, RAM in MiB, disk in GiB.
+# As the tests know them from DevStack: vCPUs, RAM in MiB, disk in GiB.
 IMAGE = "cirros-0-uec"
 FLAVORS = {
     "m1.tiny": (1, 512, 1),
@@ -35,12 +35,12 @@ MEMBER, ADMIN = "devstack", "devstack-admin"
 PHYSICAL = {"provider_network_type": "flat", "provider_physical_network": "physical"}
 _ENDS_WITHIN = 60.0
 # Some tests make flavors whose extra specs no host has.
-_NOT_ON_IN_THE_FIELD = "AggregateInstanceExtraSpecsFilter"
+_NOT_ON_IN_NOVA = "AggregateInstanceExtraSpecsFilter"
 _OPTIONS: dict[str, dict[str, Any]] = {
     # Horizon, at whatever port, shows consoles in its pages.
     "console": {"frame_ancestors": "http://127.0.0.1:*"},
     "quota": {"instances": 100, "cores": 200, "ram": 102_400},
-    "filter_scheduler": {"enabled_filters": ",".join(name for name in FILTERS if name != _NOT_ON_IN_THE_FIELD)},
+    "filter_scheduler": {"enabled_filters": ",".join(name for name in FILTERS if name != _NOT_ON_IN_NOVA)},
 }
 
 

@@ -264,7 +264,7 @@ class RealServices:
             demo = identity.find_project("demo") or identity.create_project(name="demo", domain_id="default")
             endpoints = {kind: (name, self.addresses.url(name)) for name, kind in CATALOG.items()}
             endpoints["block-storage"] = ("cinder", f"{self.addresses.url('cinder')}/v3")
-            # Under the field's names: clients such as Libcloud look for them.
+            # Under the names that DevStack gives them: clients such as Libcloud look for them.
             endpoints["volumev3"] = ("cinderv3", f"{self.addresses.url('cinder')}/v3/%(project_id)s")
             endpoints["compute"] = ("nova", self._compute_url)
             for kind, (name, url) in endpoints.items():

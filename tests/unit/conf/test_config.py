@@ -1,4 +1,4 @@
-"""Options: names and defaults of the field, files and overrides, and the generated example."""
+"""Options: names and defaults of Nova, files and overrides, and the generated example."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize(("group", "expected"), DEFAULTS.items())
-def test_defaults_are_the_fields(group: str, expected: dict[str, object]) -> None:
+def test_defaults_are_novas(group: str, expected: dict[str, object]) -> None:
     conf = new_config()
     options = conf if group == "DEFAULT" else conf[group]
     assert {name: options[name] for name in expected} == expected

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from oslo_config import cfg
 
-from causeway.conf import field_options, ignored, list_opts, new_config
+from causeway.conf import ignored, list_opts, new_config, nova_options
 from causeway.model import versions
 from causeway.model.instance import name_guest
 
@@ -72,9 +72,9 @@ def test_the_examples_of_deploy_are_followed(name: str) -> None:
 
 def test_options_that_are_here_are_not_called_missing() -> None:
     ours = {(group, option.dest) for group, options in list_opts() for option in options}
-    theirs = {(group, name) for group, names in field_options.NAMES.items() for name in names}
+    theirs = {(group, name) for group, names in nova_options.NAMES.items() for name in names}
     assert ours & theirs == set()
-    assert field_options.GROUPS & {group for group, _options in list_opts()} == {"workarounds"}
+    assert nova_options.GROUPS & {group for group, _options in list_opts()} == {"workarounds"}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_templates_that_name_servers_alike_are_refused(template: str) -> None:
     ("level", "cap"),
     [(None, None), ("auto", None), ("1.14", "1.14"), ("1.20", "1.20"), ("train", None), ("2026.1", None)],
 )
-def test_releases_of_the_field_are_taken(tmp_path: Path, level: str | None, cap: str | None) -> None:
+def test_releases_of_nova_are_taken(tmp_path: Path, level: str | None, cap: str | None) -> None:
     text = f"[upgrade_levels]\ncompute = {level}\n" if level else ""
     given = new_config(config_files=[written(tmp_path, text)]).upgrade_levels.compute
     assert versions.cap(given) == cap

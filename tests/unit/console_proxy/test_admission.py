@@ -16,7 +16,7 @@ HTTP, WSS = "http://proxy:6080/vnc_auto.html", "wss://proxy:6083/"
         # No browser.
         (None, "proxy:6080", None, HTTP, True),
         ("http://proxy:6080", "proxy:6080", None, HTTP, True),
-        # Ports are not compared: as in the field.
+        # Ports are not compared: as in Nova.
         ("http://proxy", "proxy:6080", None, HTTP, True),
         ("http://other", "proxy:6080", None, HTTP, False),
         ("http://allowed:99", "proxy:6080", None, HTTP, True),

@@ -37,7 +37,7 @@ def test_rules_name_operations_that_there_are() -> None:
 
 
 def test_every_route_of_ours_is_named_by_a_rule_of_ours() -> None:
-    """Those of the field are named by the field's policy reference, which is not always the route."""
+    """Those of Nova are named by Nova's policy reference, which is not always the route."""
     ours = {
         (one["method"], _path(one["path"])[0]) for rule in RULES for one in rule.operations if "causeway:" in rule.name
     }

@@ -1,4 +1,4 @@
-"""What flavors and images ask for, and which of it contradicts itself. Messages are the field's."""
+"""What flavors and images ask for, and which of it contradicts itself. Messages are Nova's."""
 
 from __future__ import annotations
 

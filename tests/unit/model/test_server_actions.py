@@ -74,6 +74,6 @@ def test_states_are_left_out_for_some_callers() -> None:
     assert server_actions.LOCK.without(VmState.ACTIVE).allows(VmState.BUILDING)
 
 
-def test_the_field_looks_at_the_host_first_for_power() -> None:
+def test_nova_looks_at_the_host_first_for_power() -> None:
     first = {name for name, row in ROWS.items() if row.host is HostCheck.BEFORE_STATES}
     assert first == {"START", "STOP", "REBOOT", "HARD_REBOOT"}

@@ -1,4 +1,4 @@
-"""What is notified, to whom, in whose name: the field's events, publishers and payload objects."""
+"""What is notified, to whom, in whose name: Nova's events, publishers and payload objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from causeway.notify.notifier import Notifier
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
 from tests.unit.notify.conftest import SERVER
 
-# The field's fields, by payload object.
+# Nova's fields, by payload object.
 FLAVOR = (
     "flavorid memory_mb vcpus root_gb ephemeral_gb name swap rxtx_factor vcpu_weight disabled is_public extra_specs \
 projects description"
@@ -64,7 +64,7 @@ def reported(listening: Any, notify: Any, **options: Any) -> Any:
         ("rebuild", {}, ("InstanceActionRebuildPayload", "1.10"), "fault trusted_image_certificates"),
     ],
 )
-def test_actions_have_the_fields_payloads(
+def test_actions_have_novas_payloads(
     listening: Any, context: RequestContext, instance: Instance, action: str, extra: Any, name: Any, more_fields: str
 ) -> None:
     heard = reported(listening, lambda n: n.instance_action(context, instance, action, "start", host="host9", **extra))
@@ -77,7 +77,7 @@ def test_actions_have_the_fields_payloads(
     assert heard.data["flavor"]["nova_object.version"] == "1.4"
 
 
-def test_payloads_have_the_fields_words_times_and_addresses(
+def test_payloads_have_novas_words_times_and_addresses(
     listening: Any, context: RequestContext, instance: Instance
 ) -> None:
     instance.launched_at = datetime(2026, 8, 1, 12, 0, 0, 999)

@@ -14,7 +14,7 @@ from causeway.notify import drain_payloads
 from causeway.notify.instance_payloads import Extra
 
 FOLDER = Path(notify.__path__[0])
-OF_THE_FIELD = {
+OF_NOVA = {
     "AggregateCachePayload": "1.0",
     "AggregatePayload": "1.1",
     "AuditPeriodPayload": "1.0",
@@ -50,6 +50,6 @@ OF_DRAINS = {"DrainPayload", "DrainServerPayload"}
 def test_every_payload_object_and_its_version_are_in_the_table() -> None:
     text = "\n".join(file.read_text() for file in sorted(FOLDER.glob("*.py")))
     written = set(re.findall(r'"(\w+Payload)",\s*"(\d+\.\d+)"', text)) | {(Extra.name, Extra.version)}
-    assert written == set(OF_THE_FIELD.items())
-    assert set(re.findall(r'"(\w+Payload)"', text)) - set(OF_THE_FIELD) == OF_DRAINS
+    assert written == set(OF_NOVA.items())
+    assert set(re.findall(r'"(\w+Payload)"', text)) - set(OF_NOVA) == OF_DRAINS
     assert drain_payloads._VERSION == "1.0"

@@ -53,7 +53,7 @@ MakeSpec = Callable[..., RequestSpec]
         ("1", ">=", False),  # nothing to compare with
     ],
 )
-def test_operators_compare_as_in_the_field(value: str, wanted: str, fits: bool) -> None:
+def test_operators_compare_as_in_nova(value: str, wanted: str, fits: bool) -> None:
     assert matches(value, wanted) is fits
 
 

@@ -100,3 +100,17 @@ def test_folders_are_searched_and_excepted_files_are_not(checker: ModuleType, tm
         path.write_text("told\n")
     paths, words, exceptions = checker.load(WORDS)
     assert [each.path for each in checker.check(tmp_path, paths, words, exceptions)] == ["src/new/a.py", "src/new/b.md"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# refused as in the\n# field, with the field's message", 2),
+        ("def test_events_have_the_fields_names(): ...", 1),
+        ("def test_nothing_is_as_in_the_field(): ...", 1),
+        ('"""The field ``name`` is the field "name" of a body; the fields of a row."""', 0),
+    ],
+)
+def test_a_field_is_that_of_a_class_and_not_what_others_do(checker: ModuleType, text: str, expected: int) -> None:
+    _paths, words, exceptions = checker.load(checker.WORDS.read_text())
+    assert len(list(checker.check_python("a.py", text, words, exceptions))) == expected

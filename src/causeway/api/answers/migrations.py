@@ -1,4 +1,4 @@
-"""Migrations. From 2.80 they have keys of ours, which the field's clients of those versions ignore."""
+"""Migrations. From 2.80 they have keys of ours, which Nova's clients of those versions ignore."""
 
 from __future__ import annotations
 

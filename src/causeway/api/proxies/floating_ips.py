@@ -169,7 +169,7 @@ def _addresses(request: ApiRequest, instance: Instance) -> list[tuple[str, str]]
 
 @handler(body=_ADD, statuses=(202,), answer=EMPTY)
 def add(request: ApiRequest, server_id: str) -> Response:
-    """Adds a floating IP to an address that has none yet. As in the field, an address has at most one."""
+    """Adds a floating IP to an address that has none yet. As in Nova, an address has at most one."""
     wanted = request.body["addFloatingIp"]
     home = loading.load_in_cell(request, server_id, RULE + "add", "addFloatingIp")
     addresses = _addresses(request, home.instance)

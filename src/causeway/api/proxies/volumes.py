@@ -84,7 +84,7 @@ def _view(volume: dict[str, Any]) -> dict[str, Any]:
         "volumeType": volume["volume_type"],
         "snapshotId": volume["snapshot_id"],
         "metadata": volume["metadata"],
-        # As in the field: one empty attachment if there is none.
+        # As in Nova: one empty attachment if there is none.
         "attachments": attachments[:1] or [{}],
     }
 

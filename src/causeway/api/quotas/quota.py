@@ -45,9 +45,9 @@ RESOURCES = {
     "server_groups": "server_groups",
     "server_group_members": "server_group_members",
 }
-# The network service enforces its own. As in the field, limits that are set here are stored and shown, but have no effect.
+# The network service enforces its own. As in Nova, limits that are set here are stored and shown, but have no effect.
 NETWORK = ("fixed_ips", "floating_ips", "security_groups", "security_group_rules")
-# The field has these for projects only: setting one for a user sets it for the project.
+# Nova has these for projects only: setting one for a user sets it for the project.
 WHOLE_PROJECT = ("fixed_ips", "floating_ips")
 _ALL = (*RESOURCES, *NETWORK)
 # The limits of a project and of a user in it, as they were read: a request that checks several things reads them once.
@@ -174,7 +174,7 @@ def _moving(services: ApiServices, by_cell: dict[str, CellUsage]) -> list[tuple[
 
 
 def in_use(services: ApiServices, project_id: str, user_id: str | None = None) -> dict[str, int]:
-    """Usage by resource, for quota details and limits. Resources of single servers and users are 0, as in the field."""
+    """Usage by resource, for quota details and limits. Resources of single servers and users are 0, as in Nova."""
     if _is_off(services):
         return dict.fromkeys(_ALL, UNLIMITED)
     if unified_limits.in_force(services.conf):
@@ -262,7 +262,7 @@ def check_resize(
 ) -> None:
     """Raises OverQuota if a server can't have another flavor.
 
-    With unified limits the whole new flavor has to fit, as in the field: until the resize is confirmed or reverted, the old
+    With unified limits the whole new flavor has to fit, as in Nova: until the resize is confirmed or reverted, the old
     flavor counts too.
     """
     if unified_limits.in_force(services.conf):
@@ -369,7 +369,7 @@ def check_count(
 ) -> None:
     """Raises OverQuota with ``message`` if there can't be ``more`` of a resource beside those ``used``.
 
-    With unified limits the message is another one of the field's, which names the limit.
+    With unified limits the message is another one of Nova's, which names the limit.
     """
     if unified_limits.in_force(services.conf):
         found = known if isinstance(known, Limits) else unified_limits.look_up(services, project_id)

@@ -49,7 +49,7 @@ def limit_of(conf: cfg.ConfigOpts, limits: Limits, resource: str) -> int:
 
 
 def shown(limits: Limits) -> dict[str, int]:
-    """Limits by the names of quota sets. As in the field, one that is not set is 0, whether that is enforced or not."""
+    """Limits by the names of quota sets. As in Nova, one that is not set is 0, whether that is enforced or not."""
     names = COUNTED | LOCAL
     return {
         ours: (limits.registered.get(name) if name == NO_PROJECTS else limits.get(name)) or 0

@@ -77,7 +77,7 @@ def create(request: ApiRequest) -> Response:
     zone = wanted.get(ZONE)
     aggregate = store.create(request.services.api, wanted["name"], {ZONE: zone} if zone else {})
     shown = _view(request, aggregate)
-    # As in the field: a new aggregate is shown without them.
+    # As in Nova: a new aggregate is shown without them.
     del shown["hosts"], shown["metadata"]
     return Response(200, {"aggregate": shown})
 
@@ -210,7 +210,7 @@ def set_metadata(request: ApiRequest, aggregate_id: str) -> Response:
 
 @handler(body=schemas.IMAGES, statuses=(202,), answer=EMPTY)
 def cache_images(request: ApiRequest, aggregate_id: str) -> Response:
-    """Asks the aggregate's hosts to cache images. Whether the images exist, only the hosts find out, as in the field."""
+    """Asks the aggregate's hosts to cache images. Whether the images exist, only the hosts find out, as in Nova."""
     request.authorize("compute:aggregates:images", {})
     aggregate = _find(request, aggregate_id)
     image_ids = [each["id"] for each in request.body["cache"]]

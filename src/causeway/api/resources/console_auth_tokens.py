@@ -17,7 +17,7 @@ _QUERY: VersionedSchemas = [(1, 98, common.query({})), (99, None, common.query({
 @handler(query=_QUERY, answer=server_parts.CONSOLE_OF_TOKEN)
 def show(request: ApiRequest, console_token: str) -> Response:
     if request.version < (2, 31):
-        # Earlier versions have RDP consoles only, which the field no longer has either.
+        # Earlier versions have RDP consoles only, which Nova no longer has either.
         raise errors.BadRequest("Tokens of consoles can be shown from microversion 2.31 on.")
     request.authorize("os_compute_api:os-console-auth-tokens", {})
     found = console_tokens.find(request.services.api, console_token)

@@ -1,6 +1,6 @@
 """``/extensions``: what old clients ask for to find out what an API has. Source: Compute API reference, "Extensions".
 
-The list is the field's, which has not changed since microversions took the place of extensions. It names some that are gone from
+The list is Nova's, which has not changed since microversions took the place of extensions. It names some that are gone from
 every API, because clients look for a name and then do without what they don't use.
 """
 

@@ -59,7 +59,7 @@ def _visible(request: ApiRequest) -> list[Flavor]:
     text = request.param("is_public")
     flavors = store.list_all(request.services.api)
     if text is None:
-        # As in the field: without the filter an administrator sees what any project sees.
+        # As in Nova: without the filter an administrator sees what any project sees.
         mine = {flavor.flavorid for flavor in store.list_all(request.services.api, project_id=request.project_id)}
         return [flavor for flavor in flavors if flavor.flavorid in mine]
     if text.lower() == "none":

@@ -121,7 +121,7 @@ def _find(request: ApiRequest, server_id: str, migration_id: str) -> Migration:
 
 @handler(answer=answers.INDEX_OF_SERVER)
 def index_of_server(request: ApiRequest, server_id: str) -> Response:
-    """Moves of the server that are under way. The field shows live migrations only; here resizes can be watched, too."""
+    """Moves of the server that are under way. Nova shows live migrations only; here resizes can be watched, too."""
     _authorize_server(request, server_id, "index")
     found = _moving(request, server_id)
     progress = _progress(request, [migration.uuid for migration in found])
@@ -140,7 +140,7 @@ def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Re
 
 @handler(statuses=(202,), answer=EMPTY)
 def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
-    """Cancels a move that has not passed its pivot, and restores the server. In the field: live migrations only."""
+    """Cancels a move that has not passed its pivot, and restores the server. In Nova: live migrations only."""
     _authorize_server(request, server_id, "delete")
     found = live_migration.of_server(request, server_id, migration_id)
     if found is None:

@@ -1,7 +1,7 @@
 """``/os-quota-sets`` and ``/os-quota-class-sets``. Source: Compute API reference, "Quota sets", "Quota class sets".
 
 If the identity service has the limits, or nothing is limited ([quota] driver), limits that are set here are validated but have
-no effect, as in the field: the answer shows the limits in force.
+no effect, as in Nova: the answer shows the limits in force.
 """
 
 from __future__ import annotations

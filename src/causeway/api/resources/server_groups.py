@@ -50,7 +50,7 @@ def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "index")
     everybody = "all_projects" in request.query
     if everybody:
-        # As in the field, callers that may not see all groups get their own.
+        # As in Nova, callers that may not see all groups get their own.
         everybody = request.allows(RULE + "index:all_projects")
     groups = store.list_for(request.services.api, None if everybody else request.project_id)
     start = int(request.param("offset") or 0)

@@ -1,6 +1,6 @@
 """``/os-instance_usage_audit_log``. Source: Compute API reference, "Server usage audit log".
 
-Computes here write no audits of usage (the field's do with ``instance_usage_audit``, off by default), so no host has run one.
+Computes here write no audits of usage (Nova's do with ``instance_usage_audit``, off by default), so no host has run one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts that many schemas are made of. The names are those of the field's parameter types."""
+"""Parts that many schemas are made of. The names are those of Nova's parameter types."""
 
 from __future__ import annotations
 

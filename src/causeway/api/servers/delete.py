@@ -65,7 +65,7 @@ def _delete(request: ApiRequest, server_id: str, rule: str, *, may_wait: bool) -
 
 
 def _soft_deletes(request: ApiRequest, instance: Instance, cell_uuid: str) -> bool:
-    """Begins a soft delete. False if the server's state does not allow it: it is then deleted at once, as in the field."""
+    """Begins a soft delete. False if the server's state does not allow it: it is then deleted at once, as in Nova."""
     action = server_actions.SOFT_DELETE
     if not action.allows(instance.vm_state) or instance.launched_at is None or not instance.host:
         return False

@@ -50,7 +50,7 @@ def _answer(request: ApiRequest, *, detailed: bool) -> Response:
 def _query(request: ApiRequest, view: ServerView, detailed: bool) -> ServerQuery | None:
     wanted = filters.wanted(request)
     project_id: str | None = request.project_id
-    # As in the field, a project can only be named together with all_tenants.
+    # As in Nova, a project can only be named together with all_tenants.
     if filters.asks_all_tenants(wanted):
         view_name = "detail" if detailed else "index"
         request.authorize(f"os_compute_api:servers:{view_name}:get_all_tenants")

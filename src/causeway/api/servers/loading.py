@@ -80,7 +80,7 @@ def load_in_cell(
 ) -> Home:
     """A server that can be acted on. Raises InvalidState (409) if it has no cell yet, CellDown if its cell does not answer.
 
-    ``after_snapshot``: waits for an assisted snapshot of one of its volumes. Block storage asks for these, and in the field
+    ``after_snapshot``: waits for an assisted snapshot of one of its volumes. Block storage asks for these, and in Nova
     the server has no task meanwhile: users don't see them, and don't expect to be refused.
     """
     try:

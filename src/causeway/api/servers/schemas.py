@@ -101,7 +101,7 @@ def action(name: str, value: JsonSchema) -> JsonSchema:
     return common.body(name, value)
 
 
-# The field accepts anything where it expects null.
+# Nova accepts anything where it expects null.
 def bare(name: str) -> VersionedSchemas:
     """An action that takes nothing."""
     return [(1, None, action(name, {}))]

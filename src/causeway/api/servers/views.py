@@ -338,7 +338,7 @@ def host_id(project_id: str, host: str | None) -> str:
 
 
 def _groups_of(vifs: list[ShownVif]) -> list[dict[str, str]]:
-    """The groups port by port: one that two ports have is listed twice, as in the field."""
+    """The groups port by port: one that two ports have is listed twice, as in Nova."""
     return [{"name": name} for vif in vifs for name in vif.security_groups]
 
 

@@ -49,7 +49,7 @@ def _nic(nic: NicDiagnostics) -> dict[str, Any]:
 
 
 def flat(found: Diagnostics) -> dict[str, Any]:
-    """Before 2.48: names and values as the field's libvirt driver has them; memory in KiB."""
+    """Before 2.48: names and values as Nova's libvirt driver has them; memory in KiB."""
     shown: dict[str, Any] = {f"cpu{cpu.id}_time": cpu.time for cpu in found.cpus}
     for disk in found.disks:
         shown |= {

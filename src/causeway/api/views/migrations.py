@@ -10,7 +10,7 @@ from causeway.api.views import common
 from causeway.model.migration import LIVE_IN_PROGRESS, LIVE_MIGRATION, Migration
 from causeway.store.api.shown_moves import MoveProgress
 
-# Clients of older versions validate answers with the field's schemas, which allow no other keys.
+# Clients of older versions validate answers with Nova's schemas, which allow no other keys.
 _OURS_FROM = (2, 80)
 _HOSTS = ("source_compute", "source_node", "dest_compute", "dest_node", "dest_host")
 

@@ -35,7 +35,7 @@ def of_group(group: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[st
         "rules": [
             of_rule(rule, names)
             for rule in group.get("security_group_rules", [])
-            # As in the field: no egress rules, and none that refer to a deleted group.
+            # As in Nova: no egress rules, and none that refer to a deleted group.
             if rule["direction"] == "ingress" and (rule["remote_group_id"] is None or rule["remote_group_id"] in names)
         ],
     }

@@ -11,7 +11,7 @@ _MIB_PER_GIB = 1024
 
 
 def local_disks(conf: cfg.ConfigOpts, block_devices: list[BlockDevice]) -> list[LocalDisk]:
-    """The local disks of a server beside its root disk. Their labels are the field's (``ephemeral0``, ...)."""
+    """The local disks of a server beside its root disk. Their labels are Nova's (``ephemeral0``, ...)."""
     found = []
     for name, device in local_disk_names(block_devices):
         size = device.volume_size or 0

@@ -27,7 +27,7 @@ class InsideEndpoint:
 
 
 def _administrator(instance: Instance) -> str:
-    """The name of the administrator: from the image, else the default of its system, as in the field's libvirt driver."""
+    """The name of the administrator: from the image, else the default of its system, as in Nova's libvirt driver."""
     properties = instance.image_meta.properties if instance.image_meta is not None else {}
     named = properties.get("os_admin_user")
     if named:

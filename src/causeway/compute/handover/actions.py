@@ -83,7 +83,7 @@ def _disks_in_place(
         require_disks(host, instance, block_devices, stashed=False)
     yield facts
     if stashed_before:
-        # The field's bug 1960230: the guest has its disks, but stashed ones that an earlier move did not delete are in the way.
+        # Nova's bug 1960230: the guest has its disks, but stashed ones that an earlier move did not delete are in the way.
         host.driver.delete_stashed_disks(instance.uuid)
     if needs_disks and facts.has_stashed_disks and not facts.has_disks:
         # An earlier attempt of this move stashed them. They must be in their place to be read.

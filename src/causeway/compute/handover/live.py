@@ -30,7 +30,7 @@ from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget
 LOG = logging.getLogger(__name__)
 
 _MIB, _GIB = 1024**2, 1024**3
-# The time that a migration may take grows with memory and disks. Each counts as at least this many GiB, as in the field.
+# The time that a migration may take grows with memory and disks. Each counts as at least this many GiB, as in Nova.
 _LEAST_GIB = 2
 # A source shows one of these if the guest has not left, or is returning. A paused guest may have left: maybe its user paused it.
 _NOT_GONE = (Presence.RUNNING, Presence.INCOMING)
@@ -39,7 +39,7 @@ _ENDS = ("live_migration", "rollback_live_migration_at_source", "post_live_migra
 
 
 class LiveEndpoint:
-    """RPC: the steps of live migrations, under the field's names where it has them."""
+    """RPC: the steps of live migrations, under Nova's names where it has them."""
 
     def __init__(self, host: Host) -> None:
         self.host = host

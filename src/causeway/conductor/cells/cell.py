@@ -215,7 +215,7 @@ class CellEndpoint:
     ) -> float | None:
         reports.check_live_progress(f"move {token.move_id}", progress)
         uuid = self._cloud.report_live_progress(context, token=token, progress=progress)
-        # As in the field, only the progress of the memory is shown.
+        # As in Nova, only the progress of the memory is shown.
         percent = 100 - 100 * progress.memory_remaining // progress.memory_total if progress.memory_total else 0
         with suppress(errors.StateChanged, errors.ServerNotFound):
             instances.update(

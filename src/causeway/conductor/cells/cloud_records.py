@@ -113,7 +113,7 @@ class CloudEndpoint:
             self._conductor.clean_evacuated(context, host=host)
 
     def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
-        """Stops the guest, as in the field: the user wants the server stopped, and the guest was not started through the API."""
+        """Stops the guest, as in Nova: the user wants the server stopped, and the guest was not started through the API."""
         cell, database = self._services.cells.of_server(instance_uuid)
         if cell.uuid != self._cell_uuid:
             return

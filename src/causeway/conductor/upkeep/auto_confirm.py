@@ -25,7 +25,7 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two checks, as in the field.
+# Seconds between two checks, as in Nova.
 INTERVAL = 60.0
 
 

@@ -69,7 +69,7 @@ class Recovery:
         self._at_work = at_work
 
     def show_life(self) -> None:
-        """Updates this conductor's service record, which is in cell0, as in the field."""
+        """Updates this conductor's service record, which is in cell0, as in Nova."""
         hosts.report_service(self._database, self._services.host, BINARY, TOPIC, SERVICE_VERSION)
 
     @property

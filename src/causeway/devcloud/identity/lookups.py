@@ -1,4 +1,4 @@
-"""Rows by their ids, and names that are taken already: refused in the field's words."""
+"""Rows by their ids, and names that are taken already: refused in Keystone's words."""
 
 from typing import Any, TypeVar
 

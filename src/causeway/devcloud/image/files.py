@@ -86,7 +86,7 @@ def _set_queued(call: Call, image_id: str) -> None:
 
 
 def discard_broken_uploads(cloud: Cloud) -> None:
-    """Deletes the data of uploads that were under way when devcloud ended. Their images stay "saving", as in the field."""
+    """Deletes the data of uploads that were under way when devcloud ended. Their images stay "saving", as in Glance."""
     for partial in cloud.images_dir.glob("*.partial"):
         partial.unlink()
 

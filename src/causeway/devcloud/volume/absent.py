@@ -1,4 +1,4 @@
-"""What Block Storage has in the field and devcloud never has any of: groups, QoS specs, backups, encryption of types."""
+"""What Cinder has and devcloud never has any of: groups, QoS specs, backups, encryption of types."""
 
 from collections.abc import Iterator
 

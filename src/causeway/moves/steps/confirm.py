@@ -128,5 +128,5 @@ class FinishConfirm(Step):
 
 
 def confirming_host(run: Run) -> str:
-    """Returns the publisher of the notifications, as in the field: across cells the conductor, inside a cell the source."""
+    """Returns the publisher of the notifications, as in Nova: across cells the conductor, inside a cell the source."""
     return run.services.host if run.memory.is_cross_cell else run.memory.source_host

@@ -122,7 +122,7 @@ def make_image(run: Run, image_id: str, suffix: str, disk_format: str = "qcow2")
 
     It belongs to our own project: whoever could write into it would decide what the target runs.
 
-    ``suffix``: the end of the image's name, which is the field's name for the root disk.
+    ``suffix``: the end of the image's name, which is Nova's name for the root disk.
     """
     instance = run.source_instance()
     meta = instance.image_meta

@@ -22,7 +22,7 @@ def check_no_shrink(run: Run) -> None:
 
 
 def refuse_smaller_disks(old: Flavor, new: Flavor, devices: list[BlockDevice]) -> None:
-    """Raises OperationFailed, in the field's words, if a disk other than swap would have to become smaller.
+    """Raises OperationFailed, in Nova's words, if a disk other than swap would have to become smaller.
 
     The root disk is checked only if it is local (bug 1825020).
     """

@@ -1,4 +1,4 @@
-"""Filters: which of the hosts that have room may serve a request. Names as in the field."""
+"""Filters: which of the hosts that have room may serve a request. Names as in Nova."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weighers: which of the hosts that may serve a request is the best. Names as in the field."""
+"""Weighers: which of the hosts that may serve a request is the best. Names as in Nova."""
 
 from __future__ import annotations
 

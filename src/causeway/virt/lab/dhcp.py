@@ -1,4 +1,4 @@
-"""One DHCP server (dnsmasq) for each network, in a namespace of its own, as the field's DHCP agent has it.
+"""One DHCP server (dnsmasq) for each network, in a namespace of its own, as Neutron's DHCP agent has it.
 
 It answers only ports that it knows. It reads new ports after SIGHUP. If a port was deleted or changed, the server is restarted,
 which also discards the port's lease: leases are not on disk.
@@ -135,6 +135,6 @@ def mac_of_server(network_id: str) -> str:
 
 
 def _host_lines(network: NetworkOfLab) -> list[str]:
-    """The lines of dnsmasq's host file for IPv4 addresses. As in the field, names come from addresses."""
+    """The lines of dnsmasq's host file for IPv4 addresses. As in Neutron, names come from addresses."""
     addresses = [(port.mac.lower(), ipaddress.ip_address(port.ip)) for port in network.ports]
     return sorted(f"{mac},host-{str(ip).replace('.', '-')},{ip}" for mac, ip in addresses if ip.version == 4)

@@ -54,7 +54,7 @@ def test_unknown_paths_and_methods_are_not_found(api: Any) -> None:
     wrong = api.call("PATCH", "/flavors", {})
     assert (wrong.status, wrong.fault) == (404, "itemNotFound")
     assert api.get("/os-cells").status == 410
-    # As in the field a slash too many is another path.
+    # As in Nova a slash too many is another path.
     assert api.get("/flavors/").status == 404
 
 

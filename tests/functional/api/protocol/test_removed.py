@@ -88,7 +88,7 @@ def test_proxies_are_not_found_from_2_36_on(api: Any) -> None:
         assert api.get(path, version="2.36").status == 404, path
 
 
-def test_another_method_is_not_found_as_in_the_field(api: Any, admin: Any) -> None:
+def test_another_method_is_not_found_as_in_nova(api: Any, admin: Any) -> None:
     """On every path of the table, with every method that it has in no row."""
     known: dict[str, set[str]] = {}
     for route in ROUTES:

@@ -152,7 +152,7 @@ def test_quotas_of_the_network_are_shown_wherever_limits_are(admin: Any, api: An
 
 
 def test_a_users_quotas_of_addresses_are_the_projects(admin: Any) -> None:
-    """As in the field, which keeps none of these for users."""
+    """As in Nova, which keeps none of these for users."""
     wanted = {"fixed_ips": 3, "floating_ips": 4, "security_groups": 5}
     assert admin.put("/os-quota-sets/project?user_id=user", {"quota_set": wanted}, version="2.1").status == 200
     of_user = admin.get("/os-quota-sets/project?user_id=user", version="2.1").json["quota_set"]

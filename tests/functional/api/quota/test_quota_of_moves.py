@@ -57,7 +57,7 @@ def test_a_server_is_counted_once(
 
 
 @pytest.mark.parametrize(("resource", "limit", "used"), [("cores", 4, 2), ("ram", 2559, 1024)])
-def test_an_upsize_beyond_the_quota_is_refused_with_the_fields_message(
+def test_an_upsize_beyond_the_quota_is_refused_with_novas_message(
     api: Any, cloud: Any, resource: str, limit: int, used: int
 ) -> None:
     cloud.option("quota", resource, limit)

@@ -1,4 +1,4 @@
-"""Which devices a server may be created with, and which of them it boots from: the field's rules, one by one."""
+"""Which devices a server may be created with, and which of them it boots from: Nova's rules, one by one."""
 
 from __future__ import annotations
 

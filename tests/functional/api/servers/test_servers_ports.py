@@ -169,7 +169,7 @@ class TestSecurityGroups:
         self, api: Any, cloud: Any, server: Instance
     ) -> None:
         self.keep(cloud, server, ["web"], ["web", "db"], [])
-        # Twice, as in the field: port by port.
+        # Twice, as in Nova: port by port.
         assert self.shown(api, server) == ["web", "web", "db"]
         self.keep(cloud, server, [])
         assert self.shown(api, server) == []

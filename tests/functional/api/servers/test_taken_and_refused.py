@@ -1,4 +1,4 @@
-"""What is sent at the edges of what a microversion allows: taken and refused as in the field.
+"""What is sent at the edges of what a microversion allows: taken and refused as in Nova.
 
 A row: method, path, body, minor version, status. ``{server}`` and ``{offloaded}`` stand for the ids of servers that are there.
 """

@@ -186,7 +186,7 @@ def test_what_can_not_be_changed_before_a_server_has_a_cell_is_refused(cloud: Cl
 
 @pytest.mark.parametrize("point", POINTS[4:])
 def test_what_is_changed_when_a_server_has_a_cell_stays_changed(cloud: Cloud, at_point: Any, point: str) -> None:
-    """Metadata and tags can't be changed before it is built, as in the field; a lock can."""
+    """Metadata and tags can't be changed before it is built, as in Nova; a lock can."""
     hold = Hold(at_point, point)
     server = ask_for(cloud, metadata={"given": "1"}, tags=["given"])
     assert hold.reached.wait(10)

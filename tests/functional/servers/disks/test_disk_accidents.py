@@ -66,7 +66,7 @@ def test_the_base_image_is_gone(cloud: Cloud, reach: str, gone: str) -> None:
 @REACHES
 @pytest.mark.parametrize("disk_config", ["AUTO", "MANUAL"])
 def test_the_guest_sees_the_larger_root_disk(cloud: Cloud, reach: str, disk_config: str) -> None:
-    """Whatever disk_config says, as with the field's libvirt driver: it is about partitions, which are the guest's."""
+    """Whatever disk_config says, as with Nova's libvirt driver: it is about partitions, which are the guest's."""
     server = cloud.boot(flavor=FLAVORS[reach][0], disk_config="MANUAL")
     assert cloud.driver(cloud.show(server).compute_host).guest_disks(server.id) == {"vda": 1024}
     body = {"resize": {"flavorRef": FLAVORS[reach][1], "OS-DCF:diskConfig": disk_config}}
@@ -77,7 +77,7 @@ def test_the_guest_sees_the_larger_root_disk(cloud: Cloud, reach: str, disk_conf
     assert cloud.driver(moved.compute_host).guest_disks(server.id) == {"vda": 2048}
     after = cloud.reverted(server)
     assert cloud.driver(after.compute_host).guest_disks(server.id) == {"vda": 1024}
-    # as in the field, a revert does not undo what was asked for beside the flavor
+    # as in Nova, a revert does not undo what was asked for beside the flavor
     assert after.disk_config == disk_config
 
 

@@ -150,7 +150,7 @@ def test_a_tpm_goes_with_the_flavor_that_asks_for_it(cloud: Cloud) -> None:
     assert has_all(cloud, server, before)
 
 
-def test_what_the_field_does_to_no_server_with_a_tpm_is_refused(cloud: Cloud, image: str) -> None:
+def test_what_nova_does_to_no_server_with_a_tpm_is_refused(cloud: Cloud, image: str) -> None:
     server = cloud.boot(image_id=image)
     for name, body in {
         "shelve": None,

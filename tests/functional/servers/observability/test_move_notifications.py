@@ -1,4 +1,4 @@
-"""What consumers of versioned notifications hear of a server that moves: the field's events, in its order."""
+"""What consumers of versioned notifications hear of a server that moves: Nova's events, in its order."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_payloads_show_the_server_on_its_way(cloud: Cloud, consumer: Consumer, f
 
 
 @ROUTES
-def test_a_confirm_is_notified_by_the_fields_publishers(cloud: Cloud, consumer: Consumer, flavor: str) -> None:
+def test_a_confirm_is_notified_by_novas_publishers(cloud: Cloud, consumer: Consumer, flavor: str) -> None:
     server = cloud.boot()
     source = cloud.show(server).compute_host
     cloud.resized(server, flavor)
@@ -220,7 +220,7 @@ def test_a_confirm_is_notified_by_the_fields_publishers(cloud: Cloud, consumer: 
 
 
 @ROUTES
-def test_a_revert_is_notified_by_the_fields_publishers(cloud: Cloud, consumer: Consumer, flavor: str) -> None:
+def test_a_revert_is_notified_by_novas_publishers(cloud: Cloud, consumer: Consumer, flavor: str) -> None:
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
     source = cloud.show(server).compute_host

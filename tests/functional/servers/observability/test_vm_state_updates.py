@@ -35,6 +35,6 @@ def test_only_changes_of_vm_states_are_notified_and_deletes_with_their_volumes(c
     _publisher, data = updates.payloads("instance.update", server)[0]
     assert data["block_devices"] is None
     for event in ("delete.start", "shutdown.start", "shutdown.end", "delete.end"):
-        # As in the field, also where nothing is looked up.
+        # As in Nova, also where nothing is looked up.
         (device,) = updates.wait(f"instance.{event}", server)["block_devices"]
         assert device["nova_object.data"]["volume_id"] == volume.id, event

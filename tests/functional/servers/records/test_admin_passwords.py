@@ -93,7 +93,7 @@ def test_an_evacuated_server_reads_the_password_of_the_answer(cloud: AuditedClou
 
 
 def test_a_drive_that_a_move_makes_is_without_it(cloud: AuditedCloud) -> None:
-    """As in the field, the drive is made anew, without what only the first boot needs."""
+    """As in Nova, the drive is made anew, without what only the first boot needs."""
     server, password = create(cloud, config_drive=True)
     cloud.resized(cloud.wait(server, "ACTIVE"))
     assert on_drive(cloud, server) is None

@@ -113,7 +113,7 @@ def test_an_image_that_went_meanwhile_costs_the_server_nothing(cloud: AuditedClo
 
 
 def test_a_guest_that_does_not_come_up_gets_its_own_disk_again(cloud: AuditedCloud, server: Any) -> None:
-    """The field leaves such a server in error."""
+    """Nova leaves such a server in error."""
     cloud.without_patience()
     cloud.break_driver([cloud.show(server).compute_host], "power_on", times=1)
     assert ask(cloud.member, server, "rescue").status_code == 200
@@ -137,7 +137,7 @@ def test_one_that_was_off_is_off(cloud: AuditedCloud, server: Any) -> None:
 
 
 def test_one_that_can_not_be_unrescued_stays_rescued(cloud: AuditedCloud, server: Any) -> None:
-    """The field leaves such a server in error."""
+    """Nova leaves such a server in error."""
     rescued(cloud, server)
     cloud.without_patience()
     cloud.break_driver([cloud.show(server).compute_host], "power_on", times=1)

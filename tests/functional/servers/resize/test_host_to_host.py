@@ -34,7 +34,7 @@ def other_hosts(cloud: Cloud, server: Any) -> list[str]:
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
 @pytest.mark.parametrize("operation", ["resize", "migrate"])
-def test_steps_and_events_have_the_fields_names(cloud: Cloud, operation: str, end: str) -> None:
+def test_steps_and_events_have_novas_names(cloud: Cloud, operation: str, end: str) -> None:
     server = cloud.boot(flavor="any.small")
     if operation == "resize":
         cloud.resized(server, "any.medium")

@@ -155,7 +155,7 @@ def test_the_next_snapshot_waits_for_the_one_before_it(cloud: Cloud, server: Any
 
 @pytest.mark.embedded("holds a report of a compute")
 def test_a_user_is_not_refused_because_of_a_snapshot(cloud: Cloud, server: Any, volume: Any) -> None:
-    """In the field it gives the server no task: block storage asks for it, and its user knows nothing of it."""
+    """In Nova it gives the server no task: block storage asks for it, and its user knows nothing of it."""
     compute = cloud.member.compute
     with nearly_ended(cloud, server, volume) as (_snapshot_id, may_end):
         paused = answer_after(lambda: compute.post(f"/servers/{server.id}/action", json={"pause": None}), may_end)

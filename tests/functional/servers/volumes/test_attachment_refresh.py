@@ -112,7 +112,7 @@ def test_what_fails_costs_nothing(cloud: Cloud, server: Any, volume: Any, refres
     assert check_starts(cloud, server, volume) != old
 
 
-def test_refusals_have_the_fields_exit_statuses(cloud: Cloud, server: Any, volume: Any, refresh: Refresh) -> None:
+def test_refusals_have_novas_exit_statuses(cloud: Cloud, server: Any, volume: Any, refresh: Refresh) -> None:
     host = cloud.show(server).compute_host
     assert refresh(server.id, volume.id).exit_code == 2
     for wrong in ("{", "[]", "{}", '{"host": 1}'):

@@ -1,4 +1,4 @@
-"""What the image service's record shows is refused by the API, with the field's status, at every way to a local disk."""
+"""What the image service's record shows is refused by the API, with Nova's status, at every way to a local disk."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_no_server_is_rebuilt_or_rescued_with_it(cloud: Cloud, name: str) -> Non
     path = f"/servers/{server.id}/action"
     refused(cloud, path, {"rebuild": {"imageRef": image.id}}, name)
     if name != "one that needs more":
-        # In the field min_disk is no matter of rescue disks.
+        # In Nova min_disk is no matter of rescue disks.
         refused(cloud, path, {"rescue": {"rescue_image_ref": image.id}}, name)
     assert cloud.show(server).status == "ACTIVE"
 

@@ -47,7 +47,7 @@ def console_output(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:os-console-output", "get console output")
     loading.check_host(home.instance)
     length = request.body["os-getConsoleOutput"].get("length")
-    # -1 is the field's old way to ask for all of it.
+    # -1 is Nova's old way to ask for all of it.
     lines = None if length is None or int(length) < 0 else int(length)
     if lines == 0:
         return Response(200, {"output": ""})
@@ -57,7 +57,7 @@ def console_output(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=[(1, None, schemas.action("injectNetworkInfo", {}))], statuses=(202,), answer=EMPTY)
 def inject_network_info(request: ApiRequest, server_id: str) -> Response:
-    """Does nothing, as with the field's libvirt driver: guests learn of their network by DHCP or config drive."""
+    """Does nothing, as with Nova's libvirt driver: guests learn of their network by DHCP or config drive."""
     rule = "os_compute_api:os-admin-actions:inject_network_info"
     home = loading.load_in_cell(request, server_id, rule, "injectNetworkInfo")
     loading.check_unlocked(request, home.instance)

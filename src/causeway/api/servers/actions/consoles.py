@@ -16,7 +16,7 @@ from causeway.model.states import DELETING, TaskState, VmState
 from causeway.store.api import console_tokens
 
 _RULE = "os_compute_api:os-remote-consoles"
-# What our hypervisors have. The field knows others, which are unavailable here.
+# What our hypervisors have. Nova knows others, which are unavailable here.
 _PROTOCOLS = {ConsoleType.NOVNC.value: "vnc", ConsoleType.SERIAL.value: "serial"}
 _NOT_WHILE = DELETING | {TaskState.MIGRATING}
 
@@ -40,7 +40,7 @@ _BODIES: VersionedSchemas = [
 def create(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["remote_console"]
     if wanted["protocol"] == "rdp":
-        # Neither our drivers nor the field's have it any more.
+        # Neither our drivers nor Nova's have it any more.
         raise errors.BadRequest("There are no RDP consoles any more.")
     url = _open(request, server_id, wanted["protocol"], wanted["type"])
     return Response(200, {"remote_console": {"protocol": wanted["protocol"], "type": wanted["type"], "url": url}})

@@ -1,6 +1,6 @@
 """Actions addFixedIp and removeFixedIp, up to 2.43. Source: Compute API reference, "Servers - run an action".
 
-As in the field, the network service makes the change before the answer is sent; there is no operation of the journal.
+As in Nova, the network service makes the change before the answer is sent; there is no operation of the journal.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def trigger_crash_dump(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=schemas.CHANGE_PASSWORD, statuses=(202,), answer=EMPTY)
 def change_password(request: ApiRequest, server_id: str) -> Response:
-    """Sets the password before it answers, in spite of the status 202, as in the field."""
+    """Sets the password before it answers, in spite of the status 202, as in Nova."""
     rule = "os_compute_api:os-admin-password"
     home = loading.load_and_begin(request, server_id, rule, server_actions.CHANGE_PASSWORD)
     password = request.body["changePassword"]["adminPass"]

@@ -57,7 +57,7 @@ def unrescue(request: ApiRequest, server_id: str) -> Response:
 def _check_host(request: ApiRequest, home: Home) -> None:
     """Raises Conflict unless the server's host is up."""
     host = loading.check_host(home.instance)
-    # In the field a request to a host that is down is lost, and the server keeps its task.
+    # In Nova a request to a host that is down is lost, and the server keeps its task.
     hosts.check_up(request, host, home.cell_uuid)
 
 

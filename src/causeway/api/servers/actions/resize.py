@@ -126,7 +126,7 @@ def _check_up(request: ApiRequest, home: Home) -> None:
 def may_leave_its_cell(request: ApiRequest, home: Home) -> bool:
     """Whether policy allows moves to other cells.
 
-    Ports with resource requests are allowed; the field refuses them (bug 1907522).
+    Ports with resource requests are allowed; Nova refuses them (bug 1907522).
     """
     return request.allows(CROSS_CELL_RESIZE, loading.target_of(home.instance))
 

@@ -1,4 +1,4 @@
-"""accessIPv4 and accessIPv6: addresses that an owner sets, stored in their shortest form as in the field."""
+"""accessIPv4 and accessIPv6: addresses that an owner sets, stored in their shortest form as in Nova."""
 
 from __future__ import annotations
 

@@ -356,7 +356,7 @@ def _needs_config_drive(request: ApiRequest, plan: Plan) -> bool:
 
 
 def host_name(name: str, uuid: str) -> str:
-    """A host name for the guest, made from the server's name as in the field."""
+    """A host name for the guest, made from the server's name as in Nova."""
     text = re.sub(r"[ _.]", "-", name).encode("ascii", "ignore").decode()
     text = re.sub(r"[^\w-]+", "", text).lower().strip("-")[:63].strip("-")
     return text or f"server-{uuid}"

@@ -1,6 +1,6 @@
 """The disks of new servers: from ``block_device_mapping_v2``, the legacy form, and the image to `BlockDevice`.
 
-Messages and codes are the field's. Source: Compute API guide, "Block Device Mapping".
+Messages and codes are Nova's. Source: Compute API guide, "Block Device Mapping".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``block_device_mapping``, the older form of ``block_device_mapping_v2``.
 
-Its root disk is the device with the root disk's name, or the image if there is none. Messages and codes are the field's.
+Its root disk is the device with the root disk's name, or the image if there is none. Messages and codes are Nova's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ephemeral disks and swap of new servers: what the flavor has, and how the user divides it.
 
-Messages and codes are the field's. Source: Compute API guide, "Block Device Mapping".
+Messages and codes are Nova's. Source: Compute API guide, "Block Device Mapping".
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 
-# File systems, as in the field; None and empty: the host's default.
+# File systems, as in Nova; None and empty: the host's default.
 FORMATS = (None, "", "ext2", "ext3", "ext4", "ntfs", "vfat", "xfs")
 
 

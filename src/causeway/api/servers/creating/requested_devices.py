@@ -1,6 +1,6 @@
 """``block_device_mapping_v2``: a device as a user asks for it or an image brings it along.
 
-Messages and codes are the field's. Source: Compute API guide, "Block Device Mapping".
+Messages and codes are Nova's. Source: Compute API guide, "Block Device Mapping".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from causeway.api.validation import is_uuid
 from causeway.model.block_device import BlockDevice
 from causeway.model.image import ImageMeta
 
-# Those of the field. A hypervisor may not have all of them.
+# Those of Nova. A hypervisor may not have all of them.
 DISK_BUSES = frozenset({"fdc", "ide", "lxc", "sata", "scsi", "uml", "usb", "virtio", "xen"})
 
 

@@ -31,7 +31,7 @@ def _change(
 ) -> tuple[list[str], list[str]]:
     """Replaces the tags with what ``change`` returns for them, in one transaction; returns the old and the new ones.
 
-    As in the field, tags of a locked server may be changed.
+    As in Nova, tags of a locked server may be changed.
     """
     home = loading.load_in_cell(request, server_id, RULE + rule, action)
     loading.check_state(home.instance, action, vm=_CHANGEABLE, task=None, launched=False)

@@ -17,7 +17,7 @@ from causeway.operations.volume_swap import SwapMemory
 
 
 def swap(request: ApiRequest, home: Home, device: BlockDevice | None, old_id: str, new_id: str) -> None:
-    """Asks for the operation that swaps the volumes. Raises the field's errors if that is not possible.
+    """Asks for the operation that swaps the volumes. Raises Nova's errors if that is not possible.
 
     ``device``: the server's device of the old volume; None if it has none.
     """

@@ -49,7 +49,7 @@ def _view(request: ApiRequest, device: BlockDevice) -> dict[str, Any]:
 
 
 def _created_view(request: ApiRequest, device: BlockDevice) -> dict[str, Any]:
-    """What POST answers. In the field, 2.89 changed only the answers to GET."""
+    """What POST answers. In Nova, 2.89 changed only the answers to GET."""
     minor = request.version.minor
     shown: dict[str, Any] = {
         "id": device.volume_id,

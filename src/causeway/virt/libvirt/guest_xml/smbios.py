@@ -1,6 +1,6 @@
 """What a guest's firmware says of its machine (SMBIOS, type 1).
 
-Guests decide by it where they run: cloud-init looks for the metadata service only if the product is the field's. Source: Nova,
+Guests decide by it where they run: cloud-init looks for the metadata service only if the product is Nova's. Source: Nova,
 ``[libvirt] sysinfo_serial``; cloud-init, "ds-identify"; libvirt, "Domain XML format", SMBIOS System Information.
 """
 

@@ -1,6 +1,6 @@
 """Ephemeral disks and swap of guests: qcow2 files beside the root disk, formatted when they are made.
 
-Formats and labels are the field's ([DEFAULT] default_ephemeral_format, ``guest_format`` of block device mappings).
+Formats and labels are Nova's ([DEFAULT] default_ephemeral_format, ``guest_format`` of block device mappings).
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def has_disk(connection: Connection, uuid: str, path: Path) -> bool:
 
 
 def _usual_bus(device: str, machine: str) -> str:
-    """The bus of a rescue disk whose image names none, as in the field."""
+    """The bus of a rescue disk whose image names none, as in Nova."""
     if device == "floppy":
         return "fdc"
     if device == "cdrom":

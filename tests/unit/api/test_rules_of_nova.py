@@ -1,11 +1,11 @@
-"""The rules of the field's Compute API (34.0) with their defaults, one by one: ours are the same."""
+"""The rules of Nova's Compute API (34.0) with their defaults, one by one: ours are the same."""
 
 from __future__ import annotations
 
 from causeway import policy
 
 # default -> names; those without a prefix of their own have "os_compute_api:"
-FIELD = {
+NOVA = {
     policy.ADMIN: """
         compute:aggregates:images compute:server:topology:host:index compute:servers:create:requested_destination
         limits:other_project network:attach_external_network os-admin-actions:inject_network_info
@@ -80,8 +80,8 @@ def full_name(name: str) -> str:
     return name if name.startswith(("compute:", "network:")) else f"os_compute_api:{name}"
 
 
-def test_every_rule_is_there_with_the_field_s_default_and_ours_begin_with_causeway() -> None:
-    expected = {full_name(name): default for default, names in FIELD.items() for name in names.split()}
+def test_every_rule_is_there_with_novas_default_and_ours_begin_with_causeway() -> None:
+    expected = {full_name(name): default for default, names in NOVA.items() for name in names.split()}
     expected |= {
         f"os_compute_api:os-keypairs:{name}": policy.OWN_KEYS for name in ("create", "delete", "index", "show")
     }

@@ -7,8 +7,8 @@ import click
 _GROUPS = {"cell-v2": "cell"}
 
 
-class FieldNames(click.Group):
-    """A group whose commands may also be called as in the field."""
+class NovaNames(click.Group):
+    """A group whose commands may also be called as in Nova."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         ours = cmd_name.replace("_", "-")
