@@ -20,7 +20,7 @@ OPTIONS = """Options
 =======
 
 Made from the code. The same as a file with comments: :download:`causeway.conf.sample <../causeway.conf.sample>`. How to use
-them: :doc:`../operations`. Libraries read options from the same file:
+them: :doc:`../configure`. Libraries read options from the same file:
 
 .. toctree::
    :maxdepth: 1
@@ -43,7 +43,7 @@ Made from the library.
 POLICIES = """Policy
 ======
 
-Every rule with its default and the operations that it guards, made from the code. Who has which role: :doc:`../operations`.
+Every rule with its default and the operations that it guards, made from the code. Who has which role: :doc:`../configure`.
 
 .. show-policy::
    :config-file: docs/policy-generator.conf
