@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from causeway import errors
-from causeway.model.operations import LIVE_MIGRATION, present_name
+from causeway.model.operation_kinds import recipes_where
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.parts.patience import While
 from causeway.parts.requests import context_of, notify_conductor
 from causeway.store.api import journal, live_turns, migrations
+
+_WAIT_HERE = recipes_where(lambda kind: kind.is_by_hypervisors)
 
 
 class AwaitTurn(Step):
@@ -35,6 +37,6 @@ def run_queued(run: Run) -> None:
     api = run.services.api
     for migration in live_turns.queued(api, run.memory.source_host):
         for operation in journal.of_migration(api, migration.uuid):
-            if present_name(operation.recipe) == LIVE_MIGRATION and operation.owner is None:
+            if operation.recipe in _WAIT_HERE and operation.owner is None:
                 notify_conductor(run.services, context_of(operation), operation)
                 return

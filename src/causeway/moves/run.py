@@ -8,7 +8,6 @@ import msgspec
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance
 from causeway.model.operations import Operation
@@ -25,21 +24,6 @@ from causeway.store.database import Database
 
 # Seconds for which a step uses records that the step before has read. A step uses records that it has read itself to its end.
 RECENT = 1.0
-# recipe -> Nova's name of the event for the whole move.
-_EVENTS = {
-    operations.RESIZE: "conductor_migrate_server",
-    operations.LIVE_MIGRATION: "conductor_live_migrate_instance",
-    operations.NEAR_LIVE_MIGRATION: "conductor_live_migrate_instance",
-    operations.CONFIRM_RESIZE: "conductor_confirm_snapshot_based_resize",
-    operations.REVERT_RESIZE: "conductor_revert_snapshot_based_resize",
-}
-# Recipes without an event for the whole move inside a cell: Nova's conductor has no part in them, or in their first step only. If
-# such a move fails before any step has an event, the failure is reported as this event.
-_FIRST_EVENTS = {
-    operations.CONFIRM_RESIZE: "compute_confirm_resize",
-    operations.REVERT_RESIZE: "compute_revert_resize",
-    operations.LIVE_MIGRATION: "conductor_live_migrate_instance",
-}
 
 
 class Run(ServerRun[MoveMemory]):
@@ -145,13 +129,17 @@ class Run(ServerRun[MoveMemory]):
     # the server's history
 
     def history(self, failure: errors.CausewayError | None = None) -> list[ActionEvent]:
-        """Returns the events of the server's action: one for the whole move, and those of the steps."""
-        name = _EVENTS[self.move.recipe]
+        """Returns the events of the server's action: one for the whole move, and those of the steps.
+
+        Inside a cell some moves have no event for the whole. If such a move fails before any step has an event, the failure is
+        reported as the first one.
+        """
+        name = self.kind.event
         of_steps = [*self.memory.events, *self.step_events()]
-        if not self.memory.is_cross_cell and self.move.recipe in _FIRST_EVENTS:
+        if not self.memory.is_cross_cell and self.kind.event_inside_cell:
             if failure is None or any(event.result == "Error" for event in of_steps):
                 return of_steps
-            name = _FIRST_EVENTS[self.move.recipe]
+            name = self.kind.event_inside_cell
         whole = ActionEvent(
             event=name,
             start_time=self.move.started_at,

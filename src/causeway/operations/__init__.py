@@ -2,8 +2,9 @@
 
 How to add an operation:
 
-1. Describe it. `causeway.model.operations` has its name, the task of its server and its kind of work; `causeway.model.exclusion`
-   says what may run beside it; `causeway.model.server_actions` says in which states it may be requested.
+1. Describe it. `causeway.model.operations` has its name. Its row in `causeway.model.operation_kinds` has its kind of work, the
+   actions that request it, the task of its server, and the rest that others ask of it; `causeway.model.exclusion` says what may
+   run beside it; `causeway.model.server_actions` says in which states it may be requested.
 2. Add a module here with its memory, its steps and its recipe. The memory is a dataclass; fields that the request fills have no
    default, or are `Given`. A step may be repeated after it was interrupted anywhere, so it first looks at what is there.
    `run.memory` has what later steps and the undo need. Each step says which of its fields it `reads` and `writes`, and which

@@ -246,7 +246,7 @@ class SpawnGuest(ServerStep[BuildRun]):
 
     def _ask_host(self, run: BuildRun, *, again: bool) -> GuestOutcome:
         """Has the host make the guest. ``again``: it may have it, or be making it. Raises the host's error."""
-        with run.event("compute__do_build_and_run_instance", run.target.host):
+        with run.event(run.kind.event, run.target.host):
             self._require_up_if_repeated(run)
             return run.computes.build_guest(
                 run.context,

@@ -110,7 +110,7 @@ class TearDown(ServerStep[Run]):
                 run.context, instance, "delete", "start", host=instance.host or "", block_devices=present
             )
             run.memory.is_told = True
-        with run.event("compute_terminate_instance", instance.host):
+        with run.event(run.kind.event, instance.host):
             self._destroy(run, instance, present)
             releasing.release(run.services, run.context, instance, present)
             run.services.placement.delete_allocations(run.uuid)

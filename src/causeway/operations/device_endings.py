@@ -53,7 +53,7 @@ def rolled_back(run: OperationRun[Any], cause: errors.CausewayError) -> None:
     with run.database.write() as connection:
         _record(connection, run, cause)
         if not any(event.result == "Error" for event in run.step_events()):
-            event = history.failed_event(f"compute_{run.saga.recipe}", cause)
+            event = history.failed_event(run.kind.event, cause)
             actions.add_events_in(connection, run.uuid, run.context.request_id, [event])
 
 
@@ -84,7 +84,7 @@ def detach_order(run: OperationRun[D], host: str) -> Iterator[None]:
     HostFenced if the host was asked before and does not report now.
     """
     try:
-        with run.event(f"compute_{run.saga.recipe}", host):
+        with run.event(run.kind.event, host):
             if run.is_repeated:
                 guests.require_host(run, host)
             yield

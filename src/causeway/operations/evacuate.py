@@ -135,7 +135,7 @@ class RebuildGuest(Step[Run]):
             run.services.notifier.instance_action(
                 run.context, there, "rebuild", "start", host=host, block_devices=present
             )
-        with run.event("compute_rebuild_instance", host):
+        with run.event(run.kind.event, host):
             guests.require_host(run, host)
             # Deletes the attachments of the dead host. Those that an earlier attempt reserved are for the new guest.
             guests.keep_volumes_reserved(run)

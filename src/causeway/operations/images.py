@@ -37,7 +37,7 @@ class UploadDisk(Step[Run]):
     """Has the host upload the root disk into the image, as it is at one instant. The guest continues to run."""
 
     name = "UploadDisk"
-    reads = frozenset({"image_id", "rotation"})
+    reads = frozenset({"image_id"})
     makes = frozenset({Thing.IMAGE})
 
     def where(self, run: Run) -> str | None:
@@ -46,10 +46,9 @@ class UploadDisk(Step[Run]):
     def do(self, run: Run) -> None:
         instance, image_id = run.instance(), run.memory.image_id
         host = instance.host or ""
-        event = "compute_snapshot_instance" if run.memory.rotation is None else "compute_backup_instance"
         if not run.is_repeated:
             _notify(run, "start")
-        with run.event(event, host):
+        with run.event(run.kind.event, host):
             if run.is_repeated:
                 image = run.services.images.show_of_server(run.context, image_id)
                 if image.status == "active":

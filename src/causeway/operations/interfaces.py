@@ -126,7 +126,7 @@ class PlugPort(ServerStep[Attach]):
         host = instance.host or ""
         instance.network_info = [*instance.network_info, vif]
         asked = run.memory.requested.pci_request
-        with run.event("compute_attach_interface", host):
+        with run.event(run.kind.event, host):
             if asked is not None:
                 self._claim_device(run, host, instance, vif, asked)
             found = run.computes.plug_port(

@@ -17,6 +17,7 @@ from causeway.context import RequestContext
 from causeway.model import operations, server_actions
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
+from causeway.model.operation_kinds import kind_of
 from causeway.model.states import TaskState
 from causeway.moves.steps.local_disks import for_flavor
 from causeway.moves.steps.records import last_read, require_authority
@@ -102,7 +103,7 @@ class SwitchInstanceMapping(Step[Run]):
     def do(self, run: Run) -> None:
         if run.saga.pivoted:
             return
-        with run.event("conductor_migrate_server"):
+        with run.event(kind_of(operations.MOVE_RECORDS).event):
             with last_read(run, _source(run)) as bundle:
                 _require_no_host(bundle.instance)
                 copies.write(_target(run), _as_moved(run, bundle), closed_by=run.saga.id)

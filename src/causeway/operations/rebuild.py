@@ -52,7 +52,7 @@ class RebuildGuest(Step[OperationRun[Any]]):
         checked.require_image(run.services, run.context, instance.image_ref)
         if self._announces and not run.is_repeated:
             announce(run, instance, present)
-        with run.event("compute_rebuild_instance", host):
+        with run.event(run.kind.event, host):
             guests.require_host(run, host)
             run.memory.guest = run.computes.rebuild_guest(
                 run.context,

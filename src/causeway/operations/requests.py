@@ -10,6 +10,7 @@ from causeway.clients.image import ImageClient
 from causeway.context import RequestContext
 from causeway.model import operations
 from causeway.model.instance import Instance
+from causeway.model.operation_kinds import recipes_where
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.operations.delete import DeleteMemory, mark
@@ -20,6 +21,8 @@ from causeway.store.api import deletions, journal, wanted_moves
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
+
+_MAKING_IMAGES = recipes_where(lambda kind: kind.makes_image)
 
 
 class HasImages(Protocol):
@@ -65,7 +68,7 @@ def discard_prepared(services: HasJournalAndImages, context: RequestContext, mov
     An API process that was refused because it was slow tries again with the same image.
     """
     image_id = move.data.get("image_id")
-    if image_id is None or move.recipe not in operations.MAKE_IMAGE:
+    if image_id is None or move.recipe not in _MAKING_IMAGES:
         return
     others = (other for other in journal.of_server(services.api, move.instance_uuid) if other.id != move.id)
     if not any(other.data.get("image_id") == image_id and other.state is not SagaState.REFUSED for other in others):

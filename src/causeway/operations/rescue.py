@@ -84,7 +84,7 @@ class RescueGuest(ServerStep[Rescue]):
                 block_devices=present,
                 rescue_image_ref=memory.asked_for,
             )
-        with run.event("compute_rescue_instance", host):
+        with run.event(run.kind.event, host):
             guests.require_host(run, host)
             memory.guest = run.computes.rescue_guest(
                 run.context,
@@ -162,7 +162,7 @@ class StartFromOwnDisk(ServerStep[Unrescue]):
             run.services.notifier.instance_action(
                 run.context, instance, "unrescue", "start", host=host, block_devices=present
             )
-        with run.event("compute_unrescue_instance", host):
+        with run.event(run.kind.event, host):
             guests.require_host(run, host)
             run.memory.guest = run.computes.unrescue_guest(
                 run.context, host, token=run.token(self.name), instance=instance, block_devices=present

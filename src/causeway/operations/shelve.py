@@ -15,6 +15,7 @@ from causeway.model.block_device import is_volume_backed
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
+from causeway.model.operation_kinds import kind_of
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
@@ -69,7 +70,7 @@ class StoreDisk(ServerStep[Run]):
         if not run.is_repeated:
             notifier.instance_exists(run.context, instance, host=host)
             notifier.instance_action(run.context, instance, "shelve", "start", host=host, block_devices=present)
-        with run.event("compute_shelve_instance", host):
+        with run.event(run.kind.event, host):
             stored = self._stored(run) if run.is_repeated else None
             if stored is not None:
                 # The host has done its part, and may be dead by now.
@@ -201,7 +202,7 @@ class RemoveGuest(Step[Run]):
             self._refuse(run, unusable)
             return
         run.pivot()
-        with run.event("compute_shelve_offload_instance", host):
+        with run.event(kind_of(operations.SHELVE_OFFLOAD).event, host):
             guests.remove(run, self.name, host, instance, present)
 
     def _refuse(self, run: Run, failure: errors.CopyNotUsable) -> None:

@@ -55,7 +55,7 @@ class StopGuest(Step[SoftDelete]):
         host = instance.host or ""
         if not run.is_repeated:
             run.services.notifier.instance_action(run.context, instance, "soft_delete", "start", host=host)
-        with run.event("compute_soft_delete_instance", host):
+        with run.event(run.kind.event, host):
             guests.require_host(run, host)
             run.computes.store_disk(run.context, host, token=run.token(self.name), instance=instance, image_id=None)
 
@@ -103,7 +103,7 @@ class RestoreGuest(Step[Restore]):
         host = instance.host or ""
         if not run.is_repeated:
             run.services.notifier.instance_action(run.context, instance, "restore", "start", host=host)
-        with run.event("compute_restore_instance", host):
+        with run.event(run.kind.event, host):
             guests.require_host(run, host)
             run.memory.guest = run.computes.start_guest(
                 run.context, host, token=run.token(self.name), instance=instance, block_devices=run.devices()

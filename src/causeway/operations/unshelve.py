@@ -106,7 +106,7 @@ class StartGuest(Step[Run]):
         host, image_id = there.host or "", run.memory.image_id
         if not run.is_repeated:
             run.services.notifier.instance_action(run.context, there, "unshelve", "start", host=host)
-        with run.event("compute_unshelve_instance", host):
+        with run.event(run.kind.event, host):
             guests.require_host(run, host)
             if not run.memory.offloaded:
                 run.memory.guest = run.computes.start_guest(

@@ -58,7 +58,7 @@ class SelectHostElsewhere(Step[Run]):
             names_host=wanted is not None,
             has_volumes=lambda: any(device.is_volume for device in run.devices()),
         )
-        with run.event("conductor_unshelve_instance"):
+        with run.event(run.kind.event):
             place = placing.choose(
                 services,
                 run.context,

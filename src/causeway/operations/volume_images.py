@@ -53,7 +53,7 @@ class SnapshotVolumes(Step[Run]):
 
     def do(self, run: Run) -> None:
         memory, volumes, present = run.memory, run.services.volumes, run.devices()
-        with run.event("api_snapshot_instance", run.instance(tags=False).host or ""):
+        with run.event(run.kind.event, run.instance(tags=False).host or ""):
             if run.is_repeated:
                 memory.snapshots |= {each.volume_id: each.id for each in _made(run)}
             for device in present:

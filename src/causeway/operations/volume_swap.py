@@ -105,7 +105,7 @@ class CopyVolume(Step[Swap]):
     def do(self, run: Swap) -> None:
         instance, (old, new) = run.instance(), _both(run)
         host = instance.host or ""
-        with run.event("compute_swap_volume", host):
+        with run.event(run.kind.event, host):
             guests.require_host(run, host)
             copied = run.computes.copy_volume(
                 run.context, host, token=run.token(self.name), instance=instance, old=old, new=new

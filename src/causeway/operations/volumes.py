@@ -147,7 +147,7 @@ class ConnectVolume(ServerStep[Attach]):
         mapping, instance = run.memory.mapping, run.instance(tags=False)
         if mapping is None:
             raise RuntimeError("the volume was not reserved")
-        with run.event("compute_attach_volume", instance.host or ""):
+        with run.event(run.kind.event, instance.host or ""):
             if instance.host is None:
                 # As in Nova, the volume stays in use.
                 run.services.volumes.complete_attachment(run.context, mapping.attachment_id or "")

@@ -27,9 +27,10 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.exclusion import ACCEPTED, Work, rule
+from causeway.model.exclusion import ACCEPTED, rule
 from causeway.model.instance import Instance, InstanceAction
-from causeway.model.operations import ACTIONS, KEPT_TASKS, MIGRATION_STATUS, TASKS, WORK, Operation, present_name
+from causeway.model.operation_kinds import ACTIONS, OperationKind, find_kind, kind_of
+from causeway.model.operations import Operation
 from causeway.model.requesters import Requester
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, TaskState, VmState
@@ -85,12 +86,13 @@ def all_of(*writes: Callable[[sa.Connection], None] | None) -> Callable[[sa.Conn
 
 def task_of(operation: Operation) -> TaskState | None:
     """The server's task from the request of an operation on; None if the operation gives it none."""
-    return TASKS[operation.recipe]
+    return kind_of(operation.recipe).task
 
 
 def status_of(operation: Operation) -> MigrationStatus | None:
     """The status of a finished migration from the request of its confirm or revert on; None for other requests."""
-    return MIGRATION_STATUS.get(present_name(operation.recipe))
+    kind = find_kind(operation.recipe)
+    return None if kind is None else kind.migration_status
 
 
 def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None:
@@ -130,14 +132,15 @@ def admit_in(connection: sa.Connection, operation: Operation) -> None:
 
     The rules are in `causeway.model.exclusion`. Of two requests, the second one sees the first.
     """
+    asked = kind_of(operation.recipe).work
     operation.cell_uuid, under_way = journal.under_way_in(connection, operation.instance_uuid)
     for other in under_way:
         if other.id == operation.id or other.state is SagaState.REFUSED:
             continue
         # An operation of a newer release may have an unknown name. It excludes everything.
-        work = WORK.get(other.recipe)
-        if work is None or rule(WORK[operation.recipe], work) not in ACCEPTED:
-            raise _excluded(operation, other, work)
+        kind = find_kind(other.recipe)
+        if kind is None or rule(asked, kind.work) not in ACCEPTED:
+            raise _excluded(operation, other, kind)
         if operation.resource_id is not None and operation.resource_id == other.resource_id:
             raise errors.StateChanged(
                 f"{operation.resource_id} of server {operation.instance_uuid} is being changed by another request"
@@ -145,8 +148,8 @@ def admit_in(connection: sa.Connection, operation: Operation) -> None:
             )
 
 
-def _excluded(operation: Operation, other: Operation, work: Work | None) -> errors.StateChanged:
-    if work is Work.DEVICE:
+def _excluded(operation: Operation, other: Operation, kind: OperationKind | None) -> errors.StateChanged:
+    if kind is not None and kind.is_of_device:
         return errors.DevicesChanging(
             f"A volume or port of server {operation.instance_uuid} is being changed ({other.recipe})."
             " Try again when that has ended."
@@ -257,7 +260,7 @@ def _is_swapped(connection: sa.Connection, operation: Operation) -> bool:
 
 def _keeps_task(instance: Instance, operation: Operation) -> bool:
     """Whether the server has the task of other work, which the operation began beside."""
-    return instance.task_state in KEPT_TASKS.get(operation.recipe, ())
+    return instance.task_state in kind_of(operation.recipe).kept_tasks
 
 
 def _accept(api: Database, request: Request) -> bool:

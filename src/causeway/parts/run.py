@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.instance import ActionEvent
+from causeway.model.operation_kinds import OperationKind, kind_of
 from causeway.model.operations import Operation
 from causeway.model.orders import Order
 from causeway.model.outcomes import MoveToken
@@ -51,6 +52,11 @@ class ServerRun(sagas.Run[Operation, M], Generic[M]):
     def uuid(self) -> str:
         """The uuid of the server."""
         return self.saga.instance_uuid
+
+    @property
+    def kind(self) -> OperationKind:
+        """The row of the operation in the table of operations."""
+        return kind_of(self.saga.recipe)
 
     def token(self, step: str) -> MoveToken:
         """The token of an order to a compute."""

@@ -52,7 +52,7 @@ def test_what_steps_read_and_write_stands_below_the_picture() -> None:
     assert "| Check" in text and text.count("| step | reads | writes |") == len(RECIPES)
     assert "Known at the start: `backup_type`, `image_id`, `rotation`." in text
     assert "and all that `resize` wrote." in text
-    assert "| UploadDisk | `image_id`, `rotation` |  |" in text
+    assert "| UploadDisk | `image_id` |  |" in text
     assert "(`attachments`), (`guest`)" in text
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from causeway.model import operations
 from causeway.model.exclusion import ACCEPTED, WORK_OF_TASK, Rule, Work, rule, tasks_beside
+from causeway.model.operation_kinds import KINDS
 from causeway.model.states import MOVE_TASKS, TaskState
-from causeway.operations.recipes import RECIPES
 
 # Rows: asked for. Columns: under way. B beside, - refused, A after it, E at its end (refused while the server has its task),
 # I instead of it (or after), C refused and it is cancelled.
@@ -60,16 +60,15 @@ def test_everything_that_can_be_asked_for_has_a_row() -> None:
     assert {Work[name.upper()] for name in ROWS} == set(Work) - {Work.BUILD}
 
 
-def test_every_task_and_every_operation_is_some_work() -> None:
+def test_every_task_is_some_work() -> None:
     assert WORK_OF_TASK.keys() == set(TaskState)
-    assert operations.WORK.keys() == RECIPES.keys() | operations.OF_0_1_0.keys()
 
 
 def test_an_operation_is_the_same_work_as_its_task() -> None:
-    for recipe, task in operations.TASKS.items():
+    for name, kind in KINDS.items():
         # Images of servers on volumes have the task of other images.
-        if task is not None and recipe not in (operations.EVACUATE, operations.CREATE_VOLUME_IMAGE):
-            assert WORK_OF_TASK[task] is operations.WORK[recipe]
+        if kind.task is not None and name not in (operations.EVACUATE, operations.CREATE_VOLUME_IMAGE):
+            assert WORK_OF_TASK[kind.task] is kind.work
 
 
 def test_tasks_follow_from_the_table() -> None:

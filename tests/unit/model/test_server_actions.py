@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from causeway.model import operations, server_actions
+from causeway.model import server_actions
 from causeway.model.exclusion import WORK_OF_TASK, tasks_beside
+from causeway.model.operation_kinds import KINDS
 from causeway.model.server_actions import GuestAction, HostCheck, ServerAction
 from causeway.model.states import TaskState, VmState
 
@@ -58,7 +59,7 @@ def test_what_changes_a_guest_has_a_task_meanwhile(name: str) -> None:
 
 def test_tasks_of_operations_are_those_of_their_actions() -> None:
     begun = {row.begins for row in ROWS.values() if not isinstance(row, GuestAction)}
-    assert set(operations.TASKS.values()) - begun == {TaskState.SCHEDULING, TaskState.DELETING}
+    assert {kind.task for kind in KINDS.values()} - begun == {TaskState.SCHEDULING, TaskState.DELETING}
 
 
 def test_an_action_without_a_task_leaves_the_one_that_there_is() -> None:

@@ -41,6 +41,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return st.lists(values(arguments[0]), max_size=2)
     if origin is frozenset:
         return st.frozensets(values(arguments[0]), max_size=2)
+    if origin is tuple and Ellipsis in arguments:
+        return st.lists(values(arguments[0]), max_size=2).map(tuple)
     if origin is dict:
         return st.dictionaries(*map(values, arguments), max_size=2)
     if arguments:

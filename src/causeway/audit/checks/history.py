@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from causeway.audit.snapshot import Snapshot
-from causeway.model import operations
 from causeway.model.audit import Disagreement, Fix, Severity
+from causeway.model.operation_kinds import ACTIONS
 
 # Actions whose work is in the journal: without an operation nothing works on them.
-JOURNALED = frozenset(operations.ACTIONS)
+JOURNALED = frozenset(ACTIONS)
 
 
 def never_ended(snapshot: Snapshot) -> Iterator[Disagreement]:

@@ -7,12 +7,15 @@ from datetime import timedelta
 
 from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Severity
-from causeway.model.operations import BESIDE_VOLUME_IMAGE, CREATE_VOLUME_IMAGE, DELETE, NOT_WAITED_FOR, Operation
+from causeway.model.operation_kinds import recipes_where
+from causeway.model.operations import CREATE_VOLUME_IMAGE, DELETE, Operation
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
 
 # Within this time another conductor acquires a lease that ran out.
 TAKEOVER = timedelta(seconds=60)
+_NOT_WAITED_FOR = recipes_where(lambda kind: not kind.is_waited_for)
+_BESIDE_VOLUME_IMAGE = recipes_where(lambda kind: kind.may_begin_beside_volume_image)
 
 
 def _active(snapshot: Snapshot) -> list[Operation]:
@@ -71,9 +74,9 @@ def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
     with_images = {move.instance_uuid for move in _active(snapshot) if move.recipe == CREATE_VOLUME_IMAGE}
     for move in _active(snapshot):
         # A requested confirm or revert waits for the end of its resize, and a delete for the confirm of it.
-        if move.recipe in NOT_WAITED_FOR:
+        if move.recipe in _NOT_WAITED_FOR:
             continue
-        if move.recipe in BESIDE_VOLUME_IMAGE and move.instance_uuid in with_images:
+        if move.recipe in _BESIDE_VOLUME_IMAGE and move.instance_uuid in with_images:
             continue
         if move.state is not SagaState.REQUESTED and move.state not in NOT_ACCEPTED:
             by_server.setdefault(move.instance_uuid, []).append(move.id)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from causeway.audit.snapshot import Snapshot
-from causeway.model import operations
 from causeway.model.audit import Disagreement, Fix, Severity
+from causeway.model.operation_kinds import KINDS
 from causeway.model.states import MOVE_TASKS, TaskState, VmState
 
 # Task states of work in the journal: without an operation nothing works on the server.
-JOURNALED = MOVE_TASKS | {task for task in operations.TASKS.values() if task is not None}
+JOURNALED = MOVE_TASKS | {kind.task for kind in KINDS.values() if kind.task is not None}
 # Task states that are not cleared, since the server would then look complete.
 LEFT = {
     TaskState.DELETING: "The server is half deleted: delete it again.",

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
-from causeway.model.operations import LIVE_MIGRATION, Operation, present_name
+from causeway.model.operation_kinds import recipes_where
+from causeway.model.operations import Operation
 from causeway.model.outcomes import MoveToken
 from causeway.model.sagas import ENDED
 from causeway.parts import history
@@ -18,6 +19,8 @@ from causeway.store.api import journal, migrations
 from causeway.store.cell import instances
 
 LOG = logging.getLogger(__name__)
+
+_BY_HYPERVISORS = recipes_where(lambda kind: kind.is_by_hypervisors)
 
 Order = Callable[[ComputeClient, MoveToken, str], None]
 
@@ -66,7 +69,7 @@ class LiveEndpoint:
         """Returns the token of the running operation; None if it has ended."""
         found: list[Operation] = journal.of_migration(self._services.api, migration_uuid)
         for operation in found:
-            if present_name(operation.recipe) == LIVE_MIGRATION and operation.state not in ENDED:
+            if operation.recipe in _BY_HYPERVISORS and operation.state not in ENDED:
                 return MoveToken(operation.id, migration_uuid, operation.epoch, "MigrateGuest")
         return None
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import operations
+from causeway.model.operation_kinds import recipes_where
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.operations.requests import discard_prepared
@@ -22,6 +23,8 @@ from causeway.rpc.conductor import ConductorClient
 from causeway.sagas import keeper
 
 LOG = logging.getLogger(__name__)
+
+_OF_DEVICES = recipes_where(lambda kind: kind.is_of_device)
 
 Keeper: TypeAlias = keeper.Keeper[Operation]
 
@@ -56,7 +59,7 @@ class MoveCallers:
     def saga_ended(self, context: RequestContext, saga: Operation) -> None:  # noqa: ARG002
         """Runs operations that have waited for the end of this one: a confirm, a revert, or the server's delete."""
         is_deleted = saga.recipe == operations.DELETE and saga.state is SagaState.DONE
-        if not is_deleted and saga.recipe not in operations.OF_DEVICES:
+        if not is_deleted and saga.recipe not in _OF_DEVICES:
             run_waiting(self._services, saga.instance_uuid)
 
     def check_proposed(self, sagas: list[Operation], run: Callable[[Operation], None]) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.operations import NOT_WAITED_FOR, Operation
+from causeway.model.operation_kinds import recipes_where
+from causeway.model.operations import Operation
 from causeway.model.requesters import Requester
 from causeway.model.sagas import ENDED
 from causeway.model.states import MigrationStatus
@@ -21,7 +22,7 @@ _OTHER = (
         _OTHERS.c.instance_uuid == mappings.TABLE.c.instance_uuid,
         _OTHERS.c.id != sa.bindparam("of_move"),
         _OTHERS.c.state.not_in([state.value for state in ENDED]),
-        _OTHERS.c.recipe.not_in(NOT_WAITED_FOR),
+        _OTHERS.c.recipe.not_in(recipes_where(lambda kind: not kind.is_waited_for)),
     )
     .limit(1)
     .scalar_subquery()

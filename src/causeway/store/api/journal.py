@@ -13,10 +13,9 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway import errors, metrics
+from causeway.model.operation_kinds import recipes_where
 from causeway.model.operations import (
-    BESIDE_VOLUME_IMAGE,
     CREATE_VOLUME_IMAGE,
-    NOT_WAITED_FOR,
     RESIZE,
     Operation,
     OperationBrief,
@@ -48,14 +47,15 @@ _NEVER_CHANGED = frozenset(
 # The recipes that bring a server to its target. Confirms and reverts begin with their memory.
 RESIZES = with_former_names(RESIZE)
 _EARLIER = MOVES.alias("earlier")
+_BESIDE_VOLUME_IMAGE = recipes_where(lambda kind: kind.may_begin_beside_volume_image)
 _MUST_WAIT = sa.exists().where(
     _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,
     _EARLIER.c.id != MOVES.c.id,
     _EARLIER.c.started_at < MOVES.c.started_at,
     # One that is not accepted is the request of somebody who was slower than this one's, and is about to be refused.
     _EARLIER.c.state.not_in([*_NOT_ACCEPTED, *_ENDED]),
-    _EARLIER.c.recipe.not_in(NOT_WAITED_FOR),
-    sa.or_(_EARLIER.c.recipe != CREATE_VOLUME_IMAGE, MOVES.c.recipe.not_in(BESIDE_VOLUME_IMAGE)),
+    _EARLIER.c.recipe.not_in(recipes_where(lambda kind: not kind.is_waited_for)),
+    sa.or_(_EARLIER.c.recipe != CREATE_VOLUME_IMAGE, MOVES.c.recipe.not_in(_BESIDE_VOLUME_IMAGE)),
 )
 # Two requests for a server meet at its mapping, which both lock.
 _HOLD = (

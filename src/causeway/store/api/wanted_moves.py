@@ -8,15 +8,15 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.operations import CONFIRM_RESIZE, DELETE, REVERT_RESIZE, Operation, with_former_names
+from causeway.model.operation_kinds import recipes_where
+from causeway.model.operations import Operation
 from causeway.model.orders import Awaited, Order
 from causeway.model.sagas import CANCELLABLE, SagaState, StepPhase, StepRecord, StepState
 from causeway.store.api.journal import MOVES
 from causeway.store.api_tables import InstanceMappings
 from causeway.store.database import Database
 
-# Recipes that continue while their server is being deleted: the delete itself, and the confirm that it begins with.
-CONTINUE_WHILE_DELETED = (*with_former_names(CONFIRM_RESIZE, REVERT_RESIZE), DELETE)
+CONTINUE_WHILE_DELETED = recipes_where(lambda kind: kind.continues_while_deleted)
 CANCELLED = "It was cancelled on request."
 _NAMES = (
     *("id", "instance_uuid", "migration_uuid", "recipe", "epoch", "state"),
