@@ -52,7 +52,11 @@ def lease_of(database: Database, move: Operation) -> float:
 
 def end_lease(database: Database, move: Operation) -> None:
     with database.write() as connection:
-        over = journal.MOVES.update().where(journal.MOVES.c.id == move.id).values(lease_until=clock.utc_now(-0.5))
+        over = (
+            journal.OPERATIONS.update()
+            .where(journal.OPERATIONS.c.id == move.id)
+            .values(lease_until=clock.utc_now(-0.5))
+        )
         connection.execute(over)
 
 

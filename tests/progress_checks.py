@@ -8,11 +8,11 @@ from causeway.conductor.cells.transfers import Transfers
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, Limits, Scope
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.sagas import SagaState, StepPhase, StepRecord, StepState
 from causeway.model.states import MigrationStatus
-from causeway.store.api import drains, journal, migrations, operations, ordered_moves, recording, shown_moves
-from causeway.store.api.ordered_moves import Report
+from causeway.store.api import drains, journal, migrations, operations, ordered_operations, recording, shown_operations
+from causeway.store.api.ordered_operations import Report
 from causeway.store.database import Database, utcnow
 
 LEASE = 60.0
@@ -20,7 +20,7 @@ STEP = "MigrateGuest"
 COUNTERS = {f"{what}_{of}_bytes": 0 for what in ("memory", "disk") for of in ("total", "processed", "remaining")}
 
 
-def sending_move(database: Database, drain_id: str | None = None) -> tuple[Operation, MoveToken]:
+def sending_move(database: Database, drain_id: str | None = None) -> tuple[Operation, OperationToken]:
     """A live migration whose guest goes; of a drain, if it is asked for by one."""
     uuid, server, request = (str(uuids.uuid4()) for _ in range(3))
     move = Operation(
@@ -48,7 +48,7 @@ def sending_move(database: Database, drain_id: str | None = None) -> tuple[Opera
             )
             connection.execute(drains.SERVERS.insert(), drains.SERVER.to_row(asked))
     recording.record(database, move, started=StepRecord(STEP, StepPhase.DO, 1, started_at=utcnow()), lease=LEASE)
-    return move, MoveToken(move.id, move.migration_uuid, move.epoch, STEP)
+    return move, OperationToken(move.id, move.migration_uuid, move.epoch, STEP)
 
 
 def what_is_reported_is_shown_and_summed_while_its_step_runs(database: Database) -> None:
@@ -56,9 +56,9 @@ def what_is_reported_is_shown_and_summed_while_its_step_runs(database: Database)
     counters = COUNTERS | {"memory_total_bytes": 100, "memory_processed_bytes": 25}
     assert Transfers(database).report(token, 25, 100, counters) == move.instance_uuid
     late = Report(token, "1.1.0", 60, 100, counters | {"memory_processed_bytes": 60})
-    ordered_moves.write(database, [late])
+    ordered_operations.write(database, [late])
     (step,) = operations.get(database, move.id).steps
-    shown = shown_moves.progress(database, [move.migration_uuid], utcnow())[move.migration_uuid]
+    shown = shown_operations.progress(database, [move.migration_uuid], utcnow())[move.migration_uuid]
     assert (step.bytes_done, step.bytes_total, shown.percent, shown.step) == (60, 100, 60, STEP)
     assert migrations.get(database, move.migration_uuid).memory_processed_bytes == 60
     asked = {move.instance_uuid: move.request_id or ""}
@@ -67,7 +67,7 @@ def what_is_reported_is_shown_and_summed_while_its_step_runs(database: Database)
     ended = StepRecord(STEP, StepPhase.DO, 1, StepState.DONE, bytes_done=110, bytes_total=110, ended_at=utcnow())
     recording.record(database, move, ended=ended, lease=LEASE)
     late.done, late.counters = 70, counters | {"memory_processed_bytes": 70}
-    ordered_moves.write(database, [late])
+    ordered_operations.write(database, [late])
     (step,) = operations.get(database, move.id).steps
     assert (step.bytes_done, step.bytes_total) == (110, 110)
     assert migrations.get(database, move.migration_uuid).memory_processed_bytes == 60
@@ -82,9 +82,9 @@ def moves_that_send_share_what_their_drain_may(database: Database) -> None:
     tokens = [sending_move(database, drain.id)[1] for _ in range(3)]
     free = sending_move(database)[1]
     assert transfers.rate_of(tokens[0]) == 600 and transfers.rate_of(free) is None
-    ordered_moves.write(database, [Report(token, "1.1.0", 1, 10) for token in (*tokens, free)])
+    ordered_operations.write(database, [Report(token, "1.1.0", 1, 10) for token in (*tokens, free)])
     assert {transfers.rate_of(token) for token in tokens} == {200.0}
-    ordered_moves.write(database, [Report(tokens[0], "1.2.0", 1, 10)])
+    ordered_operations.write(database, [Report(tokens[0], "1.2.0", 1, 10)])
     assert {transfers.rate_of(token) for token in tokens[1:]} == {300.0}
     # Who asks sends.
     assert transfers.rate_of(tokens[0]) == 200.0

@@ -115,7 +115,7 @@ class _Cloud:
         _until(lambda: self._under_way() == 0, "servers to be built")
 
     def _under_way(self) -> int:
-        query = sa.select(sa.func.count()).where(journal.MOVES.c.state.not_in([state.value for state in ENDED]))
+        query = sa.select(sa.func.count()).where(journal.OPERATIONS.c.state.not_in([state.value for state in ENDED]))
         with self._embedded.api_database.read() as connection:
             return int(connection.execute(query).scalar_one())
 

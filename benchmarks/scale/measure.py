@@ -24,11 +24,11 @@ from causeway.model.sagas import ENDED, SagaState
 from causeway.rpc.scheduler import SchedulerClient
 from causeway.rpc.transport import Transports
 from causeway.scheduler.request import RequestSpec
-from causeway.store.api_tables import Moves
+from causeway.store.api_tables import Operations
 from causeway.store.database import utcnow
 
 WARM_UP = 8
-MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
+OPERATIONS: sa.Table = Operations.__table__  # type: ignore[assignment]
 
 
 @dataclass
@@ -218,9 +218,9 @@ class Watch:
     def _look(self) -> None:
         over = [state.value for state in ENDED]
         query = (
-            sa.select(MOVES.c.instance_uuid, MOVES.c.state)
-            .where(MOVES.c.state.in_(over), MOVES.c.ended_at >= self._since)
-            .order_by(MOVES.c.ended_at)
+            sa.select(OPERATIONS.c.instance_uuid, OPERATIONS.c.state)
+            .where(OPERATIONS.c.state.in_(over), OPERATIONS.c.ended_at >= self._since)
+            .order_by(OPERATIONS.c.ended_at)
         )
         while not self._stop.wait(0.1):
             found: dict[str, list[str]] = {}

@@ -51,7 +51,7 @@ from causeway.scheduler.explain import Explanation
 from causeway.scheduler.many import Packing, PackRequest
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.service import Scheduler
-from causeway.store.api import wanted_moves
+from causeway.store.api import wanted_operations
 from causeway.store.cell import hosts
 from causeway.store.cells import Cells
 from causeway.store.connections import ConnectionBudget
@@ -154,7 +154,7 @@ class SchedulerService:
         self._host = host
         self._cells = cells
         self._stopping = threading.Event()
-        awaited = partial(wanted_moves.awaited, cells.api)
+        awaited = partial(wanted_operations.awaited, cells.api)
         self._scheduler = Scheduler(around.conf, around.placement, CellsSource(cells), awaited)
         transport = around.transports.get(around.conf.transport_url)
         endpoint = SchedulerEndpoint(self._scheduler, around.notifier(f"nova-scheduler:{host}"))

@@ -89,7 +89,7 @@ def test_a_delay_takes_its_time(file: Path) -> None:
 def test_a_move_hangs_for_as_long_as_it_is_at_the_point(file: Path) -> None:
     file.write_text("somewhere: {hang: 0.1}")
     seen: list[bool] = []
-    with injector.scope(move_id="move"):
+    with injector.scope(operation_id="move"):
         assert injector._active is not None
         wait = injector._active._stopping.wait
 

@@ -173,7 +173,7 @@ def _fill_records(snapshot: Snapshot, records: Records) -> None:
     snapshot.impostors = records.impostors
     snapshot.mappings, snapshot.records = records.mappings, records.by_server
     snapshot.build_requests = records.build_requests
-    snapshot.migrations, snapshot.moves = records.migrations, records.moves
+    snapshot.migrations, snapshot.operations = records.migrations, records.operations
     snapshot.drains, snapshot.drained, snapshot.requests_of_drains = records.drains, records.drained, records.requests
     snapshot.closed_hosts = {host: drain for cell in records.by_cell.values() for host, drain in cell.closed.items()}
     snapshot.open_events = [event for cell in records.by_cell.values() for event in cell.open_events]
@@ -185,7 +185,7 @@ def _fill_strangers(services: AuditServices, snapshot: Snapshot) -> None:
     """Looks up the uuids that others know and that are not those of present servers."""
     named = {*(snapshot.allocations or {}), *(port["device_id"] for port in (snapshot.ports or {}).values())}
     named.update(found.instance_uuid for found in snapshot.attachments or [] if found.instance_uuid is not None)
-    named.update(move.instance_uuid for move in snapshot.moves)
+    named.update(operation.instance_uuid for operation in snapshot.operations)
     named.update(row.instance_uuid for row in snapshot.drained)
     named.update(str(image.properties.get("instance_uuid") or "") for image in snapshot.images or [])
     named.discard("")

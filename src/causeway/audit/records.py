@@ -60,7 +60,7 @@ class Records:
     mappings: dict[str, InstanceMapping]
     build_requests: set[str]
     migrations: dict[str, Migration]
-    moves: list[Operation]
+    operations: list[Operation]
     drains: dict[str, Drain]
     drained: list[DrainServer]
     # The requests of drains that the journal knows.
@@ -76,9 +76,10 @@ class Records:
 
     def fingerprints(self) -> dict[str, object]:
         """Values that change with all work on a server, and when a migration or move begins or ends."""
-        moves: dict[str, list[object]] = {}
-        for move in self.moves:
-            moves.setdefault(move.instance_uuid, []).append((move.id, move.state, move.epoch, move.pivoted))
+        operations: dict[str, list[object]] = {}
+        for operation in self.operations:
+            now = operation.id, operation.state, operation.epoch, operation.pivoted
+            operations.setdefault(operation.instance_uuid, []).append(now)
         found: dict[str, object] = {uuid: migration.status for uuid, migration in self.migrations.items()}
         rows: dict[str, list[object]] = {}
         for row in self.drained:
@@ -86,13 +87,13 @@ class Records:
         for drain in self.drains.values():
             found[f"drain {drain.id}"] = (drain.state, drain.epoch, list(drain.closed), rows.get(drain.id))
         records = self.by_server
-        for uuid in {*records, *moves, *self.mappings, *self.build_requests}:
+        for uuid in {*records, *operations, *self.mappings, *self.build_requests}:
             mapping = self.mappings.get(uuid)
             found[uuid] = (
                 mapping and (mapping.cell_uuid, mapping.queued_for_delete),
                 uuid in self.build_requests,
                 [_fingerprint(record) for record in records.get(uuid, [])],
-                moves.get(uuid),
+                operations.get(uuid),
             )
         return found
 
@@ -108,7 +109,7 @@ def read_records(services: AuditServices) -> Records:
     down_time: float = services.conf.service_down_time
     answers = services.cells.ask_all(lambda cell, database: _read_cell(cell, database, down_time), without_failed=True)
     impostors = _keep_own_nodes(services.api, answers.by_cell)
-    found, moves = _migrations_and_moves(services.api)
+    found, operations = _migrations_and_operations(services.api)
     building = _uuids(services.api, sa.select(build_requests.TABLE.c.instance_uuid))
     mapped = {each.instance_uuid: each for each in mappings.of_project(services.api, None)}
     seen = {record.uuid for cell in answers.by_cell.values() for record in cell.records}
@@ -125,7 +126,7 @@ def read_records(services: AuditServices) -> Records:
         mappings=mapped,
         build_requests=building,
         migrations=found,
-        moves=moves,
+        operations=operations,
     )
 
 
@@ -150,17 +151,17 @@ def _uuids(database: Database, query: sa.Select[Any]) -> set[str]:
         return set(connection.execute(query).scalars())
 
 
-def _migrations_and_moves(api: Database) -> tuple[dict[str, Migration], list[Operation]]:
+def _migrations_and_operations(api: Database) -> tuple[dict[str, Migration], list[Operation]]:
     open_migration = migrations.TABLE.c.status.not_in([status.value for status in MIGRATION_ENDED])
-    of_open = journal.MOVES.c.migration_uuid.in_(sa.select(migrations.TABLE.c.uuid).where(open_migration))
-    not_ended = journal.MOVES.c.state.not_in([state.value for state in ENDED])
+    of_open = journal.OPERATIONS.c.migration_uuid.in_(sa.select(migrations.TABLE.c.uuid).where(open_migration))
+    not_ended = journal.OPERATIONS.c.state.not_in([state.value for state in ENDED])
     with api.read() as connection:
         rows = connection.execute(sa.select(*migrations.MAPPER.columns).where(open_migration))
         found = {migration.uuid: migration for migration in map(migrations.MAPPER.from_row, rows)}
-        query = sa.select(*journal.MOVE.columns).where(sa.or_(of_open, not_ended))
-        query = query.order_by(journal.MOVES.c.started_at, journal.MOVES.c.id)
-        moves = [journal.MOVE.from_row(row) for row in connection.execute(query)]
-    return found, moves
+        query = sa.select(*journal.OPERATION.columns).where(sa.or_(of_open, not_ended))
+        query = query.order_by(journal.OPERATIONS.c.started_at, journal.OPERATIONS.c.id)
+        operations = [journal.OPERATION.from_row(row) for row in connection.execute(query)]
+    return found, operations
 
 
 def _drains(api: Database, cells: Iterable[CellRecords]) -> tuple[dict[str, Drain], list[DrainServer], set[str]]:
@@ -298,7 +299,7 @@ def migrations_of(api: Database, uuids: Iterable[str]) -> dict[str, Migration]:
 
 def never_built_among(api: Database, uuids: Iterable[str]) -> set[str]:
     """Those of the uuids, which have no mapping, that are servers whose builds failed: deleted before they had a cell."""
-    moves = journal.MOVES.c
+    moves = journal.OPERATIONS.c
     found: set[str] = set()
     for chunk in _chunks(uuids):
         failed_build = (moves.recipe == BUILD, moves.state == SagaState.FAILED.value)

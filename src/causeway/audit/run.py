@@ -86,7 +86,9 @@ def _concerns(disagreement: Disagreement, changing: Collection[str]) -> bool:
 def _count(snapshot: Snapshot) -> dict[str, int]:
     return {
         "servers": len(snapshot.homes),
-        "moves under way": sum(1 for move in snapshot.moves if _is_under_way(snapshot, move.instance_uuid)),
+        "moves under way": sum(
+            1 for operation in snapshot.operations if _is_under_way(snapshot, operation.instance_uuid)
+        ),
         "hosts": sum(1 for host in snapshot.hosts.values() if host.contents is not None),
         "allocations": len(snapshot.allocations or {}),
         "ports": len(snapshot.ports or {}),

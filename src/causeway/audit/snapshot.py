@@ -173,7 +173,7 @@ class Snapshot:
     # Migrations that have not ended, and those that something refers to.
     migrations: dict[str, Migration] = field(default_factory=dict)
     # Moves of migrations that have not ended, and all that have not ended themselves; oldest first.
-    moves: list[Operation] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
     open_events: list[OpenEvent] = field(default_factory=list)
     # id -> drain, of those that have not ended, closed a host, or have one of the servers in ``drained``.
     drains: dict[str, Drain] = field(default_factory=dict)
@@ -242,7 +242,7 @@ class Snapshot:
     @cached_property
     def working(self) -> set[str]:
         """The servers on which an operation of the journal works, or is about to."""
-        return {move.instance_uuid for move in self.moves if move.state not in ENDED}
+        return {operation.instance_uuid for operation in self.operations if operation.state not in ENDED}
 
     @cached_property
     def _with_open_events(self) -> set[str]:
@@ -254,33 +254,35 @@ class Snapshot:
     def _movements(self) -> dict[str, Movement]:
         found: dict[str, Movement] = {}
         by_migration: dict[str, list[Operation]] = {}
-        for move in self.moves:
-            if present_name(move.recipe) not in RECIPES or is_of_0_1_0(move):
+        for operation in self.operations:
+            if present_name(operation.recipe) not in RECIPES or is_of_0_1_0(operation):
                 continue
-            by_migration.setdefault(move.migration_uuid, []).append(move)
+            by_migration.setdefault(operation.migration_uuid, []).append(operation)
         for migration_uuid, moves in by_migration.items():
             migration = self.migrations.get(migration_uuid)
-            active = next((move for move in moves if move.state not in ENDED), None)
+            active = next((operation for operation in moves if operation.state not in ENDED), None)
             waits = migration is not None and migration.status not in MIGRATION_ENDED
             if active is None and not waits:
                 continue
             uuid = moves[0].instance_uuid
             if uuid in found and found[uuid].under_way:
                 continue
-            found[uuid] = Movement(migration, active, [msgspec.convert(move.data, MoveMemory) for move in moves])
+            found[uuid] = Movement(
+                migration, active, [msgspec.convert(operation.data, MoveMemory) for operation in moves]
+            )
         return found
 
     @cached_property
     def live(self) -> dict[str, set[str]]:
         """Servers whose guests are migrated while they run -> the hosts that may have something of them for that."""
         found: dict[str, set[str]] = {}
-        for move in self.moves:
-            if present_name(move.recipe) != LIVE_MIGRATION or move.state in ENDED:
+        for operation in self.operations:
+            if present_name(operation.recipe) != LIVE_MIGRATION or operation.state in ENDED:
                 continue
-            if is_of_0_1_0(move):
-                found[move.instance_uuid] = hosts_of(move)
-            elif (movement := self.movement(move.instance_uuid)) is not None:
-                found[move.instance_uuid] = movement.hosts
+            if is_of_0_1_0(operation):
+                found[operation.instance_uuid] = hosts_of(operation)
+            elif (movement := self.movement(operation.instance_uuid)) is not None:
+                found[operation.instance_uuid] = movement.hosts
         return found
 
     def movement(self, uuid: str) -> Movement | None:

@@ -83,7 +83,7 @@ def archive_deleted_rows(
         if not until_complete or not once:
             break
     if then_purge:
-        rows.purge_moves(api)
+        rows.purge_operations(api)
     api.close()
     _report(moved, verbose, "Nothing was archived.")
     sys.exit(1 if moved else 0)
@@ -113,8 +113,8 @@ def purge(config_files: tuple[Path, ...], everything: bool, before: str | None, 
         finally:
             database.close()
         deleted += Counter({f"{cell.name}.{PREFIX}{name}": count for name, count in once.items()})
-    of_moves = rows.purge_moves(api, before=limit)
-    deleted += Counter({f"API.{PREFIX}{name}": count for name, count in of_moves.items()})
+    of_operations = rows.purge_operations(api, before=limit)
+    deleted += Counter({f"API.{PREFIX}{name}": count for name, count in of_operations.items()})
     api.close()
     _report(deleted, verbose, "Nothing was purged.")
     sys.exit(0 if deleted else PURGED_NOTHING)

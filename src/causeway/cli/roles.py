@@ -18,7 +18,7 @@ from causeway.conf import PROJECT
 from causeway.conf.conductor import CELL, SUPER
 from causeway.metadata.callers import check_options
 from causeway.model.host import CellMapping
-from causeway.moves.metrics import MovesCollector
+from causeway.operations.metrics import OperationsCollector
 from causeway.policy import Enforcer
 from causeway.store.database import Database
 from causeway.virt.driver import Driver
@@ -115,7 +115,7 @@ def _start_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     database, cells = processes.databases(conf, cleanup)
     chosen_cells(cells.mappings(cell0=False), conf.conductor.cells)
     reporting = [] if conf.conductor.role == SUPER else conf.conductor.cells or None
-    processes.expose_metrics(conf, cleanup, [MovesCollector(database)])
+    processes.expose_metrics(conf, cleanup, [OperationsCollector(database)])
     service = roles.conductor(around, database, cells, conf.host, of_cells=reporting)
     cleanup.callback(service.stop)
     service.start()

@@ -359,13 +359,14 @@ def _signed(conf: cfg.ConfigOpts, known: Collection[str]) -> Found:
 
 def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
     unfinished = journal.unfinished(api)
-    stuck = [move.instance_uuid for move in unfinished if move.state is SagaState.STUCK]
+    stuck = [operation.instance_uuid for operation in unfinished if operation.state is SagaState.STUCK]
     # Other conductors take over after one lease: after three, none works on the move.
     long_ago = clock.read(api) - timedelta(seconds=3 * conf.moves.lease)
     left = [
-        move.instance_uuid
-        for move in unfinished
-        if (move.lease_until or move.started_at or long_ago) < long_ago and move.state is not SagaState.STUCK
+        operation.instance_uuid
+        for operation in unfinished
+        if (operation.lease_until or operation.started_at or long_ago) < long_ago
+        and operation.state is not SagaState.STUCK
     ]
     if left:
         return Level.FAILURE, f"no conductor works on {len(left)} moves, of servers {_some(left)}: does one run?"

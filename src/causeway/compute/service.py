@@ -49,7 +49,7 @@ from causeway.hardware import host as hardware_of
 from causeway.hardware.fit import Limits
 from causeway.http.secured import Tls
 from causeway.model import versions
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import TOPIC
 from causeway.rpc.endpoint import expose
@@ -93,7 +93,7 @@ class ComputeService:
             self._certificates = Certificates(Path(conf.disk_transfer_pki_dir))
             tls = Tls(self._certificates.server_context, required=conf.disk_transfer_tls == "required")
 
-        def is_late(token: MoveToken, forward: bool) -> None:
+        def is_late(token: OperationToken, forward: bool) -> None:
             conductor.check_order(admin_context(), token=token, forward=forward)
 
         self.host = Host(

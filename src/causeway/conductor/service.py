@@ -18,7 +18,7 @@ from causeway.conductor.endpoints.guest_states import GuestStatesEndpoint
 from causeway.conductor.endpoints.image_caching import ImageCachingEndpoint
 from causeway.conductor.endpoints.inside import InsideEndpoint
 from causeway.conductor.endpoints.live import LiveEndpoint
-from causeway.conductor.endpoints.moves import Keeper, MoveCallers, MovesEndpoint
+from causeway.conductor.endpoints.operations import Keeper, OperationCallers, OperationsEndpoint
 from causeway.conductor.endpoints.power import PowerEndpoint
 from causeway.conductor.upkeep import auto_confirm, auto_offload, cleaning, overdue_rescues, reclaim, recovery
 from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
@@ -47,7 +47,7 @@ class ConductorService:
         conductor = ConductorClient(transport)
         engine = engine_of(services)
         self._conductor = conductor
-        self._keeper = Keeper(engine, MoveCallers(services, conductor))
+        self._keeper = Keeper(engine, OperationCallers(services, conductor))
         self._recovery = Recovery(services, conductor, self._at_work)
         self._periodic = [
             Periodic(name, module.interval(services), partial(look, services, conductor), services.stopping)
@@ -87,7 +87,7 @@ class ConductorService:
                     ImageCachingEndpoint(services),
                     EvacuatedEndpoint(services),
                     LiveEndpoint(services),
-                    MovesEndpoint(self._keeper),
+                    OperationsEndpoint(self._keeper),
                     WorkEndpoint(services.life, self._at_work),
                 ],
             )
@@ -120,7 +120,7 @@ class ConductorService:
         """Returns the servers of the requests that are running."""
         return set().union(*(server.resources() for server in self._servers))
 
-    def release_moves(self) -> None:
+    def release_operations(self) -> None:
         """Waits for the running steps of all moves, and releases the moves. Call this while the hosts can still be reached."""
         self._services.stopping.set()
         for periodic in self._periodic:
@@ -130,7 +130,7 @@ class ConductorService:
 
     def stop(self) -> None:
         """Takes no new work, waits for the running steps, and hands over their moves."""
-        self.release_moves()
+        self.release_operations()
         # All at the same time, because each of oslo.messaging's RabbitMQ listeners may take five seconds to notice.
         with ThreadPoolExecutor(1 + len(self._servers), thread_name_prefix="conductor-stop") as pool:
             cells = pool.submit(self._cells.stop)

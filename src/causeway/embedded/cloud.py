@@ -33,7 +33,7 @@ from causeway.embedded.settings import StateDir
 from causeway.embedded.web import THREADS, WebServer
 from causeway.metrics import endpoint
 from causeway.model.host import CELL0_UUID, CellMapping
-from causeway.moves.metrics import MovesCollector
+from causeway.operations.metrics import OperationsCollector
 from causeway.roles import cells_of
 from causeway.store import schema
 from causeway.store.api import cells as cell_records
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 # Threads for moves, unless the user's files set another number. All share one interpreter, and more would contend for its lock.
-MOVE_THREADS = 4
+OPERATION_THREADS = 4
 
 DriverName = Literal["libvirt", "simulated"]
 
@@ -142,7 +142,7 @@ class EmbeddedCloud:
         self._metadata = roles.metadata_app(self.around.sessions, self.api_database, self.cells)
         self.web.mount("/metadata", self._metadata)
         if self.conf.metrics.enabled:
-            self.web.mount("/metrics", endpoint.application([MovesCollector(self.api_database)]))
+            self.web.mount("/metrics", endpoint.application([OperationsCollector(self.api_database)]))
         self.web.start()
         on_stop(self.web.stop)
         on_stop(long_polls.stop)
@@ -208,7 +208,7 @@ class EmbeddedCloud:
         conf = new_config(config_files=self._config_files, **options)
         # If the user's files choose unified limits, they are those of the embedded identity service.
         conf.set_default("valid_interfaces", ["internal", "public"], group="oslo_limit")
-        conf.set_default("workers", MOVE_THREADS, group="moves")
+        conf.set_default("workers", OPERATION_THREADS, group="moves")
         # No caller may read another server's metadata: unless the user's files say otherwise, requests must be signed.
         conf.set_default("service_metadata_proxy", True, group="neutron")
         conf.set_default("metadata_proxy_shared_secret", self.state.metadata_secret(), group="neutron")
@@ -327,7 +327,7 @@ class EmbeddedCloud:
                 self.computes[host] = service
         scheduler.invalidate()
         conductor.recover(alone=True)
-        on_stop(conductor.release_moves)
+        on_stop(conductor.release_operations)
 
     def _fill(self) -> None:
         """Makes an image, a network and flavors at the first start, and puts new hosts into aggregates at every start."""

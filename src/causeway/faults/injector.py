@@ -43,7 +43,7 @@ class Scope:
     """What the current thread works for."""
 
     host: str | None = None
-    move_id: str | None = None
+    operation_id: str | None = None
     method: str | None = None
 
 
@@ -77,14 +77,14 @@ class Injector:
         if rule.action == "crash":
             os._exit(CRASH_STATUS)
         if rule.action == "hang":
-            self._hang(scope.move_id, rule.seconds)
+            self._hang(scope.operation_id, rule.seconds)
         elif rule.action == "delay":
             self._delay(point, rule)
         return rule.action if rule.action in ("error", "refuse") else None
 
-    def is_hanging(self, move_id: str) -> bool:
+    def is_hanging(self, operation_id: str) -> bool:
         with self._lock:
-            return move_id in self._hanging
+            return operation_id in self._hanging
 
     def close(self) -> None:
         """Ends all hangs and delays."""
@@ -97,13 +97,13 @@ class Injector:
             if self._current().get(point) != rule:
                 return
 
-    def _hang(self, move_id: str | None, seconds: float) -> None:
+    def _hang(self, operation_id: str | None, seconds: float) -> None:
         with self._lock:
-            if move_id is not None:
-                self._hanging.add(move_id)
+            if operation_id is not None:
+                self._hanging.add(operation_id)
         self._stopping.wait(seconds)
         with self._lock:
-            self._hanging.discard(move_id or "")
+            self._hanging.discard(operation_id or "")
 
     def _current(self) -> dict[str, Rule]:
         with self._lock:
@@ -136,7 +136,7 @@ class Injector:
                 "point": point,
                 "action": rule.action,
                 "host": scope.host,
-                "move": scope.move_id,
+                "move": scope.operation_id,
                 "request": context.request_id if context is not None else None,
             }
             hits.write(json.dumps(record) + "\n")
@@ -193,12 +193,12 @@ def is_active() -> bool:
 
 
 @contextmanager
-def scope(host: str | None = None, move_id: str | None = None, method: str | None = None) -> Iterator[None]:
+def scope(host: str | None = None, operation_id: str | None = None, method: str | None = None) -> Iterator[None]:
     """Sets what the thread works for, until the block ends. Fields that are not given keep their values."""
     if _active is None:
         yield
         return
-    given = {"host": host, "move_id": move_id, "method": method}
+    given = {"host": host, "move_id": operation_id, "method": method}
     token = _scope.set(replace(_scope.get(), **{name: value for name, value in given.items() if value is not None}))
     try:
         yield
@@ -221,10 +221,10 @@ def reach(point: str) -> None:
         raise errors.UnexpectedFailure("A fault was injected.", details=f"fault point {point}")
 
 
-def is_hanging(move_id: str) -> bool:
+def is_hanging(operation_id: str) -> bool:
     """Whether the move hangs at a point. Then nobody renews its lease."""
     injector = _active
-    return injector is not None and injector.is_hanging(move_id)
+    return injector is not None and injector.is_hanging(operation_id)
 
 
 def method() -> str | None:

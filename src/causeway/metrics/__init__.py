@@ -2,7 +2,7 @@
 
 Counting costs a microsecond or two and happens whether somebody reads it or not; ``[metrics] enabled`` opens the endpoint
 (`causeway.metrics.endpoint`). What can be read from the journal is read when Prometheus asks, not kept
-(`causeway.moves.metrics`).
+(`causeway.operations.metrics`).
 
 Every metric has labels, all of them from small fixed sets: names of steps, routes, methods, filters; never an id or the
 name of a server or host. (Values of labels are made when they are first counted, which is what lets the API's workers
@@ -40,8 +40,10 @@ from causeway import errors
 QUICK = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 LONG = (0.05, 0.2, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0)
 
-MOVES_ENDED = Counter("causeway_moves_ended", "Moves that came to their end here.", ["recipe", "state"])
-MOVE_SECONDS = Histogram("causeway_move_seconds", "From request to end of a move.", ["recipe", "state"], buckets=LONG)
+OPERATIONS_ENDED = Counter("causeway_moves_ended", "Moves that came to their end here.", ["recipe", "state"])
+OPERATION_SECONDS = Histogram(
+    "causeway_move_seconds", "From request to end of a move.", ["recipe", "state"], buckets=LONG
+)
 STEP_SECONDS = Histogram(
     "causeway_move_step_seconds", "Steps of moves, done or undone.", ["recipe", "step", "phase", "state"], buckets=LONG
 )

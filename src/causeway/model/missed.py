@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 
 
 class Missed(StrEnum):
@@ -53,7 +53,7 @@ class MissedOrder:
     what: Missed
     instance: Instance
     block_devices: list[BlockDevice] = field(default_factory=list)
-    token: MoveToken | None = None
+    token: OperationToken | None = None
     source_host: str | None = None
     stop_only: bool = False
 

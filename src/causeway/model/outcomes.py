@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import ComputeNode
 from causeway.model.instance import Instance
@@ -13,11 +15,11 @@ from causeway.model.pci import PciDevice
 from causeway.model.states import PowerState
 
 
-@dataclass
-class MoveToken:
+# Hosts of 0.1.0, and the orders that they missed, have the operation's id as "move_id".
+class OperationToken(msgspec.Struct, rename={"operation_id": "move_id"}):
     """Identifies an order to a compute: its operation, the operation's epoch, and the step. An older epoch is refused."""
 
-    move_id: str
+    operation_id: str
     migration_uuid: str
     epoch: int
     step: str

@@ -9,7 +9,7 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.moves.run import Run
 from causeway.parts import cleanups, liveness
 from causeway.parts.liveness import HostLife
@@ -45,7 +45,7 @@ def send_or_note(
     what: Missed,
     instance: Instance,
     devices: list[BlockDevice],
-    token: MoveToken,
+    token: OperationToken,
     send: Callable[[], None],
 ) -> None:
     """Sends a host the order to delete what it has of the guest. Notes the order for a host that is down, to be sent later."""

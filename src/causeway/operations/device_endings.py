@@ -98,4 +98,4 @@ def is_asked_anew(run: OperationRun[Any]) -> bool:
     if run.saga.resource_id is None:
         return False
     known = journal.of_server(run.unguarded.api, run.uuid)
-    return [move.id for move in known if move.resource_id == run.saga.resource_id][-1] != run.saga.id
+    return [operation.id for operation in known if operation.resource_id == run.saga.resource_id][-1] != run.saga.id

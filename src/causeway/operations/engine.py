@@ -22,7 +22,7 @@ from causeway.operations.delete import DeleteRun
 from causeway.operations.recipes import RECIPES
 from causeway.operations.run import OperationRun
 from causeway.parts import requesters
-from causeway.parts.journal import MoveJournal
+from causeway.parts.journal import OperationJournal
 from causeway.parts.run import ServerRun
 from causeway.parts.services import ConductorServices
 from causeway.sagas import clock as sagas_clock
@@ -54,16 +54,16 @@ class OperationObserver(Observer):
             metrics.STEP_SECONDS.labels(saga.recipe, step.step, step.phase, step.state).observe(step.seconds)
 
     def saga_ended(self, saga: Saga) -> None:
-        metrics.MOVES_ENDED.labels(saga.recipe, saga.state).inc()
+        metrics.OPERATIONS_ENDED.labels(saga.recipe, saga.state).inc()
         if saga.started_at is not None and saga.ended_at is not None:
             seconds = (saga.ended_at - saga.started_at).total_seconds()
-            metrics.MOVE_SECONDS.labels(saga.recipe, saga.state).observe(seconds)
+            metrics.OPERATION_SECONDS.labels(saga.recipe, saga.state).observe(seconds)
 
     @contextmanager
     def working_on(self, context: RequestContext, saga_id: str) -> Iterator[None]:
         # Log lines of this thread have the request's id from here on.
         context.update_store()
-        with injector.scope(host=self._host, move_id=saga_id):
+        with injector.scope(host=self._host, operation_id=saga_id):
             yield
 
     def hangs(self, saga_id: str) -> bool:
@@ -84,7 +84,7 @@ def engine_of(services: ConductorServices) -> Engine:
     """The engine that runs operations for a conductor."""
     options = services.conf.moves
     environment = Environment[Operation](
-        MoveJournal(services.api, options.lease),
+        OperationJournal(services.api, options.lease),
         services.life,
         options,
         services.stopping,
@@ -92,20 +92,24 @@ def engine_of(services: ConductorServices) -> Engine:
         observer=OperationObserver(services.host),
     )
 
-    def begin(context: RequestContext, move: Operation, asked_at: float) -> ServerRun[Any]:
+    def begin(context: RequestContext, operation: Operation, asked_at: float) -> ServerRun[Any]:
         # Accepted work: it may continue with our own credentials, but only for what was checked before.
-        context = _with_users_rights(services, context, move).for_work(requesters.checked_of(move.requested_by))
-        if move.recipe in moves.RECIPES:
-            return Run(services, environment, context, move, asked_at=asked_at)
-        memory = msgspec.convert(move.data, RECIPES[move.recipe].memory)
-        return _RUNS.get(move.recipe, OperationRun)(services, environment, context, move, memory, asked_at=asked_at)
+        context = _with_users_rights(services, context, operation).for_work(
+            requesters.checked_of(operation.requested_by)
+        )
+        if operation.recipe in moves.RECIPES:
+            return Run(services, environment, context, operation, asked_at=asked_at)
+        memory = msgspec.convert(operation.data, RECIPES[operation.recipe].memory)
+        return _RUNS.get(operation.recipe, OperationRun)(
+            services, environment, context, operation, memory, asked_at=asked_at
+        )
 
     return engine.Engine(environment, KNOWLEDGE, begin)
 
 
-def _with_users_rights(services: ConductorServices, context: RequestContext, move: Operation) -> RequestContext:
+def _with_users_rights(services: ConductorServices, context: RequestContext, operation: Operation) -> RequestContext:
     """Returns the context of the user who requested the operation, while the journal has the user's token."""
     if context.auth_token:
         return context
-    kept = requesters.context_of(services.conf, journal.requester(services.api, move.id), move.instance_uuid)
+    kept = requesters.context_of(services.conf, journal.requester(services.api, operation.id), operation.instance_uuid)
     return kept if kept is not None and kept.auth_token else context

@@ -17,7 +17,7 @@ from causeway.operations.delete import DeleteMemory, mark
 from causeway.parts import requesters
 from causeway.parts.asking import operation_of
 from causeway.parts.requests import RequestServices, notify_conductor, run_waiting
-from causeway.store.api import deletions, journal, wanted_moves
+from causeway.store.api import deletions, journal, wanted_operations
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -37,17 +37,17 @@ class HasJournalAndImages(HasImages, Protocol):
 
 def ask_for_delete(services: RequestServices, context: RequestContext, instance: Instance, cell_uuid: str) -> None:
     """Requests the delete of a server, and notifies a conductor. Does nothing if the server is being deleted already."""
-    move = operation_of(context, instance.uuid, operations.DELETE, DeleteMemory())
-    if not deletions.ask(services.api, move, requesters.requester_of(services.conf, context, instance.uuid)):
+    operation = operation_of(context, instance.uuid, operations.DELETE, DeleteMemory())
+    if not deletions.ask(services.api, operation, requesters.requester_of(services.conf, context, instance.uuid)):
         return
     try:
         mark(services.cells, context, instance, cell_uuid)
     except errors.CausewayError as failure:
         LOG.info("Server %s gets its task a little later: %s", instance.uuid, failure.message)
-    notify_conductor(services, context, move)
+    notify_conductor(services, context, operation)
     if instance.task_state is not None:
         # Wakes the operation that works on the server: otherwise it would notice only when its pause is over.
-        run_waiting(services, instance.uuid, but=move.id)
+        run_waiting(services, instance.uuid, but=operation.id)
 
 
 def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -> bool:
@@ -55,22 +55,22 @@ def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -
 
     ``migration_uuid``: of the operation's migration, or the operation's own id if it has none.
     """
-    if not wanted_moves.request_cancel(services.api, migration_uuid):
+    if not wanted_operations.request_cancel(services.api, migration_uuid):
         return False
     # Wakes the operation, which would notice only when its pause is over. The action of its own request records the outcome.
     run_waiting(services, instance_uuid)
     return True
 
 
-def discard_prepared(services: HasJournalAndImages, context: RequestContext, move: Operation) -> None:
+def discard_prepared(services: HasJournalAndImages, context: RequestContext, operation: Operation) -> None:
     """Deletes the image whose record was made for a refused request, if there is one.
 
     An API process that was refused because it was slow tries again with the same image.
     """
-    image_id = move.data.get("image_id")
-    if image_id is None or move.recipe not in _MAKING_IMAGES:
+    image_id = operation.data.get("image_id")
+    if image_id is None or operation.recipe not in _MAKING_IMAGES:
         return
-    others = (other for other in journal.of_server(services.api, move.instance_uuid) if other.id != move.id)
+    others = (other for other in journal.of_server(services.api, operation.instance_uuid) if other.id != operation.id)
     if not any(other.data.get("image_id") == image_id and other.state is not SagaState.REFUSED for other in others):
         discard_image(services, context, image_id)
 

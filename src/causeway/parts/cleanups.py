@@ -10,13 +10,15 @@ import dataclasses
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from causeway import errors
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed, MissedOrder
 from causeway.model.operations import Operation
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import TaskState
 from causeway.parts import liveness, whereabouts
@@ -36,7 +38,7 @@ def note(
     what: Missed,
     instance: Instance,
     block_devices: list[BlockDevice],
-    token: MoveToken | None = None,
+    token: OperationToken | None = None,
 ) -> None:
     """Notes, in a transaction of its own, an order that a host missed. ``token``: of the order, if it had one."""
     missed = dataclasses.replace(missed_order(host, what, instance, token), block_devices=block_devices)
@@ -68,11 +70,11 @@ def try_now(
     return True
 
 
-def missed_order(host: str, what: Missed, instance: Instance, token: MoveToken | None) -> MissedOrder:
-    move_id = token.move_id if token is not None else None
+def missed_order(host: str, what: Missed, instance: Instance, token: OperationToken | None) -> MissedOrder:
+    operation_id = token.operation_id if token is not None else None
     # The order may wait for days, and needs no password.
     instance = dataclasses.replace(instance, admin_password=None)
-    return MissedOrder(cleanups.id_of(host, instance.uuid, move_id, what), what, instance, token=token)
+    return MissedOrder(cleanups.id_of(host, instance.uuid, operation_id, what), what, instance, token=token)
 
 
 def due(services: ConductorServices, host: str, *, may_ask: bool = True) -> list[MissedOrder]:
@@ -95,7 +97,7 @@ def _is_over(services: ConductorServices, cleanup: Cleanup) -> bool:
     """Whether the operation that noted the cleanup has ended, so that the server's records say where it lives."""
     token = cleanup.missed.token if cleanup.missed is not None else None
     if token is not None:
-        return _has_ended(services, token.move_id)
+        return _has_ended(services, token.operation_id)
     return journal.active_of_server(services.api, cleanup.instance_uuid) is None
 
 
@@ -137,7 +139,9 @@ def _due(
     return dataclasses.replace(missed, what=what, token=_present(services, missed.token))
 
 
-def _stop(services: ConductorServices, host: str, instance: Instance, token: MoveToken | None) -> MissedOrder | None:
+def _stop(
+    services: ConductorServices, host: str, instance: Instance, token: OperationToken | None
+) -> MissedOrder | None:
     """The order to stop the guest of a server that lives elsewhere, if nothing else can be done now."""
     if _moves_there(services, host, instance.uuid, token):
         return None
@@ -189,12 +193,14 @@ def _verdict(
     return not _moves_there(services, host, instance.uuid, missed.token)
 
 
-def _moves_there(services: ConductorServices, host: str, instance_uuid: str, token: MoveToken | None) -> bool:
+def _moves_there(services: ConductorServices, host: str, instance_uuid: str, token: OperationToken | None) -> bool:
     """Whether a move other than the token's may have something of the server on the host."""
     if whereabouts.migrates(services, instance_uuid, host, besides=token.migration_uuid if token is not None else None):
         return True
     # This is another try of the same migration.
-    return token is not None and any(_is_live(move) and _chose(move, host) for move in _tries(services, token))
+    return token is not None and any(
+        _is_live(operation) and _chose(operation, host) for operation in _tries(services, token)
+    )
 
 
 def _releases_claim(services: ConductorServices, host: str, missed: MissedOrder, *, is_over: bool) -> bool | None:
@@ -206,36 +212,39 @@ def _releases_claim(services: ConductorServices, host: str, missed: MissedOrder,
     if token is None:
         return None
     tries = _tries(services, token)
-    if not is_over or any(_is_live(move) for move in tries):
+    if not is_over or any(_is_live(operation) for operation in tries):
         return False
-    return None if any(_chose(move, host) for move in tries) else True
+    return None if any(_chose(operation, host) for operation in tries) else True
 
 
-def _tries(services: ConductorServices, token: MoveToken) -> list[Operation]:
+def _tries(services: ConductorServices, token: OperationToken) -> list[Operation]:
     """The other moves of a move's migration."""
-    return [move for move in journal.of_migration(services.api, token.migration_uuid) if move.id != token.move_id]
+    tries = journal.of_migration(services.api, token.migration_uuid)
+    return [operation for operation in tries if operation.id != token.operation_id]
 
 
-def _is_live(move: Operation) -> bool:
-    return move.state not in ENDED and move.state is not SagaState.REFUSED
+def _is_live(operation: Operation) -> bool:
+    return operation.state not in ENDED and operation.state is not SagaState.REFUSED
 
 
-def _chose(move: Operation, host: str) -> bool:
-    return (move.data.get("selection") or {}).get("host") == host
+def _chose(operation: Operation, host: str) -> bool:
+    return (operation.data.get("selection") or {}).get("host") == host
 
 
-def _has_ended(services: ConductorServices, move_id: str) -> bool:
+def _has_ended(services: ConductorServices, operation_id: str) -> bool:
     try:
-        return journal.get(services.api, move_id).state in ENDED
+        return journal.get(services.api, operation_id).state in ENDED
     except errors.NotFound:
         return True
 
 
-def _present(services: ConductorServices, token: MoveToken | None) -> MoveToken | None:
+def _present(services: ConductorServices, token: OperationToken | None) -> OperationToken | None:
     """The token with the move's present epoch, which the host may have seen already."""
     if token is None:
         return None
     try:
-        return dataclasses.replace(token, epoch=max(token.epoch, journal.get(services.api, token.move_id).epoch))
+        return msgspec.structs.replace(
+            token, epoch=max(token.epoch, journal.get(services.api, token.operation_id).epoch)
+        )
     except errors.NotFound:
         return token

@@ -120,7 +120,7 @@ def reserve_volume(
     except errors.ServiceFailed as failure:
         if isinstance(failure, errors.ServiceRefused):
             raise
-        others = known() | noted_by_moves(services, instance_uuid)
+        others = known() | noted_by_operations(services, instance_uuid)
         for found in services.volumes.attachments_of_server(context, instance_uuid, volume_id=volume_id):
             if found.id not in others and not found.is_connected:
                 return found.id
@@ -155,7 +155,7 @@ def release_reservations(
 
     Returns whether the server had any attachment of it.
     """
-    kept = known | noted_by_moves(services, instance_uuid)
+    kept = known | noted_by_operations(services, instance_uuid)
     ours = admin_context(request_id=context.request_id)
     attachments = services.volumes.attachments_of_server(context, instance_uuid, volume_id=volume_id)
     for found in attachments:
@@ -164,7 +164,7 @@ def release_reservations(
     return bool(attachments)
 
 
-def noted_by_moves(services: ConductorServices, instance_uuid: str) -> set[str | None]:
+def noted_by_operations(services: ConductorServices, instance_uuid: str) -> set[str | None]:
     """The attachments that moves of the server need: all of a move under way, and the source's of a move that may be reverted.
 
     Other attachments of moves are in the server's record by now, or orphaned.
@@ -172,11 +172,11 @@ def noted_by_moves(services: ConductorServices, instance_uuid: str) -> set[str |
     found = migrations.search(services.api, instance_uuid=instance_uuid)
     not_ended = {each.uuid for each in found if each.status not in MIGRATION_ENDED}
     noted: set[str | None] = set()
-    for move in journal.of_server(services.api, instance_uuid):
-        pairs = move.data.get("attachments", [])
-        if move.state not in ENDED:
+    for operation in journal.of_server(services.api, instance_uuid):
+        pairs = operation.data.get("attachments", [])
+        if operation.state not in ENDED:
             noted |= {pair[side] for pair in pairs for side in ("source", "target")}
-        elif move.state is SagaState.DONE and move.migration_uuid in not_ended:
+        elif operation.state is SagaState.DONE and operation.migration_uuid in not_ended:
             noted |= {pair["source"] for pair in pairs}
     return noted
 
@@ -185,10 +185,10 @@ def kept_for_revert(services: ConductorServices, instance: Instance, volume_id: 
     """The reservation of a volume for the source of the server's resize, which waits for confirm or revert."""
     if instance.migration_context is None:
         return None
-    for move in journal.of_migration(services.api, instance.migration_context.migration_uuid):
-        if move.recipe not in journal.RESIZES or move.state is not SagaState.DONE:
+    for operation in journal.of_migration(services.api, instance.migration_context.migration_uuid):
+        if operation.recipe not in journal.RESIZES or operation.state is not SagaState.DONE:
             continue
-        for pair in move.data.get("attachments", []):
+        for pair in operation.data.get("attachments", []):
             if pair["volume_id"] == volume_id and pair["source"] is not None:
-                return KeptForRevert(move.id, volume_id, pair["source"])
+                return KeptForRevert(operation.id, volume_id, pair["source"])
     return None

@@ -8,11 +8,11 @@ from math import ceil
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState, StepRecord
 from causeway.sagas.journal import Write
-from causeway.store.api import journal, recording, wanted_moves
+from causeway.store.api import journal, recording, wanted_operations
 from causeway.store.database import Database
 
 
-class MoveJournal:
+class OperationJournal:
     """``lease``: the length of a lease in seconds."""
 
     def __init__(self, api: Database, lease: float) -> None:
@@ -65,7 +65,7 @@ class MoveJournal:
         return recording.is_recorded(self._api, saga, ended=ended, started=started)
 
     def check_wanted(self, saga: Operation) -> None:
-        wanted_moves.check_wanted(self._api, saga)
+        wanted_operations.check_wanted(self._api, saga)
 
     def abandoned(self, mine: Set[str], lease: float, *, at_work: Set[str], knowledge: str) -> list[Operation]:
         return journal.abandoned(self._api, mine, lease, at_work=at_work, knowledge=knowledge)

@@ -16,7 +16,7 @@ from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
 from causeway.model.states import MigrationStatus
-from causeway.parts.devices import noted_by_moves
+from causeway.parts.devices import noted_by_operations
 from causeway.parts.run import ServerRun
 from causeway.store.api import journal, migrations
 from causeway.store.cell import block_devices, instances
@@ -102,7 +102,7 @@ def delete_attachments(
     if server is not None and not volumes:
         return
     known: set[str | None] = set() if server is None else {device.attachment_id for device in server.devices}
-    known |= noted_by_moves(services, run.uuid)
+    known |= noted_by_operations(services, run.uuid)
     for found in services.volumes.attachments_of_server(run.context, run.uuid):
         is_late = found.id not in known and (server is None or found.volume_id in volumes)
         if is_late and (connected_too or not found.is_connected):

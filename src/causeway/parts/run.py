@@ -13,7 +13,7 @@ from causeway.model.instance import ActionEvent
 from causeway.model.operation_kinds import OperationKind, kind_of
 from causeway.model.operations import Operation
 from causeway.model.orders import Order
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.parts.services import ConductorServices
 from causeway.sagas import run as sagas
 from causeway.sagas.environment import Environment
@@ -58,9 +58,9 @@ class ServerRun(sagas.Run[Operation, M], Generic[M]):
         """The row of the operation in the table of operations."""
         return kind_of(self.saga.recipe)
 
-    def token(self, step: str) -> MoveToken:
+    def token(self, step: str) -> OperationToken:
         """The token of an order to a compute."""
-        return MoveToken(self.saga.id, self.saga.migration_uuid, self.saga.epoch, step)
+        return OperationToken(self.saga.id, self.saga.migration_uuid, self.saga.epoch, step)
 
     def order(self) -> Order:
         """Names an order of the present step to the scheduler, which is sent now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from causeway.context import RequestContext
 from causeway.model.missed import MissedOrder
-from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
+from causeway.model.outcomes import HostReport, OperationToken, RecordedClaim
 from causeway.model.states import TaskState
 from causeway.rpc.declare import HOLDERS_OF_TOKEN, Client, call
 from causeway.virt.live import LiveProgress
@@ -42,7 +42,7 @@ class CellConductorClient(Client):
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT, reporter=HOLDERS_OF_TOKEN)
     def report_progress(
-        self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int
+        self, context: RequestContext, *, token: OperationToken, bytes_done: int, bytes_total: int
     ) -> float | None:
         """Reports the progress of a disk transfer. Returns the bytes a second that it may use from now on; None for no limit.
 
@@ -51,12 +51,12 @@ class CellConductorClient(Client):
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT, reporter=HOLDERS_OF_TOKEN)
     def report_live_progress(
-        self, context: RequestContext, *, token: MoveToken, progress: LiveProgress
+        self, context: RequestContext, *, token: OperationToken, progress: LiveProgress
     ) -> float | None:
         """Reports the progress of a live migration. Returns and raises what `report_progress` does."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT, reporter=HOLDERS_OF_TOKEN)
-    def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
+    def check_order(self, context: RequestContext, *, token: OperationToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move is too late: another conductor owns the move, or the move has ended.
 
         ``forward``: the order is also too late if the move is being rolled back.

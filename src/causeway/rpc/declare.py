@@ -1,7 +1,7 @@
 """Declares the calls of an interface: a client's method declares the message, and has only a docstring as its body.
 
     @call(since="1.4", monitor=True)
-    def connect_volume(self, context: RequestContext, host: str, *, token: MoveToken, volume: BlockDevice) -> BlockDevice:
+    def connect_volume(self, context: RequestContext, host: str, *, token: OperationToken, volume: BlockDevice) -> BlockDevice:
         \"""Connects a volume to the host.\"""
 
 - The method's name is sent as the name of the RPC method. A call to one server of the topic has the argument ``host``; a call

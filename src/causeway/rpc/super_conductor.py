@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from causeway.context import RequestContext
 from causeway.model.missed import MissedOrder
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.rpc.declare import Client, IfSet, call, cast
 from causeway.virt.live import LiveProgress
 
@@ -54,20 +54,22 @@ class SuperConductorClient(Client):
         """Reports that the host has carried out these missed orders."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
-    def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
+    def report_progress(
+        self, context: RequestContext, *, token: OperationToken, bytes_done: int, bytes_total: int
+    ) -> None:
         """Passes on the progress of a disk transfer.
 
         Raises Cancelled, StateChanged or TakenOver if the transfer is no longer wanted.
         """
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
-    def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> str:
+    def report_live_progress(self, context: RequestContext, *, token: OperationToken, progress: LiveProgress) -> str:
         """Passes on the progress of a live migration. Returns the server's uuid. Raises what `report_progress` raises."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
-    def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:
+    def rate_of(self, context: RequestContext, *, token: OperationToken) -> float | None:
         """Returns how many bytes a second a transfer may use; None for no limit."""
 
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
-    def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
+    def check_order(self, context: RequestContext, *, token: OperationToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move is too late: see `CellConductorClient.check_order`."""

@@ -229,7 +229,7 @@ class Migrations(ApiBase):
     updated_at: Mapped[datetime | None]
 
 
-class Moves(ApiBase):
+class Operations(ApiBase):
     """The journal: one run of a recipe (a resize, a confirm or a revert) for a migration."""
 
     __tablename__ = "moves"

@@ -2,7 +2,7 @@
 
 Deleting a server only marks its rows. `archive` moves them to shadow tables, all rows of a server in one transaction for each
 database: its migrations and moves in the API database, and the rest in its cell. It deletes the mapping. `purge` and
-`purge_moves` delete from the shadow tables.
+`purge_operations` delete from the shadow tables.
 
 A copy that a move leaves is deleted for good and is never archived. If one comes here all the same, a server whose mapping names
 another cell keeps its mapping and its migrations. A server with a move that has not ended is archived later.
@@ -36,7 +36,7 @@ from causeway.store.shadow_tables import (
 BATCH = 100
 INSTANCES = CellBase.metadata.tables["instances"]
 ACTIONS = CellBase.metadata.tables["instance_actions"]
-MOVES = ApiBase.metadata.tables["moves"]
+OPERATIONS = ApiBase.metadata.tables["moves"]
 
 
 def archive(
@@ -62,17 +62,17 @@ def archive(
 
 def archive_never_built(api: Database, *, before: datetime | None = None) -> Counter[str]:
     """Moves the journal of servers that were deleted (earlier than ``before``) before they had a cell; table -> rows moved."""
-    query = sa.select(MOVES.c.instance_uuid, MOVES.c.ended_at).where(
-        MOVES.c.recipe == BUILD,
-        MOVES.c.state == SagaState.FAILED.value,
-        ~sa.exists().where(mappings.TABLE.c.instance_uuid == MOVES.c.instance_uuid),
+    query = sa.select(OPERATIONS.c.instance_uuid, OPERATIONS.c.ended_at).where(
+        OPERATIONS.c.recipe == BUILD,
+        OPERATIONS.c.state == SagaState.FAILED.value,
+        ~sa.exists().where(mappings.TABLE.c.instance_uuid == OPERATIONS.c.instance_uuid),
     )
     if before is not None:
-        query = query.where(MOVES.c.ended_at < before)
+        query = query.where(OPERATIONS.c.ended_at < before)
     moved: Counter[str] = Counter()
     with api.write() as connection:
-        for uuid, ended_at in connection.execute(query.order_by(MOVES.c.ended_at).limit(BATCH)).all():
-            moved += _archive_moves(connection, uuid, ended_at)
+        for uuid, ended_at in connection.execute(query.order_by(OPERATIONS.c.ended_at).limit(BATCH)).all():
+            moved += _archive_operations(connection, uuid, ended_at)
     return moved
 
 
@@ -91,7 +91,9 @@ def _deleted(database: Database, before: datetime | None) -> list[tuple[str, dat
 
 def _moves(api: Database, uuid: str) -> bool:
     """Whether a server has a move that has not ended."""
-    query = sa.select(MOVES.c.id).where(MOVES.c.instance_uuid == uuid, MOVES.c.state.not_in(ENDED)).limit(1)
+    query = (
+        sa.select(OPERATIONS.c.id).where(OPERATIONS.c.instance_uuid == uuid, OPERATIONS.c.state.not_in(ENDED)).limit(1)
+    )
     with api.read() as connection:
         return connection.execute(query).first() is not None
 
@@ -135,10 +137,10 @@ def _archive_mapping(api: Database, uuid: str, cell_uuid: str, deleted_at: datet
             return Counter()
         connection.execute(mappings.SPECS.delete().where(mappings.SPECS.c.instance_uuid == uuid))
         connection.execute(groups.MEMBERS.delete().where(groups.MEMBERS.c.instance_uuid == uuid))
-        return _archive_moves(connection, uuid, deleted_at)
+        return _archive_operations(connection, uuid, deleted_at)
 
 
-def _archive_moves(connection: sa.Connection, uuid: str, deleted_at: datetime) -> Counter[str]:
+def _archive_operations(connection: sa.Connection, uuid: str, deleted_at: datetime) -> Counter[str]:
     moved: Counter[str] = Counter()
     for name in API_ARCHIVED:
         table, shadow = ApiBase.metadata.tables[name], API_SHADOWS[name]
@@ -178,7 +180,7 @@ def purge(database: Database, *, before: datetime | None = None) -> Counter[str]
     return +deleted
 
 
-def purge_moves(api: Database, *, before: datetime | None = None) -> Counter[str]:
+def purge_operations(api: Database, *, before: datetime | None = None) -> Counter[str]:
     """The same for the shadow tables of the API database: migrations and the journal of moves."""
     deleted: Counter[str] = Counter()
     with api.write() as connection:

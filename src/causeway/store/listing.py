@@ -44,7 +44,7 @@ from causeway.store.cell.instances import TABLE
 from causeway.store.cells import Cells
 from causeway.store.database import Database, utcnow
 from causeway.store.listed import AttachedVolume, Listed
-from causeway.store.mapped_pages import CLOCK_SKEW, MOVES, may_have_moved
+from causeway.store.mapped_pages import CLOCK_SKEW, OPERATIONS, may_have_moved
 from causeway.store.server_rows import (
     ALL_COLUMNS,
     ATTEMPTS,
@@ -248,8 +248,8 @@ def _read_one(cells: Cells, query: ServerQuery, uuid: str, home: str | None) -> 
 
 __all__ = [
     "ALL_COLUMNS",
-    "MOVES",
     "NEWEST_FIRST",
+    "OPERATIONS",
     "AttachedVolume",
     "Listed",
     "Page",

@@ -32,7 +32,7 @@ from causeway.model import operations
 from causeway.model.host import CellMapping
 from causeway.model.sagas import ENDED, SagaState
 from causeway.store.api import build_requests, mappings
-from causeway.store.api_tables import Moves
+from causeway.store.api_tables import Operations
 from causeway.store.cells import Cells
 from causeway.store.conditions import Deleted, OneOf
 from causeway.store.database import Database, utcnow
@@ -53,7 +53,7 @@ from causeway.store.server_rows import (
 
 LOG = logging.getLogger(__name__)
 
-MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
+OPERATIONS: sa.Table = Operations.__table__  # type: ignore[assignment]
 TABLE = mappings.TABLE
 
 # How far the clocks of the services may be apart.
@@ -106,10 +106,10 @@ def read(cells: Cells, query: ServerQuery) -> Page | None:
 def may_have_moved(since: datetime) -> sa.Select[Any]:
     """Servers whose mapping may have changed since ``since``: their move is running, or ended later."""
     running = [state.value for state in SagaState if state not in ENDED]
-    return sa.select(MOVES.c.instance_uuid).where(
+    return sa.select(OPERATIONS.c.instance_uuid).where(
         # Builds do not count: they give a server its first cell, and there may be thousands.
-        MOVES.c.recipe.not_in(IN_ONE_CELL),
-        sa.or_(MOVES.c.state.in_(running), MOVES.c.ended_at >= since),
+        OPERATIONS.c.recipe.not_in(IN_ONE_CELL),
+        sa.or_(OPERATIONS.c.state.in_(running), OPERATIONS.c.ended_at >= since),
     )
 
 

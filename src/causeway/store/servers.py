@@ -69,20 +69,20 @@ def _opened(cells: Cells, uuid: str, cell_uuid: str) -> bool:
     that has ended stay here.
     """
     database = cells.database(cell_uuid)
-    move_id, is_copy = instances.closed_by(database, uuid)
-    if move_id is None:
+    operation_id, is_copy = instances.closed_by(database, uuid)
+    if operation_id is None:
         return True
-    if not is_copy and not _has_ended(cells, move_id):
+    if not is_copy and not _has_ended(cells, operation_id):
         return False
     # Read the mapping after the row: the row may have been written for a move that has not switched the mapping yet.
     if mappings.get(cells.api, uuid).cell_uuid != cell_uuid:
         return False
-    instances.show(database, uuid, move_id)
+    instances.show(database, uuid, operation_id)
     return True
 
 
-def _has_ended(cells: Cells, move_id: str) -> bool:
+def _has_ended(cells: Cells, operation_id: str) -> bool:
     try:
-        return journal.get(cells.api, move_id).state in ENDED
+        return journal.get(cells.api, operation_id).state in ENDED
     except errors.NotFound:
         return True

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from causeway.store.api import journal, wanted_moves
+from causeway.store.api import journal, wanted_operations
 from tests.faults.cases import FORWARD, REFUSED, ROLLED_BACK, UNDONE, Case
 from tests.faults.clouds import killed_services, paused
 from tests.faults.clouds.roles_site import RolesSite
@@ -134,7 +134,7 @@ def _cancel(site: Site, servers: list[str]) -> None:
     for uuid in servers:
         move = journal.active_of_server(site.api, uuid)
         if move is not None:
-            wanted_moves.request_cancel(site.api, move.migration_uuid)
+            wanted_operations.request_cancel(site.api, move.migration_uuid)
 
 
 def end_of(flow: Flow, done: bool, refused: bool, *, is_cancelled: bool = False) -> str:

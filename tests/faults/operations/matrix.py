@@ -111,7 +111,7 @@ def points_of(site: LocalSite, operation: Operation) -> dict[str, bool]:
     def note(point: str, scope: injector.Scope) -> None:
         if SLOW in point:
             return
-        of_conductor = scope.move_id is not None and scope.host not in site.hosts
+        of_conductor = scope.operation_id is not None and scope.host not in site.hosts
         seen[point] = seen.get(point, False) or of_conductor
 
     injector._active.on_reach = note

@@ -227,11 +227,11 @@ def test_a_move_without_a_server(cloud: AuditedCloud) -> None:
         journal.insert_in(connection, unknown)
         # Owned by somebody whose lease holds, so that no conductor takes it.
         held = {"state": "running", "owner": "elsewhere", "lease_until": utcnow().replace(year=2999)}
-        connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == unknown.id).values(held))
+        connection.execute(journal.OPERATIONS.update().where(journal.OPERATIONS.c.id == unknown.id).values(held))
 
     cloud.only_reports("move.without_server")
     with api.write() as connection:
-        connection.execute(sa.delete(journal.MOVES).where(journal.MOVES.c.id == unknown.id))
+        connection.execute(sa.delete(journal.OPERATIONS).where(journal.OPERATIONS.c.id == unknown.id))
 
 
 def test_an_event_of_a_move_that_never_ended(cloud: AuditedCloud) -> None:

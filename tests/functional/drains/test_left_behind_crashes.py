@@ -10,7 +10,7 @@ import pytest
 
 from causeway import errors
 from causeway.faults import points
-from causeway.store.api import journal, wanted_moves
+from causeway.store.api import journal, wanted_operations
 from causeway.store.cell import copies
 from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import another_conductor
@@ -130,7 +130,7 @@ def test_one_that_was_slow_leaves_nothing(cloud: DrainsCloud, monkeypatch: pytes
         api, own = cloud.parts.api_database, cloud.parts.conductor
         move = journal.of_server(api, server.id)[-1]
         if ends == "undone":
-            assert wanted_moves.request_cancel(api, move.id)
+            assert wanted_operations.request_cancel(api, move.id)
         take_over(cloud, other, move.id)
         cloud.becomes_row(drain, server, "done" if ends == "done" else "failed")
         # Who has lost a lease in earnest is not certain of it any more.

@@ -12,7 +12,7 @@ from causeway import errors
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.host.departures import Departures
 from causeway.context import admin_context
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.store.api import journal
 from tests.functional.servers.dying_threads import SOON_NOTICED
 
@@ -29,11 +29,11 @@ def endpoint(cloud: LiveCloud, host: str) -> LiveEndpoint:
     return LiveEndpoint(cloud.parts.computes[host].host)
 
 
-def token_of(cloud: LiveCloud, server: Any) -> MoveToken:
+def token_of(cloud: LiveCloud, server: Any) -> OperationToken:
     """Of the server's latest migration."""
     uuid = cloud.migration(server).uuid
     operation = journal.of_migration(cloud.parts.api_database, uuid)[0]
-    return MoveToken(operation.id, uuid, operation.epoch, "MigrateGuest")
+    return OperationToken(operation.id, uuid, operation.epoch, "MigrateGuest")
 
 
 def cancel(cloud: LiveCloud, server: Any) -> None:

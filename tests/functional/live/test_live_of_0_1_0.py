@@ -60,7 +60,7 @@ def rewrite(cloud: LiveCloud, server: Any, *, across: bool) -> None:
         values |= {"memory_version": 1, "data": inside_a_cell(cloud, server, operation)}
     with cloud.parts.api_database.write() as connection:
         connection.execute(
-            journal.MOVES.update().where(journal.MOVES.c.id == operation.id).values(steps=steps, **values)
+            journal.OPERATIONS.update().where(journal.OPERATIONS.c.id == operation.id).values(steps=steps, **values)
         )
 
 

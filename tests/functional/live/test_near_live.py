@@ -11,7 +11,7 @@ from causeway import errors
 from causeway.clients.image import ImageClient
 from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.context import admin_context
-from causeway.model.outcomes import MoveToken, Snapshot
+from causeway.model.outcomes import OperationToken, Snapshot
 from causeway.model.states import PowerState
 from causeway.store.api import migrations as store
 from causeway.store.cell import instances
@@ -256,7 +256,7 @@ def test_an_order_to_wake_that_comes_late_harms_no_guest(cloud: LiveCloud) -> No
     sent = Snapshot(str(uuid.uuid4()), "raw", 1)
     outcome = NearLiveEndpoint(cloud.parts.computes[there].host).wake_guest_at_dest(
         admin_context(),
-        token=MoveToken(str(uuid.uuid4()), str(uuid.uuid4()), 1, "WakeGuest"),
+        token=OperationToken(str(uuid.uuid4()), str(uuid.uuid4()), 1, "WakeGuest"),
         instance=instance,
         block_devices=[],
         snapshot=sent,

@@ -251,7 +251,7 @@ def test_moves_that_are_stuck_or_left(checked: Status, api: Database) -> None:
     assert checked()["moves"][0] == "warning"
     with api.write() as connection:
         old = utcnow() - timedelta(hours=1)
-        connection.execute(journal.MOVES.update().values(state=SagaState.RUNNING.value, lease_until=old))
+        connection.execute(journal.OPERATIONS.update().values(state=SagaState.RUNNING.value, lease_until=old))
     assert checked()["moves"][0] == "failure"
 
 

@@ -18,7 +18,7 @@ def database(new_database: Callable[[str], str]) -> Iterator[Database]:
     schema.sync(database, "api")
     yield database
     with database.write() as connection:
-        connection.execute(journal.MOVES.delete())
+        connection.execute(journal.OPERATIONS.delete())
     database.close()
 
 

@@ -16,7 +16,7 @@ import pytest
 from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.rounds import Rounds
 from causeway.errors import GuestFailed
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.states import PowerState, VmState
 from causeway.virt.driver import MEMORY, ROOT_DISK, RootDisk
 from causeway.virt.live import Presence
@@ -72,12 +72,12 @@ def test_a_guest_is_saved_here_and_woken_there(cloud: Cloud, network: Net, tmp_p
         guest,
         Rounds(tmp_path / "rounds", source, lambda _size: None),
         Copies(tmp_path / "copies", target),
-        MoveToken(str(uuids.uuid4()), str(uuids.uuid4()), 1, "CopyWhileRunning"),
+        OperationToken(str(uuids.uuid4()), str(uuids.uuid4()), 1, "CopyWhileRunning"),
     )
     first = warm.begin()
     warm.receive(first)
     guest.wait(lambda said: int(said.last("TICK")["n"]) > int(before["n"]) + 2)
-    warm.rounds.end(warm.token.move_id)
+    warm.rounds.end(warm.token.operation_id)
     last = guest.console().last("TICK")
     source.save_memory(guest.uuid)
     memory = source.saved_memory(guest.uuid)

@@ -19,7 +19,7 @@ from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.rounds import Rounds
 from causeway.errors import WarmCopyImpossible
 from causeway.model.image import ImageMeta
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.states import PowerState
 from causeway.model.warm import CopiedDisk, CopyRound
 from causeway.virt.driver import BaseImage, RootDisk
@@ -52,7 +52,7 @@ class Warm:
     guest: Guest
     rounds: Rounds
     copies: Copies
-    token: MoveToken
+    token: OperationToken
 
     def begin(self, since: int | None = None) -> CopyRound:
         return self.rounds.begin(self.token, self.guest.instance, ["disk"], since=since, flatten=False, url="")
@@ -60,7 +60,7 @@ class Warm:
     def receive(self, copied: CopyRound) -> int:
         @contextmanager
         def opened(disk: CopiedDisk, part: int) -> Iterator[changes.Source]:
-            yield Stream(self.rounds.read_part(self.token.move_id, copied.number, disk.name, part))
+            yield Stream(self.rounds.read_part(self.token.operation_id, copied.number, disk.name, part))
 
         self.copies.begin(self.token, self.guest.uuid, copied)
         return sum(
@@ -73,7 +73,7 @@ class Warm:
         return self.guest.base
 
     def complete(self, since: int) -> Path:
-        export = self.rounds.changes_since(self.token.move_id, "disk", since)
+        export = self.rounds.changes_since(self.token.operation_id, "disk", since)
         path = self.copies.complete(self.token, "disk", export.path, self.base_of)
         assert path is not None
         return path
@@ -114,10 +114,10 @@ def warm(request: pytest.FixtureRequest, cloud: Cloud, tmp_path: Path) -> Iterat
         guest,
         Rounds(tmp_path / "rounds", guest.driver, lambda *_: None),
         Copies(tmp_path / "copies", target.driver),
-        MoveToken(str(uuids.uuid4()), str(uuids.uuid4()), 1, "CopyWhileRunning"),
+        OperationToken(str(uuids.uuid4()), str(uuids.uuid4()), 1, "CopyWhileRunning"),
     )
     yield made
-    made.rounds.discard(made.token.move_id)
+    made.rounds.discard(made.token.operation_id)
 
 
 def write(guest: Guest) -> None:
@@ -141,12 +141,12 @@ def test_the_copy_is_what_the_source_has_when_it_is_off_and_boots(warm: Warm, cl
     assert 0 < changed <= whole
     assert guest.driver.inspect(guest.uuid).power_state == PowerState.RUNNING
     write(guest)
-    warm.rounds.end(warm.token.move_id)
+    warm.rounds.end(warm.token.operation_id)
     guest.driver.power_off(guest.uuid, 30)
     copy = warm.complete(second.number)
     assert guest.base is not None
     assert_same(disk(guest), copy, guest.base.path)
-    warm.rounds.discard(warm.token.move_id)
+    warm.rounds.discard(warm.token.operation_id)
     assert not bitmaps(disk(guest))
 
     other = cloud.guest(host=1)
@@ -176,12 +176,12 @@ def test_a_killed_hypervisor_costs_a_full_round_and_nothing_else(warm: Warm) -> 
     with pytest.raises(WarmCopyImpossible):
         warm.begin(first.number)
     with pytest.raises(WarmCopyImpossible):
-        warm.rounds.changes_since(warm.token.move_id, "disk", first.number)
+        warm.rounds.changes_since(warm.token.operation_id, "disk", first.number)
     assert guest.driver.power_on(guest.spec()) == PowerState.RUNNING
     again = warm.begin(first.number)
     assert again.since is None
     warm.receive(again)
-    warm.rounds.end(warm.token.move_id)
+    warm.rounds.end(warm.token.operation_id)
     guest.driver.power_off(guest.uuid, 30)
     copy = warm.complete(again.number)
     assert guest.base is not None
@@ -215,7 +215,7 @@ def test_nothing_stays_at_the_source_when_it_is_abandoned(warm: Warm) -> None:
     first = warm.begin()
     warm.receive(first)
     warm.begin(first.number)
-    warm.rounds.discard(warm.token.move_id)
+    warm.rounds.discard(warm.token.operation_id)
     assert domain(guest).listAllCheckpoints() == []
     assert guest.driver._rounds._job(guest.uuid) is None
     assert not list(guest.driver._disks.directory.glob(f"scratch-{guest.uuid}*"))
@@ -259,7 +259,7 @@ def test_the_agent_keeps_the_file_systems_still_when_a_later_round_begins(warm: 
     guest.wait(lambda _said: frozen(guest) == ["frozen", "thawed"])
     assert not list(guest.driver._disks.directory.glob("frozen-*"))
     # It lives on, and goes off when it is asked to.
-    warm.rounds.end(warm.token.move_id)
+    warm.rounds.end(warm.token.operation_id)
     guest.driver.power_off(guest.uuid, 30)
     assert "CAUSEWAY-SHUTDOWN" in guest.console().text
     copy = warm.complete(second.number)
@@ -289,7 +289,7 @@ def test_an_agent_that_does_not_answer_is_done_without(warm: Warm) -> None:
     assert frozen(guest) == []
     # Nobody knows whether it has frozen something: that is tried to be thawed until the move has ended.
     assert list(guest.driver._disks.directory.glob("frozen-*"))
-    warm.rounds.discard(warm.token.move_id)
+    warm.rounds.discard(warm.token.operation_id)
     assert not list(guest.driver._disks.directory.glob("frozen-*"))
 
 
@@ -305,7 +305,7 @@ def test_an_agent_that_is_not_there_hinders_nobody_but_who_requires_it(warm: War
     assert second.since == first.number
     warm.receive(second)
     meta.properties = WITH_AGENT | {"os_require_quiesce": "yes"}
-    warm.rounds.discard(warm.token.move_id)
+    warm.rounds.discard(warm.token.operation_id)
     first = warm.begin()
     warm.receive(first)
     with pytest.raises(WarmCopyImpossible, match="can't be kept still"):

@@ -18,8 +18,8 @@ from causeway.model.outcomes import (
     CopiedVolume,
     DiskOffer,
     GuestOutcome,
-    MoveToken,
     OfferedDisk,
+    OperationToken,
     Snapshot,
     SourceOutcome,
     UploadedDisk,
@@ -36,7 +36,7 @@ from causeway.virt.live import LiveDisk, LiveSource
 HOST, SERVER, MIGRATION, PORT, IMAGE = "host1", "11111111-aaaa-4aaa-8aaa-000000000000", "migration", "port", "image"
 OTHER = "99999999-aaaa-4aaa-8aaa-000000000000"
 FLAVOR = Flavor(flavorid="f", name="f", memory_mb=128, vcpus=1, root_gb=1)
-TOKEN = MoveToken("move", MIGRATION, 1, "step")
+TOKEN = OperationToken("move", MIGRATION, 1, "step")
 CALLS = calls_of(ComputeClient)
 
 

@@ -50,11 +50,15 @@ def ends(cloud: Cloud, user: Caller, at_point: Callable[..., None]) -> Callable[
 def discard_checks(cloud: Cloud, *, is_former_release: bool = False) -> None:
     """As if nothing had been checked, or release 0.1.0 had accepted the operation."""
     with cloud.parts.api_database.write() as connection:
-        for row in connection.execute(journal.MOVES.select().where(journal.MOVES.c.requester.is_not(None))).all():
+        for row in connection.execute(
+            journal.OPERATIONS.select().where(journal.OPERATIONS.c.requester.is_not(None))
+        ).all():
             stored = {**row.requester, CHECKED: []}
             if is_former_release:
                 del stored[CHECKED]
-            connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == row.id).values(requester=stored))
+            connection.execute(
+                journal.OPERATIONS.update().where(journal.OPERATIONS.c.id == row.id).values(requester=stored)
+            )
 
 
 def boot_with(cloud: Cloud, user: Caller, volume: Any, port: Any) -> Any:
@@ -130,7 +134,9 @@ def test_what_was_not_checked_is_looked_at_with_the_users_token(
 
     def die() -> None:
         with cloud.parts.api_database.read() as connection:
-            rows = connection.execute(journal.MOVES.select().where(journal.MOVES.c.requester.is_not(None))).all()
+            rows = connection.execute(
+                journal.OPERATIONS.select().where(journal.OPERATIONS.c.requester.is_not(None))
+            ).all()
         (row,) = rows
         kept = set(row.requester[CHECKED])
         thing = {"image": cloud.image_id, "network": cloud.network_id}.get(named) or (
@@ -139,7 +145,9 @@ def test_what_was_not_checked_is_looked_at_with_the_users_token(
         assert thing in kept
         with cloud.parts.api_database.write() as connection:
             stored = {**row.requester, CHECKED: sorted(kept - {thing})}
-            connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == row.id).values(requester=stored))
+            connection.execute(
+                journal.OPERATIONS.update().where(journal.OPERATIONS.c.id == row.id).values(requester=stored)
+            )
         if is_revoked:
             revoke(cloud, user)
         raise SystemExit
@@ -193,7 +201,9 @@ def test_the_checked_ids_are_kept_with_the_operation(cloud: Cloud, user: Caller,
 
     def look() -> None:
         with cloud.parts.api_database.read() as connection:
-            rows = connection.execute(journal.MOVES.select().where(journal.MOVES.c.requester.is_not(None))).all()
+            rows = connection.execute(
+                journal.OPERATIONS.select().where(journal.OPERATIONS.c.requester.is_not(None))
+            ).all()
         seen.extend(set(row.requester[CHECKED]) for row in rows)
 
     at_point(CHOOSE_HOST, look)

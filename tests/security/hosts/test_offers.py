@@ -14,7 +14,7 @@ from causeway.compute.handover import disk_transfer, offered_at
 from causeway.context import admin_context
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
-from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
+from causeway.model.outcomes import DiskOffer, OfferedDisk, OperationToken, Snapshot
 from causeway.model.warm import CopiedDisk
 from causeway.virt.driver import KEPT_STATE, MEMORY
 from tests.functional.servers.moves_cloud import Cloud
@@ -23,7 +23,7 @@ from tests.security.journeys import HOST, built
 
 CLOUD = {"overrides": {"moves": {"patience": 0.0, "whole_tries": 1}}}
 MOVE, GIB = "11111111-aaaa-4aaa-8aaa-000000000000", 1 << 30
-TOKEN = MoveToken(MOVE, MOVE, 1, "step")
+TOKEN = OperationToken(MOVE, MOVE, 1, "step")
 FLAVOR = Flavor("f", "f", 1, 128, root_gb=1, ephemeral_gb=2, swap=64)
 SERVER = Instance("22222222-aaaa-4aaa-8aaa-000000000000", "project", "user", "server", flavor=FLAVOR)
 

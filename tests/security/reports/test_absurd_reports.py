@@ -17,7 +17,7 @@ from causeway.context import admin_context
 from causeway.model.certificates import CERTIFICATES_ENDING
 from causeway.model.host import LIVE_MIGRATION_LACKS, ComputeNode
 from causeway.model.numa import NUMAPagesTopology
-from causeway.model.outcomes import HostReport, MoveToken
+from causeway.model.outcomes import HostReport, OperationToken
 from causeway.model.states import PowerState
 from causeway.store.cell import hosts, pci_devices
 from causeway.store.database import Database
@@ -26,7 +26,7 @@ from tests.security.reports.absurd import ABSURD, Lie, devices, topology
 from tests.unit.new_databases import new_database
 
 HOST = "host1"
-TOKEN = MoveToken("move", "migration", 1, "step")
+TOKEN = OperationToken("move", "migration", 1, "step")
 
 
 class Cloud:

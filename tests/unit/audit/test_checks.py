@@ -19,11 +19,13 @@ from causeway.audit.checks import (
     guests,
     history,
     images,
-    moves,
     owners,
     records,
     run_checks,
     states,
+)
+from causeway.audit.checks import (
+    operations as operation_checks,
 )
 from causeway.audit.fixes import ACTIONS
 from causeway.audit.snapshot import HostState, OpenEvent, Record, Snapshot, Standing
@@ -120,7 +122,7 @@ def kinds(check: Any, snapshot: Snapshot) -> list[str]:
 
 
 def test_a_move_under_way_explains_every_host_that_it_touched() -> None:
-    snapshot = cloud(record(), moves=[move()], migrations=migration(MigrationStatus.MIGRATING))
+    snapshot = cloud(record(), operations=[move()], migrations=migration(MigrationStatus.MIGRATING))
     movement = snapshot.movement(SERVER)
     assert movement is not None and movement.under_way
     assert movement.hosts == {"cell1-host1", "cell2-host1", "cell2-host2"}
@@ -129,7 +131,7 @@ def test_a_move_under_way_explains_every_host_that_it_touched() -> None:
 
 
 def test_a_move_that_waits_explains_its_two_ends_only() -> None:
-    snapshot = cloud(record(), moves=[move(SagaState.DONE)], migrations=migration(MigrationStatus.FINISHED))
+    snapshot = cloud(record(), operations=[move(SagaState.DONE)], migrations=migration(MigrationStatus.FINISHED))
     waiting = snapshot.waiting(SERVER)
     assert waiting is not None
     assert waiting.hosts == {"cell1-host1", "cell2-host1"}
@@ -137,7 +139,7 @@ def test_a_move_that_waits_explains_its_two_ends_only() -> None:
 
 @pytest.mark.parametrize("status", [MigrationStatus.CONFIRMED, MigrationStatus.REVERTED, MigrationStatus.ERROR])
 def test_a_move_that_has_ended_explains_nothing(status: MigrationStatus) -> None:
-    snapshot = cloud(record(), moves=[move(SagaState.DONE)], migrations=migration(status))
+    snapshot = cloud(record(), operations=[move(SagaState.DONE)], migrations=migration(status))
     assert snapshot.movement(SERVER) is None
 
 
@@ -154,7 +156,7 @@ def test_nothing_is_said_of_servers_whose_cell_is_down() -> None:
 def test_a_copy_is_explained_by_a_move_and_otherwise_is_one_too_many() -> None:
     two = (record(), record("cell2", hidden=True))
     assert kinds(records.second_copies, cloud(*two)) == ["record.second_copy"]
-    assert kinds(records.second_copies, cloud(*two, moves=[move()])) == []
+    assert kinds(records.second_copies, cloud(*two, operations=[move()])) == []
 
 
 def test_the_only_record_is_never_deleted() -> None:
@@ -165,7 +167,7 @@ def test_the_only_record_is_never_deleted() -> None:
 def test_flags_are_not_looked_at_while_a_move_switches_them() -> None:
     hidden = (record(hidden=True), record("cell2"))
     assert kinds(records.hidden_flags, cloud(*hidden)) == ["record.hidden_flag"]
-    assert kinds(records.hidden_flags, cloud(*hidden, moves=[move()])) == []
+    assert kinds(records.hidden_flags, cloud(*hidden, operations=[move()])) == []
 
 
 # states and moves
@@ -186,14 +188,14 @@ def test_a_task_state_is_stale_when_nobody_can_be_working(task: TaskState | None
 
 
 def test_a_task_state_of_a_move_is_not_stale_while_the_move_runs() -> None:
-    snapshot = cloud(record(task_state=TaskState.RESIZE_MIGRATING), moves=[move()])
+    snapshot = cloud(record(task_state=TaskState.RESIZE_MIGRATING), operations=[move()])
     assert kinds(states.stale_tasks, snapshot) == []
 
 
 def test_a_lease_that_ran_out_is_given_time_to_be_taken_over() -> None:
     for seconds, expected in ((10, []), (120, ["move.without_owner"])):
         running = move(lease_until=NOW - timedelta(seconds=seconds))
-        assert kinds(moves.without_owner, cloud(record(), moves=[running])) == expected
+        assert kinds(operation_checks.without_owner, cloud(record(), operations=[running])) == expected
 
 
 @pytest.mark.parametrize(
@@ -204,28 +206,28 @@ def test_a_lease_that_ran_out_is_given_time_to_be_taken_over() -> None:
 def test_what_works_on_a_server_that_is_not_there_is_reported(
     recipe: str, lease: datetime | None, reported: bool
 ) -> None:
-    found = moves.without_server(cloud(moves=[move(recipe=recipe, lease_until=lease)]))
+    found = operation_checks.without_server(cloud(operations=[move(recipe=recipe, lease_until=lease)]))
     assert [each.kind for each in found] == ["move.without_server"] * reported
 
 
 def test_two_moves_of_a_server_are_one_too_many() -> None:
     other = move()
     other.id, other.migration_uuid = "other", "another"
-    assert kinds(moves.more_than_one, cloud(record(), moves=[move(), other])) == ["move.more_than_one"]
+    assert kinds(operation_checks.more_than_one, cloud(record(), operations=[move(), other])) == ["move.more_than_one"]
 
 
 @pytest.mark.parametrize(("recipe", "found"), [(CREATE_VOLUME_IMAGE, []), (CREATE_IMAGE, ["move.more_than_one"])])
 def test_an_image_of_volumes_and_its_snapshot_are_not_too_many(recipe: str, found: list[str]) -> None:
     image, snapshot = move(recipe=recipe), move(recipe=SNAPSHOT_VOLUME)
     snapshot.id, snapshot.migration_uuid = "other", "another"
-    assert kinds(moves.more_than_one, cloud(record(), moves=[image, snapshot])) == found
+    assert kinds(operation_checks.more_than_one, cloud(record(), operations=[image, snapshot])) == found
 
 
 # hosts
 
 
 def test_two_running_guests_are_reported_even_while_a_move_runs() -> None:
-    snapshot = cloud(record(task_state=TaskState.RESIZE_FINISH), moves=[move()])
+    snapshot = cloud(record(task_state=TaskState.RESIZE_FINISH), operations=[move()])
     for host in snapshot.hosts.values():
         host.contents = HostContents(guests={SERVER: PowerState.RUNNING})
     assert kinds(guests.running_twice, snapshot) == ["guest.running_twice"]
@@ -250,7 +252,7 @@ def live(state: SagaState = SagaState.RUNNING) -> Operation:
     ],
 )
 def test_a_guest_on_its_way_is_shown_at_both_ends(operation: Operation, other: PowerState, expected: list[str]) -> None:
-    snapshot = cloud(record(task_state=TaskState.MIGRATING), moves=[operation])
+    snapshot = cloud(record(task_state=TaskState.MIGRATING), operations=[operation])
     for host, power_state in (("cell1-host1", PowerState.RUNNING), ("cell2-host1", other)):
         snapshot.hosts[host].contents = HostContents(guests={SERVER: power_state}, disks=[SERVER])
     found = [*guests.running_twice(snapshot), *guests.elsewhere(snapshot), *disks.elsewhere(snapshot)]
@@ -268,7 +270,7 @@ def test_of_a_host_that_did_not_answer_nothing_is_said() -> None:
 def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
     file = OrphanedFile(f"{SERVER}.part-of-{SERVER}", 1.0)
     for running, expected in (([], ["file.orphaned"]), ([move()], [])):
-        snapshot = cloud(record(), moves=running)
+        snapshot = cloud(record(), operations=running)
         snapshot.hosts["cell2-host1"].contents = HostContents(leftover_files=[file])
         assert kinds(files.files, snapshot) == expected
 
@@ -276,7 +278,7 @@ def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
 def test_a_host_has_files_of_a_server_while_an_operation_needs_them() -> None:
     file = OrphanedFile(f"exports.part-of-{SERVER}", 0.0)
     for state, expected in ((SagaState.RUNNING, []), (SagaState.DONE, ["file.orphaned"])):
-        snapshot = cloud(record(), moves=[move(state, CREATE_IMAGE)])
+        snapshot = cloud(record(), operations=[move(state, CREATE_IMAGE)])
         snapshot.hosts["cell1-host1"].contents = HostContents(leftover_files=[file])
         assert kinds(files.files, snapshot) == expected
 
@@ -390,7 +392,7 @@ def test_an_ended_migration_of_a_server_in_a_cell_that_is_down_keeps_its_allocat
 )
 def test_images_of_servers_end_with_the_work_that_made_them(found: ImageMeta, kind: str | None) -> None:
     assert kinds(images.of_operations, cloud(record(), images=[found])) == ([kind] if kind else [])
-    assert kinds(images.of_operations, cloud(record(), images=[found], moves=[move()])) == []
+    assert kinds(images.of_operations, cloud(record(), images=[found], operations=[move()])) == []
 
 
 def test_the_image_of_a_shelved_server_is_its_projects() -> None:
@@ -448,7 +450,7 @@ def test_an_operation_explains_its_task_and_its_history() -> None:
     shelving = Operation(
         id="move", migration_uuid="migration", instance_uuid=SERVER, recipe="shelve", state=SagaState.RUNNING, data={}
     )
-    snapshot = cloud(record(task_state=TaskState.SHELVING), open_events=[event], moves=[shelving])
+    snapshot = cloud(record(task_state=TaskState.SHELVING), open_events=[event], operations=[shelving])
     assert kinds(states.stale_tasks, snapshot) == []
     assert kinds(history.never_ended, snapshot) == []
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from causeway.compute.disks import changes
 from causeway.compute.disks.copies import Copies
 from causeway.errors import DiskTransferBroken, DiskTransferFailed
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.warm import CopiedDisk, CopyRound
 from causeway.virt.driver import BaseImage
 from causeway.virt.simulated import SimulatedDriver
@@ -175,7 +175,7 @@ def no_base(image_id: str) -> BaseImage:
 def test_a_disk_without_anything_of_its_own_needs_no_part(tmp_path: Path) -> None:
     """An ephemeral disk that nobody has formatted: only the last changes make its file. One that was lost is reported."""
     copies = Copies(tmp_path / "copies", SimulatedDriver("host", tmp_path / "hypervisor"))
-    token = MoveToken("0" * 36, "1" * 36, 1, "CopyWhileRunning")
+    token = OperationToken("0" * 36, "1" * 36, 1, "CopyWhileRunning")
     copied = CopyRound(1, None, "", "", [CopiedDisk(name, SIZE, BLOCK, 0, 0) for name in ("disk.eph0", "disk.eph1")])
     copies.begin(token, "server", copied)
     for each in copied.disks:

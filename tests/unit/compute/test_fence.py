@@ -11,11 +11,11 @@ import pytest
 from causeway import errors
 from causeway.compute.host import fence as fences
 from causeway.compute.host.fence import DONE_ANEW, KEPT_FOR, UNDONE_BY, Fence
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 
 
-def token(epoch: int = 1, move: str = "move") -> MoveToken:
-    return MoveToken(move, "migration", epoch, "Step")
+def token(epoch: int = 1, move: str = "move") -> OperationToken:
+    return OperationToken(move, "migration", epoch, "Step")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.handover import disk_fetch
 from causeway.context import admin_context
-from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk
+from causeway.model.outcomes import DiskOffer, OfferedDisk, OperationToken
 from causeway.model.warm import CopiedDisk, CopyRound
 from causeway.virt.simulated import SimulatedDriver
 from tests.unit.compute.transfers import MOVE, SERVER, Fetching
@@ -49,7 +49,7 @@ def test_a_base_image_is_no_path(tmp_path: Path, name: str) -> None:
 )
 def test_a_disk_that_is_copied_is_no_path_and_has_a_size(tmp_path: Path, disk: CopiedDisk) -> None:
     copies = Copies(tmp_path / "copies", SimulatedDriver("host", tmp_path / "hypervisor"))
-    token = MoveToken(MOVE, MOVE, 1, "step")
+    token = OperationToken(MOVE, MOVE, 1, "step")
     with pytest.raises(errors.DiskTransferFailed):
         copies.begin(token, SERVER, CopyRound(1, None, "", "", [disk]))
     assert not list((tmp_path / "copies").iterdir())

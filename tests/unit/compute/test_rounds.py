@@ -15,12 +15,12 @@ from causeway.compute.disks import changes, rounds
 from causeway.compute.disks.rounds import Rounds
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.virt.warm import DiskReader, DiskWriter, Round, RoundDisk
 
 BLOCK, PARTS = 512, 4
 MOVE = str(uuids.uuid4())
-TOKEN = MoveToken(MOVE, MOVE, 1, "CopyWhileRunning")
+TOKEN = OperationToken(MOVE, MOVE, 1, "CopyWhileRunning")
 SERVER = Instance(
     str(uuids.uuid4()), "project", "user", "server", Flavor("one", "one", vcpus=1, memory_mb=1, root_gb=1)
 )

@@ -20,7 +20,7 @@ from causeway.hardware.fit import Limits
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology, NUMACell, NUMATopology
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.simulated import SimulatedDriver
 
@@ -51,13 +51,13 @@ class Journal:
         self.epoch = epoch
         self.undoing = undoing
 
-    def __call__(self, token: MoveToken, forward: bool) -> None:
+    def __call__(self, token: OperationToken, forward: bool) -> None:
         if token.epoch != self.epoch or (forward and self.undoing):
             raise errors.TakenOver("late")
 
 
 def order(fence: Fence, method: str, epoch: int, done: list[str]) -> None:
-    fence.once(MoveToken(MOVE, "migration", epoch, "Step"), method, type(None), lambda: done.append(method))
+    fence.once(OperationToken(MOVE, "migration", epoch, "Step"), method, type(None), lambda: done.append(method))
 
 
 @damaged
@@ -91,7 +91,7 @@ def test_an_order_that_comes_late_does_not_take_effect_because_the_record_is_tor
 
 
 def test_nothing_is_done_while_there_is_nobody_to_ask(tmp_path: Path) -> None:
-    def away(_token: MoveToken, _forward: bool) -> None:
+    def away(_token: OperationToken, _forward: bool) -> None:
         raise errors.RpcTimeout("check_order", "cell_conductor", 10.0)
 
     torn(tmp_path / f"{MOVE}.json", b"")

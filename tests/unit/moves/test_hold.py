@@ -14,7 +14,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.sagas import SagaState
 from causeway.moves.run import Run
-from causeway.parts.journal import MoveJournal
+from causeway.parts.journal import OperationJournal
 from causeway.sagas.clock import Clock
 from causeway.sagas.environment import Environment
 from causeway.store.api import journal, recording
@@ -44,13 +44,13 @@ def clock() -> Suspended:
     return Suspended()
 
 
-def acquired(api: Database, owner: str, clock: Suspended, move_id: str | None = None) -> Run:
-    move = journal.acquire(api, move_id or lease_checks.new_move(api).id, owner, LEASE)
+def acquired(api: Database, owner: str, clock: Suspended, operation_id: str | None = None) -> Run:
+    move = journal.acquire(api, operation_id or lease_checks.new_move(api).id, owner, LEASE)
     assert move is not None
     move.data, move.state = MEMORY, SagaState.RUNNING
     options: Any = SimpleNamespace(lease=LEASE, journal_patience=0.0)
     life: Any = SimpleNamespace(owner=owner)
-    environment = Environment(MoveJournal(api, LEASE), life, options, threading.Event(), clock)
+    environment = Environment(OperationJournal(api, LEASE), life, options, threading.Event(), clock)
     services: Any = SimpleNamespace(api=api)
     return Run(services, environment, RequestContext(overwrite=False), move, asked_at=clock.boot())
 

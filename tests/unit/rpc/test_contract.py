@@ -19,7 +19,7 @@ from causeway.conf import new_config
 from causeway.faults.points import RPC_CLIENTS
 from causeway.model import versions
 from causeway.model.host import CellMapping
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.rpc import RpcServer
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import ComputeClient
@@ -114,7 +114,7 @@ def test_a_report_says_where_it_names_the_host_that_sends_it(call: Call) -> None
     """Or a host could send it in the name of another one, though it is signed."""
     assert call.reporter is not None, "declare the reporter of the call (causeway.rpc.declare)"
     if call.reporter == HOLDERS_OF_TOKEN:
-        assert call.message["token"].type is MoveToken
+        assert call.message["token"].type is OperationToken
     for path in call.reporter:
         first, *others = path.split(".")
         found = call.message[first].type

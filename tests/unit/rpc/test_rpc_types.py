@@ -7,8 +7,9 @@ import importlib
 import json
 import pkgutil
 from datetime import datetime
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeGuard, get_args, get_origin, get_type_hints
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -32,6 +33,10 @@ PLAIN: dict[object, st.SearchStrategy[Any]] = {
 }
 
 
+def is_record(kind: Any) -> TypeGuard[type]:
+    return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct))
+
+
 def values(hint: Any) -> st.SearchStrategy[Any]:
     """Values of a type as the model uses types; a plain ``Any`` is anything that JSON can say."""
     origin, arguments = get_origin(hint), get_args(hint)
@@ -47,7 +52,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(*map(values, arguments), max_size=2)
     if arguments:
         return st.one_of(*map(values, arguments))
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+    if is_record(hint):
         return st.builds(hint, **{name: values(of) for name, of in get_type_hints(hint).items()})
     return st.from_type(hint)
 
@@ -56,7 +61,7 @@ def model_types() -> list[type]:
     found: dict[str, type] = {}
     for module in pkgutil.iter_modules(model.__path__, f"{model.__name__}."):
         for name, value in vars(importlib.import_module(module.name)).items():
-            if isinstance(value, type) and dataclasses.is_dataclass(value):
+            if is_record(value):
                 found[name] = value
     return [found[name] for name in sorted(found)]
 

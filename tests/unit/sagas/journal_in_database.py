@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from causeway.model.operations import Operation
-from causeway.parts.journal import MoveJournal
+from causeway.parts.journal import OperationJournal
 from causeway.sagas.clock import Clock
-from causeway.store.api import journal, wanted_moves
+from causeway.store.api import journal, wanted_operations
 from causeway.store.clock import utc_now
 from causeway.store.database import Database
 
 HOUR = 3600.0
 
 
-class JournalInDatabase(MoveJournal):
+class JournalInDatabase(OperationJournal):
     def __init__(self, api: Database, clock: Clock) -> None:
         super().__init__(api, HOUR)
         self._clock = clock
         # move -> the clock's time at which its lease expires
         self._expires: dict[str, float] = {}
         with api.write() as connection:
-            connection.execute(journal.MOVES.delete())
+            connection.execute(journal.OPERATIONS.delete())
 
     def insert(self, saga_id: str, recipe: str) -> None:
         with self._api.write() as connection:
@@ -30,7 +30,7 @@ class JournalInDatabase(MoveJournal):
             )
 
     def request_cancel(self, saga_id: str) -> bool:
-        return wanted_moves.request_cancel(self._api, saga_id)
+        return wanted_operations.request_cancel(self._api, saga_id)
 
     def acquire(self, saga_id: str, owner: str, lease: float, **others: Any) -> Operation | None:
         self._expire()
@@ -58,5 +58,5 @@ class JournalInDatabase(MoveJournal):
         for saga_id, at in self._expires.items():
             left = HOUR if at >= self._clock.boot() else -HOUR
             with self._api.write() as connection:
-                row = journal.MOVES.update().where(journal.MOVES.c.id == saga_id)
+                row = journal.OPERATIONS.update().where(journal.OPERATIONS.c.id == saga_id)
                 connection.execute(row.values(lease_until=utc_now(left)))

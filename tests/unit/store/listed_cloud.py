@@ -116,7 +116,7 @@ class Cloud:
     def begin_move(self, instance: Instance) -> None:
         with self.api.write() as connection:
             connection.execute(
-                listing.MOVES.insert(),
+                listing.OPERATIONS.insert(),
                 {
                     "id": str(uuids.uuid4()),
                     "migration_uuid": instance.uuid,
@@ -143,8 +143,8 @@ class Cloud:
     def end_move(self, instance: Instance) -> None:
         with self.api.write() as connection:
             connection.execute(
-                listing.MOVES.update()
-                .where(listing.MOVES.c.instance_uuid == instance.uuid)
+                listing.OPERATIONS.update()
+                .where(listing.OPERATIONS.c.instance_uuid == instance.uuid)
                 .values(state="done", ended_at=utcnow())
             )
 

@@ -7,7 +7,7 @@ import pytest
 from causeway.model.operations import Operation
 from causeway.model.orders import Awaited, Order
 from causeway.model.sagas import SagaState, StepPhase, StepRecord, StepState
-from causeway.store.api import journal, mappings, wanted_moves
+from causeway.store.api import journal, mappings, wanted_operations
 from causeway.store.database import Database, utcnow
 
 ORDER = Order("operation", epoch=2, sequence=1, attempt=3, sent_at=0.0)
@@ -34,11 +34,11 @@ def operation(api: Database) -> Operation:
 
 def change(api: Database, **values: object) -> None:
     with api.write() as connection:
-        connection.execute(journal.MOVES.update().values(**values))
+        connection.execute(journal.OPERATIONS.update().values(**values))
 
 
 def steps(*records: StepRecord) -> list[object]:
-    found: list[object] = journal.MOVE.to_value("steps", list(records))
+    found: list[object] = journal.OPERATION.to_value("steps", list(records))
     return found
 
 
@@ -48,7 +48,7 @@ def do(state: StepState = StepState.STARTED, attempt: int = 3, sequence: int = 1
 
 @pytest.mark.usefixtures("operation")
 def test_the_attempt_that_sent_it_waits(api: Database) -> None:
-    assert wanted_moves.awaited(api, ORDER) is Awaited.YES
+    assert wanted_operations.awaited(api, ORDER) is Awaited.YES
 
 
 @pytest.mark.usefixtures("operation")
@@ -69,14 +69,14 @@ def test_the_attempt_that_sent_it_waits(api: Database) -> None:
 )
 def test_another_attempt_waits_or_nobody(api: Database, values: dict[str, object], awaited: Awaited) -> None:
     change(api, **values)
-    assert wanted_moves.awaited(api, ORDER) is awaited
+    assert wanted_operations.awaited(api, ORDER) is awaited
 
 
 @pytest.mark.usefixtures("operation")
 def test_nobody_waits_while_the_server_is_deleted_or_when_the_journal_was_archived(api: Database) -> None:
     mappings.queue_for_delete(api, "server")
-    assert wanted_moves.awaited(api, ORDER) is Awaited.NO
+    assert wanted_operations.awaited(api, ORDER) is Awaited.NO
     mappings.queue_for_delete(api, "server", queued=False)
     with api.write() as connection:
-        connection.execute(journal.MOVES.delete())
-    assert wanted_moves.awaited(api, ORDER) is Awaited.NO
+        connection.execute(journal.OPERATIONS.delete())
+    assert wanted_operations.awaited(api, ORDER) is Awaited.NO

@@ -89,5 +89,5 @@ def test_why_a_destination_was_chosen_is_written_once(
     assert "explanation" in written(monkeypatch, api, held)
     assert "explanation" not in written(monkeypatch, api, held)
     with api.read() as connection:
-        assert connection.scalar(sa.select(journal.MOVES.c.explanation)) == {"hosts": []}
+        assert connection.scalar(sa.select(journal.OPERATIONS.c.explanation)) == {"hosts": []}
     assert journal.get(api, held.id).explanation is None

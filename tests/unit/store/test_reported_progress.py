@@ -6,24 +6,24 @@ import threading
 import uuid as uuids
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from causeway import errors
 from causeway.conductor.cells.transfers import LEAST_PAUSE, MOST_ROWS, Transfers
 from causeway.model.operations import Operation
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.sagas import SagaState, StepPhase, StepRecord, StepState
-from causeway.store.api import drains, journal, operations, recording, shown_moves
-from causeway.store.api.ordered_moves import PROGRESS
+from causeway.store.api import drains, journal, operations, recording, shown_operations
+from causeway.store.api.ordered_operations import PROGRESS
 from causeway.store.database import Database, statements, utcnow
 from tests import progress_checks
 
 LEASE = 60.0
-TOKEN = MoveToken("operation", "operation", 2, "UploadDisk")
+TOKEN = OperationToken("operation", "operation", 2, "UploadDisk")
 START = utcnow()
 
 
@@ -56,10 +56,10 @@ def step_of(**values: Any) -> StepRecord:
     return StepRecord(**given | values)
 
 
-def begin(database: Database, token: MoveToken = TOKEN, **values: Any) -> Operation:
+def begin(database: Database, token: OperationToken = TOKEN, **values: Any) -> Operation:
     """An operation of epoch 2 whose step runs."""
     operation = Operation(
-        id=token.move_id,
+        id=token.operation_id,
         migration_uuid=token.migration_uuid,
         instance_uuid=str(uuids.uuid4()),
         recipe="create_image",
@@ -72,10 +72,10 @@ def begin(database: Database, token: MoveToken = TOKEN, **values: Any) -> Operat
     return operation
 
 
-def bytes_of(database: Database, move_id: str = TOKEN.move_id) -> tuple[int | None, int | None]:
+def bytes_of(database: Database, operation_id: str = TOKEN.operation_id) -> tuple[int | None, int | None]:
     """As they are shown, in both places."""
-    operation = operations.get(database, move_id)
-    shown = shown_moves.progress(database, [operation.migration_uuid], START)
+    operation = operations.get(database, operation_id)
+    shown = shown_operations.progress(database, [operation.migration_uuid], START)
     if operation.migration_uuid in shown:
         assert shown[operation.migration_uuid].bytes_done == operation.steps[-1].bytes_done
     return operation.steps[-1].bytes_done, operation.steps[-1].bytes_total
@@ -131,7 +131,7 @@ def test_a_step_that_began_anew_shows_nothing_of_before(database: Database, agai
     [replace(TOKEN, step=""), replace(TOKEN, step="EndImage"), replace(TOKEN, epoch=3)],
     ids=["is not shown", "is another step's", "is not begun yet"],
 )
-def test_a_report_of_another_step_is_not_shown(database: Database, token: MoveToken) -> None:
+def test_a_report_of_another_step_is_not_shown(database: Database, token: OperationToken) -> None:
     begin(database)
     Transfers(database).report(token, 25, 100)
     assert bytes_of(database) == (None, None)
@@ -164,7 +164,7 @@ def test_an_operation_that_is_not_known(database: Database) -> None:
 def test_an_operation_that_is_cancelled_has_no_step_that_was_not_begun(database: Database) -> None:
     operation = begin(database)
     with database.write() as connection:
-        connection.execute(journal.MOVES.update().values(cancel_requested=True))
+        connection.execute(journal.OPERATIONS.update().values(cancel_requested=True))
     ended = step_of(state=StepState.DONE, ended_at=START)
     with pytest.raises(errors.Cancelled):
         recording.record(
@@ -197,7 +197,7 @@ def written(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> tuple[
 def test_many_that_report_at_once_are_written_down_together(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokens = [MoveToken(f"move-{number}", f"move-{number}", 2, TOKEN.step) for number in range(200)]
+    tokens = [OperationToken(f"move-{number}", f"move-{number}", 2, TOKEN.step) for number in range(200)]
     for token in tokens:
         begin(database, token)
     time = Later()
@@ -211,13 +211,13 @@ def test_many_that_report_at_once_are_written_down_together(
     assert transactions == 1 and len(time.waiting) == 1 and time.waiting[0][0] == LEAST_PAUSE
     transactions, _questions = written(monkeypatch, time.wait)
     assert transactions == 1 and not time.waiting
-    assert {bytes_of(database, token.move_id) for token in tokens} == {(25, 100)}
+    assert {bytes_of(database, token.operation_id) for token in tokens} == {(25, 100)}
     # The more there were, the longer the next ones wait.
     transactions, questions = written(monkeypatch, lambda: report(50))
     assert transactions == 0 and questions <= len(tokens)
     assert time.waiting[0][0] >= time.seconds + (len(tokens) - 1) / MOST_ROWS
     time.wait()
-    assert {bytes_of(database, token.move_id) for token in tokens} == {(50, 100)}
+    assert {bytes_of(database, token.operation_id) for token in tokens} == {(50, 100)}
 
 
 class Turn:
@@ -239,19 +239,19 @@ def test_those_that_ask_while_another_one_is_answered_are_answered_together(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And each hears of its own transfer."""
-    tokens = [MoveToken(f"move-{number}", f"move-{number}", 2, TOKEN.step) for number in range(20)]
+    tokens = [OperationToken(f"move-{number}", f"move-{number}", 2, TOKEN.step) for number in range(20)]
     for token in tokens:
         begin(database, token, cancel_requested=token is tokens[7])
     transfers, turn, asked = Transfers(database, later=lambda _pause, _work: None), Turn(), list[set[str]]()
     pool, ask = ThreadPoolExecutor(len(tokens)), transfers._moves._ask
     answers: list[Any] = []
 
-    def slowly(move_ids: set[str]) -> Any:
-        asked.append(move_ids)
+    def slowly(operation_ids: set[str]) -> Any:
+        asked.append(operation_ids)
         if len(asked) == 1:
             answers.extend(pool.submit(transfers.report, token, 25, 100) for token in tokens[1:])
             assert all(turn.come.acquire(timeout=30) for _ in tokens)
-        return ask(move_ids)
+        return ask(operation_ids)
 
     monkeypatch.setattr(transfers._moves, "_ask", slowly)
     monkeypatch.setattr(transfers._moves, "_turn", turn)
@@ -296,7 +296,7 @@ def test_a_move_that_is_gone_takes_its_progress_along(database: Database) -> Non
     begin(database)
     Transfers(database).report(TOKEN, 25, 100)
     with database.write() as connection:
-        connection.execute(journal.MOVES.delete())
+        connection.execute(journal.OPERATIONS.delete())
         assert connection.execute(sa.select(sa.func.count()).select_from(PROGRESS)).scalar_one() == 0
 
 

@@ -16,7 +16,7 @@ import pytest
 from causeway.compute.disks.disk_offers import DiskOffers, Manifest
 from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.handover import disk_transfer
-from causeway.model.outcomes import DiskOffer, MoveToken
+from causeway.model.outcomes import DiskOffer, OperationToken
 from causeway.virt.driver import ROOT_DISK, BaseImage, DiskExport, LocalDisk, RootDisk
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.storage import blank_disks, qemu_img
@@ -25,7 +25,7 @@ from causeway.virt.libvirt.storage.disks import InstanceDisks
 pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
 
 SERVER, MOVE = str(uuid.uuid4()), str(uuid.uuid4())
-TOKEN = MoveToken(MOVE, "migration", 1, "FinishAtTarget")
+TOKEN = OperationToken(MOVE, "migration", 1, "FinishAtTarget")
 MIB = 1 << 20
 
 

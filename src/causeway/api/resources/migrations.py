@@ -19,7 +19,7 @@ from causeway.api.views import migrations as views
 from causeway.model.migration import LIVE_MIGRATION, Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus
 from causeway.operations import requests
-from causeway.store.api import mappings, shown_moves
+from causeway.store.api import mappings, shown_operations
 from causeway.store.api import migrations as store
 
 RULE = "os_compute_api:os-migrations:"
@@ -69,7 +69,7 @@ def index(request: ApiRequest) -> Response:
     moving = _progress(request, _under_way(found))
     ended_badly = (MigrationStatus.ERROR, MigrationStatus.FAILED)
     failed = [migration.uuid for migration in found if migration.status in ended_badly]
-    failures = shown_moves.failures(request.services.api, failed)
+    failures = shown_operations.failures(request.services.api, failed)
     body: dict[str, Any] = {
         "migrations": [
             views.entry(
@@ -156,5 +156,5 @@ def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     return Response(202)
 
 
-def _progress(request: ApiRequest, migration_uuids: list[str]) -> dict[str, shown_moves.MoveProgress]:
-    return shown_moves.progress(request.services.api, migration_uuids, request.services.now_of_transfers())
+def _progress(request: ApiRequest, migration_uuids: list[str]) -> dict[str, shown_operations.OperationProgress]:
+    return shown_operations.progress(request.services.api, migration_uuids, request.services.now_of_transfers())

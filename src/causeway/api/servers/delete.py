@@ -13,7 +13,7 @@ from causeway.model.states import TaskState, VmState
 from causeway.operations.requests import ask_for_delete
 from causeway.operations.soft_delete import RestoreMemory, SoftDeleteMemory
 from causeway.parts.requests import run_waiting
-from causeway.store.api import build_requests, groups, mappings, wanted_moves
+from causeway.store.api import build_requests, groups, mappings, wanted_operations
 from causeway.store.database import Database
 
 # A server gets its cell, and loses its build request, at most once.
@@ -86,5 +86,5 @@ def _delete_unbuilt(api: Database, server_id: str) -> bool:
         connection.execute(mappings.TABLE.delete().where(mappings.TABLE.c.instance_uuid == server_id))
         connection.execute(mappings.SPECS.delete().where(mappings.SPECS.c.instance_uuid == server_id))
         connection.execute(groups.MEMBERS.delete().where(groups.MEMBERS.c.instance_uuid == server_id))
-        wanted_moves.cancel_in(connection, server_id, operations.BUILD)
+        wanted_operations.cancel_in(connection, server_id, operations.BUILD)
     return True

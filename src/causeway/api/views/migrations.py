@@ -8,7 +8,7 @@ from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.views import common
 from causeway.model.migration import LIVE_IN_PROGRESS, LIVE_MIGRATION, Migration
-from causeway.store.api.shown_moves import MoveProgress
+from causeway.store.api.shown_operations import OperationProgress
 
 # Clients of older versions validate answers with Nova's schemas, which allow no other keys.
 _OURS_FROM = (2, 80)
@@ -20,7 +20,7 @@ def entry(
     migration: Migration,
     *,
     hosts: bool,
-    progress: MoveProgress | None = None,
+    progress: OperationProgress | None = None,
     failure: errors.CausewayError | None = None,
 ) -> dict[str, Any]:
     """``hosts``: whether the caller may see the hosts' names. ``progress``: that of a move under way.
@@ -54,7 +54,7 @@ def entry(
 
 
 def entry_of_server(
-    request: ApiRequest, migration: Migration, progress: MoveProgress | None, *, hosts: bool
+    request: ApiRequest, migration: Migration, progress: OperationProgress | None, *, hosts: bool
 ) -> dict[str, Any]:
     """A migration under way, as ``/servers/{id}/migrations`` shows it. Only live ones copy memory."""
     done = (progress.bytes_done if progress else None) or 0
@@ -83,7 +83,7 @@ def entry_of_server(
     return shown | _extension(request, progress)
 
 
-def _extension(request: ApiRequest, progress: MoveProgress | None) -> dict[str, Any]:
+def _extension(request: ApiRequest, progress: OperationProgress | None) -> dict[str, Any]:
     """Causeway's own keys, on moves that are under way only."""
     if progress is None or request.version < _OURS_FROM:
         return {}

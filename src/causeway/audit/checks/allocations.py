@@ -141,7 +141,7 @@ def _host_of(snapshot: Snapshot, provider: str) -> str:
 def of_migrations(snapshot: Snapshot) -> Iterator[Disagreement]:
     assert snapshot.allocations is not None
     # A move gives its migration the last status before it ends itself.
-    ending = {move.migration_uuid for move in snapshot.moves if move.state not in ENDED}
+    ending = {operation.migration_uuid for operation in snapshot.operations if operation.state not in ENDED}
     for uuid, migration in snapshot.migrations.items():
         held = snapshot.allocations.get(uuid, {})
         server = migration.instance_uuid

@@ -15,7 +15,9 @@ UNFINISHED = ("queued", "saving", "importing")
 
 
 def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
-    under_way = {move.migration_uuid for move in snapshot.moves if _is_active(snapshot, move.instance_uuid)}
+    under_way = {
+        operation.migration_uuid for operation in snapshot.operations if _is_active(snapshot, operation.instance_uuid)
+    }
     for image in snapshot.images or []:
         migration_uuid = image.properties.get("migration_uuid")
         if not image.name.endswith(SUFFIX) or migration_uuid is None or migration_uuid in under_way:

@@ -22,7 +22,7 @@ from causeway import durable, errors
 from causeway.compute.disks import changes, folders
 from causeway.compute.disks.foreign_names import checked
 from causeway.faults import injector
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.warm import CopiedDisk, CopyRound
 from causeway.virt.driver import BaseImage, Driver
 
@@ -68,7 +68,7 @@ class Copies:
         durable.make_folder(directory, mode=0o700)
         durable.sync(directory)
 
-    def begin(self, token: MoveToken, instance_uuid: str, copied: CopyRound) -> None:
+    def begin(self, token: OperationToken, instance_uuid: str, copied: CopyRound) -> None:
         """Prepares the copies for the parts of this round; parts that have arrived stay.
 
         Raises DiskTransferFailed if a round that it needs has not arrived, or a disk has an impossible name or block size.
@@ -79,7 +79,7 @@ class Copies:
                 raise errors.DiskTransferFailed(
                     "The server's disk has an impossible size.", details=f"{disk.size} bytes in blocks of {disk.block}"
                 )
-        folder = self._directory / f"{token.move_id}.{instance_uuid}"
+        folder = self._directory / f"{token.operation_id}.{instance_uuid}"
         state = self._read(folder)
         if state is not None and state.round == copied.number:
             return
@@ -100,7 +100,7 @@ class Copies:
 
     def receive(
         self,
-        token: MoveToken,
+        token: OperationToken,
         copied: CopyRound,
         disk: CopiedDisk,
         opened: OpenPart,
@@ -113,7 +113,7 @@ class Copies:
 
         Raises DiskTransferBroken if a part breaks off or is damaged; it can be requested again.
         """
-        folder = self._folder(token.move_id)
+        folder = self._folder(token.operation_id)
         state = self._read(folder) if folder is not None else None
         if folder is None or state is None or state.round != copied.number or self._is_lost(folder, disk.name):
             raise errors.DiskTransferFailed("What was copied of the server's disks before is not here.")
@@ -135,12 +135,12 @@ class Copies:
             self._write(folder, state)
         return sent
 
-    def complete(self, token: MoveToken, name: str, last: Path, base_of: BaseOf) -> Path | None:
+    def complete(self, token: OperationToken, name: str, last: Path, base_of: BaseOf) -> Path | None:
         """Adds the last changes, which the file ``last`` has, and returns the disk: it is now the same as at the source.
 
         None: that was done before, and the driver has taken the disk. Raises DiskTransferFailed if there is no copy of it.
         """
-        folder = self._folder(token.move_id)
+        folder = self._folder(token.operation_id)
         state = self._read(folder) if folder is not None else None
         if state is not None and folder is not None and name in state.completed and not (folder / name).exists():
             return None
@@ -161,22 +161,22 @@ class Copies:
         """Whether a copy has vanished. Without digests, a missing file is no loss: nothing has arrived yet."""
         return not (folder / name).exists() and (folder / f"{name}.digests").exists()
 
-    def is_taken(self, move_id: str) -> bool:
+    def is_taken(self, operation_id: str) -> bool:
         """Whether the driver has taken a disk of this move. Then the guest's disk is the only whole copy on this host."""
-        folder = self._folder(move_id)
+        folder = self._folder(operation_id)
         state = self._read(folder) if folder is not None else None
         return (
             folder is not None and state is not None and any(not (folder / name).exists() for name in state.completed)
         )
 
-    def has_completed(self, move_id: str) -> bool:
+    def has_completed(self, operation_id: str) -> bool:
         """Whether a disk of this move has the last changes."""
-        folder = self._folder(move_id)
+        folder = self._folder(operation_id)
         state = self._read(folder) if folder is not None else None
         return state is not None and bool(state.completed)
 
-    def discard(self, move_id: str) -> None:
-        folder = self._folder(move_id)
+    def discard(self, operation_id: str) -> None:
+        folder = self._folder(operation_id)
         if folder is not None:
             durable.delete_tree(folder)
 
@@ -203,5 +203,5 @@ class Copies:
     def _write(self, folder: Path, state: _State) -> None:
         durable.write(folder / _STATE, msgspec.json.encode(state))
 
-    def _folder(self, move_id: str) -> Path | None:
-        return folders.of_move(self._directory, move_id)
+    def _folder(self, operation_id: str) -> Path | None:
+        return folders.of_operation(self._directory, operation_id)

@@ -2,8 +2,8 @@
 
 ::
 
-    OFFERS/MOVE.SERVER/disk           a copy of a disk, as the driver exports it
-    OFFERS/MOVE.SERVER/manifest.json  written last: names, sizes, digests, and the secret that opens them
+    OFFERS/OPERATION.SERVER/disk           a copy of a disk, as the driver exports it
+    OFFERS/OPERATION.SERVER/manifest.json  written last: names, sizes, digests, and the secret that opens them
 
 An offer is only files, so it outlives its process: a fetch that a restart broke off continues where it was. The offer ends when
 the other host has its guest, at the latest when the move is confirmed or rolled back. Whoever has its secret may read it.
@@ -31,7 +31,7 @@ from causeway.virt.driver import DiskExport
 LOG = logging.getLogger(__name__)
 
 _MANIFEST = "manifest.json"
-_MOVE = re.compile(r"[0-9a-f-]{36}")
+_OPERATION = re.compile(r"[0-9a-f-]{36}")
 
 
 @dataclass
@@ -54,14 +54,14 @@ class DiskOffers:
 
     def make(
         self,
-        move_id: str,
+        operation_id: str,
         instance_uuid: str,
         names: list[str],
         export: Callable[[str], AbstractContextManager[DiskExport]],
     ) -> Manifest:
         """Offers the named disks for a move. If they were offered before, nothing is copied again."""
-        found = self.find(move_id)
-        folder = self._directory / f"{move_id}.{instance_uuid}"
+        found = self.find(operation_id)
+        folder = self._directory / f"{operation_id}.{instance_uuid}"
         if found is not None:
             # The process that made it may have been killed before it synced the manifest's name.
             durable.sync(folder)
@@ -84,9 +84,9 @@ class DiskOffers:
         durable.write(folder / _MANIFEST, msgspec.json.encode(manifest), mode=0o600)
         return manifest
 
-    def find(self, move_id: str) -> Manifest | None:
+    def find(self, operation_id: str) -> Manifest | None:
         """What is offered for a move; None: nothing, or not all of it yet."""
-        folder = self._folder(move_id)
+        folder = self._folder(operation_id)
         if folder is None:
             return None
         try:
@@ -95,16 +95,16 @@ class DiskOffers:
             # The guest's own disks are still there; the next order offers them anew.
             return None
 
-    def path(self, move_id: str, name: str) -> Path | None:
+    def path(self, operation_id: str, name: str) -> Path | None:
         """The file of an offered disk."""
-        folder, manifest = self._folder(move_id), self.find(move_id)
+        folder, manifest = self._folder(operation_id), self.find(operation_id)
         if folder is None or manifest is None or name not in {disk.name for disk in manifest.disks}:
             return None
         return folder / name
 
-    def end(self, move_id: str) -> None:
+    def end(self, operation_id: str) -> None:
         """Ends the offer for a move."""
-        folder = self._folder(move_id)
+        folder = self._folder(operation_id)
         if folder is not None:
             _remove(folder)
 
@@ -117,11 +117,11 @@ class DiskOffers:
         """The servers whose disks are offered."""
         return folders.servers(self._directory)
 
-    def _folder(self, move_id: str) -> Path | None:
+    def _folder(self, operation_id: str) -> Path | None:
         # What comes over the network must not name other files.
-        if not _MOVE.fullmatch(move_id):
+        if not _OPERATION.fullmatch(operation_id):
             return None
-        return folders.of_move(self._directory, move_id)
+        return folders.of_operation(self._directory, operation_id)
 
 
 def link_or_copy(source: Path, target: Path) -> None:

@@ -125,12 +125,12 @@ class DiskServer:
         given = environ.get("HTTP_AUTHORIZATION", "").encode("utf-8", "replace")
         if not hmac.compare_digest(given, f"Bearer {manifest.secret}".encode()):
             return _refuse(start_response, "401 Unauthorized")
-        move_id, name = match.groups()
+        operation_id, name = match.groups()
         if environ["REQUEST_METHOD"] == "DELETE" and name is None:
-            self._offers.end(move_id)
+            self._offers.end(operation_id)
             start_response("204 No Content", [])
             return []
-        path = self._offers.path(move_id, name) if name is not None else None
+        path = self._offers.path(operation_id, name) if name is not None else None
         if environ["REQUEST_METHOD"] != "GET" or path is None:
             return _refuse(start_response, "404 Not Found")
         return _send(path, environ.get("HTTP_RANGE"), start_response)
@@ -138,13 +138,15 @@ class DiskServer:
     def _answer_part(
         self, asked: re.Match[str], environ: dict[str, Any], start_response: StartResponse
     ) -> Iterable[bytes]:
-        move_id, number, name, part = asked.groups()
+        operation_id, number, name, part = asked.groups()
         given = environ.get("HTTP_AUTHORIZATION", "")
-        if environ["REQUEST_METHOD"] != "GET" or not self._rounds.is_opened_by(move_id, given.removeprefix("Bearer ")):
+        if environ["REQUEST_METHOD"] != "GET" or not self._rounds.is_opened_by(
+            operation_id, given.removeprefix("Bearer ")
+        ):
             return _refuse(start_response, "404 Not Found")
         try:
             accepts = [each.strip() for each in environ.get("HTTP_X_ACCEPT_CODINGS", "").split(",")]
-            content = self._rounds.read_part(move_id, int(number), name, int(part), accepts)
+            content = self._rounds.read_part(operation_id, int(number), name, int(part), accepts)
         except errors.DiskTransferBroken:
             return _refuse(start_response, "404 Not Found")
         # Nobody knows its length yet; the stream marks its own end.

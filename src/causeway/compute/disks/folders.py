@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 
 
-def of_move(directory: Path, move_id: str) -> Path | None:
-    start = f"{move_id}."
+def of_operation(directory: Path, operation_id: str) -> Path | None:
+    start = f"{operation_id}."
     return next((directory / name for name in _names(directory) if name.startswith(start)), None)
 
 

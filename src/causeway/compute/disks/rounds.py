@@ -2,9 +2,9 @@
 
 ::
 
-    ROUNDS/MOVE.SERVER/round.json        the present round: its number, its disks, which extents each part has, the secret
-    ROUNDS/MOVE.SERVER/NAME.digests      the digests of all blocks of a disk that were sent so far
-    ROUNDS/MOVE.SERVER/NAME.changes      what changed since the last round, read when the guest was off
+    ROUNDS/OPERATION.SERVER/round.json        the present round: its number, its disks, which extents each part has, the secret
+    ROUNDS/OPERATION.SERVER/NAME.digests      the digests of all blocks of a disk that were sent so far
+    ROUNDS/OPERATION.SERVER/NAME.changes      what changed since the last round, read when the guest was off
 
 All are files, so a round outlives its process: after a restart, the target continues with the next part.
 """
@@ -26,7 +26,7 @@ from causeway.compute.disks import changes, folders
 from causeway.compute.disks.packing import ZSTD, Packer, Verdict
 from causeway.faults import injector
 from causeway.model.instance import Instance
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.warm import CHANGES, CopiedDisk, CopyRound
 from causeway.virt.driver import DiskExport, Driver
 from causeway.virt.warm import RoundDisk
@@ -35,7 +35,7 @@ LOG = logging.getLogger(__name__)
 
 # A transfer that breaks repeats no more than this.
 PART_BYTES = 128 << 20
-_MOVE = re.compile(r"[0-9a-f-]{36}")
+_OPERATION = re.compile(r"[0-9a-f-]{36}")
 _RECORD = "round.json"
 
 
@@ -97,14 +97,14 @@ class Rounds:
         durable.sync(directory)
 
     def begin(
-        self, token: MoveToken, instance: Instance, names: list[str], *, since: int | None, flatten: bool, url: str
+        self, token: OperationToken, instance: Instance, names: list[str], *, since: int | None, flatten: bool, url: str
     ) -> CopyRound:
         """Begins a round: the disks as they are now. ``since``: only what changed since that round, if the driver knows that.
 
         Returns the latest round instead if it has the same ``since`` and can still be read. Raises WarmCopyImpossible if the
         guest does not run, or its disks can't be read while it runs.
         """
-        folder = self._directory / f"{token.move_id}.{instance.uuid}"
+        folder = self._directory / f"{token.operation_id}.{instance.uuid}"
         record = self._read(folder)
         if record is None:
             durable.make_folder(folder, mode=0o700)
@@ -116,7 +116,7 @@ class Rounds:
             for disk in record.disks
         ]
         codings = list(changes.CODINGS) if self._may_pack() else []
-        url = f"{url}/{token.move_id}/rounds"
+        url = f"{url}/{token.operation_id}/rounds"
         return CopyRound(record.number, record.since, url, record.secret, disks, codings)
 
     def _begin(self, folder: Path, record: _Record, names: list[str], *, since: int | None, flatten: bool) -> None:
@@ -149,9 +149,9 @@ class Rounds:
                     at, left = at + size, left - size
         return found
 
-    def end(self, move_id: str) -> None:
+    def end(self, operation_id: str) -> None:
         """Ends the present round: nobody can read it any more. Changes are still tracked for the next one."""
-        folder = self._folder(move_id)
+        folder = self._folder(operation_id)
         record = self._read(folder) if folder is not None else None
         if folder is not None and record is not None and record.is_open:
             record.is_open = False
@@ -159,37 +159,37 @@ class Rounds:
             self._refuse_readers(folder)
             self._driver.end_round(record.instance, record.number)
 
-    def is_opened_by(self, move_id: str, secret: str) -> bool:
-        folder = self._folder(move_id)
+    def is_opened_by(self, operation_id: str, secret: str) -> bool:
+        folder = self._folder(operation_id)
         record = self._read(folder) if folder is not None else None
         return record is not None and secrets.compare_digest(record.secret.encode(), secret.encode())
 
     def read_part(
-        self, move_id: str, number: int, name: str, part: int, accepts: Collection[str] = (), later: float = 0.0
+        self, operation_id: str, number: int, name: str, part: int, accepts: Collection[str] = (), later: float = 0.0
     ) -> Iterator[bytes]:
         """The stream of a part. Raises DiskTransferBroken if the round can't be read any more; a new round may be.
 
         ``accepts``: the codings that the receiver knows. ``later``: see `Packer`.
         """
-        folder = self._folder(move_id)
+        folder = self._folder(operation_id)
         record = self._read(folder) if folder is not None else None
         disk = next((each for each in record.disks if each.name == name), None) if record is not None else None
         if folder is None or record is None or disk is None or not record.is_open:
-            raise _gone(move_id, number)
+            raise _gone(operation_id, number)
         if record.number != number or not 0 <= part < len(disk.parts):
-            raise _gone(move_id, number)
-        return self._read_part(folder, record, disk, part, self._packer(move_id, name, accepts, later))
+            raise _gone(operation_id, number)
+        return self._read_part(folder, record, disk, part, self._packer(operation_id, name, accepts, later))
 
-    def _packer(self, move_id: str, name: str, accepts: Collection[str], later: float) -> Packer | None:
+    def _packer(self, operation_id: str, name: str, accepts: Collection[str], later: float) -> Packer | None:
         if ZSTD not in accepts or not self._may_pack():
-            self._verdicts.pop((move_id, name), None)
+            self._verdicts.pop((operation_id, name), None)
             return None
-        return Packer(self._verdicts.setdefault((move_id, name), Verdict()), later)
+        return Packer(self._verdicts.setdefault((operation_id, name), Verdict()), later)
 
     def _read_part(
         self, folder: Path, record: _Record, disk: _Disk, part: int, packer: Packer | None
     ) -> Iterator[bytes]:
-        key, this = (_move_of(folder), disk.name), object()
+        key, this = (_operation_of(folder), disk.name), object()
         with self._noting:
             self._readers[key] = this
             digests = self._digests(folder, disk)
@@ -217,12 +217,12 @@ class Rounds:
             durable.write(folder / f"{disk.name}.digests", digests.encode())
         yield last
 
-    def changes_since(self, move_id: str, name: str, since: int) -> DiskExport:
+    def changes_since(self, operation_id: str, name: str, since: int) -> DiskExport:
         """A file with what changed on a disk between a round and the end of the guest.
 
         Raises WarmCopyImpossible if nobody knows what changed.
         """
-        folder = self._folder(move_id)
+        folder = self._folder(operation_id)
         record = self._read(folder) if folder is not None else None
         disk = next((each for each in record.disks if each.name == name), None) if record is not None else None
         if folder is None or record is None or disk is None:
@@ -231,7 +231,7 @@ class Rounds:
         if not path.exists():
             digests = self._digests(folder, disk)
             partial = path.with_suffix(".partial")
-            verdict = self._verdicts.get((move_id, name))
+            verdict = self._verdicts.get((operation_id, name))
             # The same target gets these, so the verdict still holds.
             packs = verdict is not None and verdict.packs
             packer = Packer(Verdict(packs=True, left=disk.size + 1)) if packs else None
@@ -249,9 +249,9 @@ class Rounds:
             durable.settle(partial, path)
         return DiskExport(name, path, CHANGES, path.stat().st_size, disk.base_image_id, disk.last_scale)
 
-    def discard(self, move_id: str) -> None:
+    def discard(self, operation_id: str) -> None:
         """Ends the rounds of a move: changes are no longer tracked, and all files are deleted."""
-        folder = self._folder(move_id)
+        folder = self._folder(operation_id)
         if folder is not None:
             self._discard(folder)
 
@@ -275,12 +275,12 @@ class Rounds:
     def _refuse_readers(self, folder: Path) -> None:
         """Whoever is still reading notes nothing more."""
         with self._noting:
-            self._readers = {key: reader for key, reader in self._readers.items() if key[0] != _move_of(folder)}
+            self._readers = {key: reader for key, reader in self._readers.items() if key[0] != _operation_of(folder)}
 
     def _discard(self, folder: Path) -> None:
-        move_id = _move_of(folder)
+        operation_id = _operation_of(folder)
         self._refuse_readers(folder)
-        self._verdicts = {key: found for key, found in self._verdicts.items() if key[0] != move_id}
+        self._verdicts = {key: found for key, found in self._verdicts.items() if key[0] != operation_id}
         self._driver.end_rounds(folder.name.partition(".")[2])
         durable.delete_tree(folder)
 
@@ -300,14 +300,14 @@ class Rounds:
     def _write(self, folder: Path, record: _Record) -> None:
         durable.write(folder / _RECORD, msgspec.json.encode(record), mode=0o600)
 
-    def _folder(self, move_id: str) -> Path | None:
+    def _folder(self, operation_id: str) -> Path | None:
         # What comes over the network must not name other files.
-        if not _MOVE.fullmatch(move_id):
+        if not _OPERATION.fullmatch(operation_id):
             return None
-        return folders.of_move(self._directory, move_id)
+        return folders.of_operation(self._directory, operation_id)
 
 
-def _move_of(folder: Path) -> str:
+def _operation_of(folder: Path) -> str:
     return folder.name.partition(".")[0]
 
 
@@ -315,7 +315,7 @@ def _unknown(name: str) -> errors.WarmCopyImpossible:
     return errors.WarmCopyImpossible("What changed of a disk since it was copied is not known any more.", details=name)
 
 
-def _gone(move_id: str, number: int) -> errors.DiskTransferBroken:
+def _gone(operation_id: str, number: int) -> errors.DiskTransferBroken:
     return errors.DiskTransferBroken(
-        "The disks of the server can't be read any more.", details=f"round {number} of {move_id}"
+        "The disks of the server can't be read any more.", details=f"round {number} of {operation_id}"
     )

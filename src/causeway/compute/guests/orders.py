@@ -14,7 +14,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
-from causeway.model.outcomes import GuestOutcome, MoveToken, UploadedDisk
+from causeway.model.outcomes import GuestOutcome, OperationToken, UploadedDisk
 from causeway.model.pci import InstancePCIRequest, PciDevice
 
 
@@ -34,7 +34,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_devices: list[BlockDevice],
         again: bool,
@@ -48,7 +48,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
@@ -59,7 +59,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         snapshot_id: str | None,
@@ -77,7 +77,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
@@ -88,7 +88,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
@@ -100,7 +100,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
@@ -111,7 +111,7 @@ class OrdersEndpoint:
             return power.start(self._host, context, instance, block_devices)
 
     @fenced
-    def stop_guest(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
+    def stop_guest(self, context: RequestContext, *, token: OperationToken, instance: Instance) -> None:  # noqa: ARG002
         self._power.power_off_instance(context, instance=instance)
 
     @fenced
@@ -119,7 +119,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         image_id: str | None,  # noqa: ARG002
     ) -> None:
@@ -127,7 +127,7 @@ class OrdersEndpoint:
 
     @fenced
     def upload_disk(
-        self, context: RequestContext, *, token: MoveToken, instance: Instance, image_id: str, power_off: bool
+        self, context: RequestContext, *, token: OperationToken, instance: Instance, image_id: str, power_off: bool
     ) -> UploadedDisk:
         """Uploads the root disk.
 
@@ -141,7 +141,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_device: BlockDevice,
     ) -> BlockDevice:
@@ -152,7 +152,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_device: BlockDevice,
     ) -> None:
@@ -163,7 +163,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         request: InstancePCIRequest,
     ) -> PciDevice:
@@ -175,7 +175,7 @@ class OrdersEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         port_id: str,
     ) -> list[Vif]:
@@ -186,11 +186,11 @@ class OrdersEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         vif: Vif,
     ) -> None:
         devices.detach_port(self._host, instance, vif)
 
-    def _progress(self, context: RequestContext, token: MoveToken) -> TransferProgress:
+    def _progress(self, context: RequestContext, token: OperationToken) -> TransferProgress:
         return TransferProgress(self._host, context, token, is_joined=True)

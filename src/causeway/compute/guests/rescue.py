@@ -17,7 +17,7 @@ from causeway.context import RequestContext
 from causeway.model import rescue as records
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import GuestOutcome, MoveToken
+from causeway.model.outcomes import GuestOutcome, OperationToken
 from causeway.model.rescue import RescueImage
 from causeway.model.states import VmState
 from causeway.virt.driver import Rescue
@@ -37,7 +37,7 @@ class RescueEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         image: RescueImage,
@@ -64,7 +64,7 @@ class RescueEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_devices: list[BlockDevice],
         power_on: bool,
@@ -82,7 +82,7 @@ class RescueEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
@@ -95,7 +95,7 @@ class RescueEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_devices: list[BlockDevice],
         image: RescueImage,
@@ -114,7 +114,7 @@ class RescueEndpoint:
                 )
 
     @fenced
-    def delete_rescue_disk(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
+    def delete_rescue_disk(self, context: RequestContext, *, token: OperationToken, instance: Instance) -> None:  # noqa: ARG002
         with self._host.lock(instance.uuid):
             self._host.driver.delete_rescue_disk(instance.uuid)
 

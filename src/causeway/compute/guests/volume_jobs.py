@@ -9,7 +9,7 @@ from causeway.compute.host.transfer_progress import TransferProgress
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import CopiedVolume, MoveToken
+from causeway.model.outcomes import CopiedVolume, OperationToken
 
 
 class VolumeJobsEndpoint:
@@ -27,7 +27,7 @@ class VolumeJobsEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         old: BlockDevice,
         new: BlockDevice,
@@ -42,7 +42,7 @@ class VolumeJobsEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         old: BlockDevice,
         new: BlockDevice,
@@ -55,7 +55,7 @@ class VolumeJobsEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         old: BlockDevice,
         new: BlockDevice,
@@ -71,7 +71,7 @@ class VolumeJobsEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: OperationToken,  # noqa: ARG002
         instance: Instance,
         block_device: BlockDevice,
         new_file: str,
@@ -84,7 +84,7 @@ class VolumeJobsEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_device: BlockDevice,
         merged: str | None,

@@ -17,7 +17,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
-from causeway.model.outcomes import GuestOutcome, MoveToken
+from causeway.model.outcomes import GuestOutcome, OperationToken
 from causeway.model.states import PowerState
 from causeway.virt.driver import GuestFacts, GuestSpec, LocalDisk
 
@@ -105,16 +105,16 @@ def make_guest(
     *,
     power_on: bool,
     same_host: bool = False,
-    move_id: str | None = None,
+    operation_id: str | None = None,
 ) -> GuestOutcome:
     """Takes over ports and volumes, and makes the guest from the disks that ``receive`` returns.
 
-    ``move_id``: the move, if its disks may have been copied while the guest ran.
+    ``operation_id``: the move, if its disks may have been copied while the guest ran.
     """
     with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
         facts = host.driver.inspect(instance.uuid)
         # If the driver has taken the disks that were copied while the guest ran, they can't be made again.
-        keeps_disks = move_id is not None and host.copies.is_taken(move_id)
+        keeps_disks = operation_id is not None and host.copies.is_taken(operation_id)
         if same_host and not facts.has_stashed_disks:
             raise errors.GuestFailed(
                 f"The old disks of server {instance.uuid} were not stashed.", details=f"host {host.name}"
@@ -145,8 +145,8 @@ def make_guest(
                     power_on=power_on,
                 )
                 received.put_into(spec)
-                if move_id is not None:
-                    adopt_completed(host, spec, move_id)
+                if operation_id is not None:
+                    adopt_completed(host, spec, operation_id)
                 power_state = host.driver.spawn(
                     spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else [])
                 )
@@ -155,12 +155,12 @@ def make_guest(
     return GuestOutcome(power_state, [plugged(vif, power_on) for vif in vifs], volumes)
 
 
-def adopt_completed(host: Host, spec: GuestSpec, move_id: str) -> None:
+def adopt_completed(host: Host, spec: GuestSpec, operation_id: str) -> None:
     """Lets the driver take the disks that were copied while the guest ran.
 
     After a failure the driver keeps them, because they can't be made again.
     """
-    if host.copies.has_completed(move_id):
+    if host.copies.has_completed(operation_id):
         host.driver.adopt_disks(spec)
         spec.root_disk = spec.kept_state = None
         spec.local_disks = [dataclasses.replace(disk, snapshot=None) for disk in spec.local_disks]
@@ -226,7 +226,7 @@ def destroy_with_disks(
 def destroy_and_release_claim(
     host: Host,
     context: RequestContext,
-    token: MoveToken,
+    token: OperationToken,
     instance: Instance,
     block_devices: list[BlockDevice],
     *,
@@ -237,15 +237,15 @@ def destroy_and_release_claim(
         # If an answer was lost, the conductor does not know which volumes are connected here.
         devices = guest.with_connections(host, context, block_devices)
         destroy_with_disks(host, instance, devices, same_host=same_host)
-        host.copies.discard(token.move_id)
+        host.copies.discard(token.operation_id)
         host.claims.release(instance.uuid, token.migration_uuid)
 
 
-def delete_stashed_disks(host: Host, token: MoveToken, instance: Instance) -> None:
+def delete_stashed_disks(host: Host, token: OperationToken, instance: Instance) -> None:
     """Deletes the stashed disks, their rounds, offers and claims, because the server stays at its target."""
     with host.lock(instance.uuid):
         host.offers.end_all(instance.uuid)
-        host.rounds.discard(token.move_id)
+        host.rounds.discard(token.operation_id)
         host.driver.delete_stashed_disks(instance.uuid)
         host.claims.release_others(instance.uuid, token.migration_uuid)
 

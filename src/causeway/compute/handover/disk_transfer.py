@@ -30,7 +30,7 @@ from causeway.faults import injector
 from causeway.hardware import firmware
 from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
 from causeway.model.instance import Instance
-from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
+from causeway.model.outcomes import DiskOffer, OfferedDisk, OperationToken, Snapshot
 from causeway.model.warm import CHANGES
 from causeway.virt.driver import KEPT_STATE, MEMORY, ROOT_DISK, DiskExport, GuestSpec, LocalDisk, Progress, RootDisk
 
@@ -50,7 +50,7 @@ class Received:
 def send(
     host: Host,
     context: RequestContext,
-    token: MoveToken,
+    token: OperationToken,
     instance: Instance,
     image_id: str,
     name: str = ROOT_DISK,
@@ -66,21 +66,21 @@ def send(
         return _upload(host, context, token, image_id, export)
 
 
-def send_memory(host: Host, context: RequestContext, token: MoveToken, image_id: str, memory: Path) -> Snapshot:
+def send_memory(host: Host, context: RequestContext, token: OperationToken, image_id: str, memory: Path) -> Snapshot:
     """The same as `send`, for the file with a guest's memory."""
     return _upload(host, context, token, image_id, _export_of_memory(memory))
 
 
 def send_offered(
-    host: Host, context: RequestContext, token: MoveToken, image_ids: dict[str, str]
+    host: Host, context: RequestContext, token: OperationToken, image_ids: dict[str, str]
 ) -> dict[str, Snapshot]:
     """The same as `send`, for all disks that are offered for a move. Returns name -> snapshot."""
-    offered = host.offers.find(token.move_id)
+    offered = host.offers.find(token.operation_id)
     if offered is None:
         raise errors.DiskTransferFailed("The server's disks are not offered any more.", details=f"host {host.name}")
     sent = {}
     for disk in offered.disks:
-        path = host.offers.path(token.move_id, disk.name)
+        path = host.offers.path(token.operation_id, disk.name)
         if path is None or disk.name not in image_ids:
             raise errors.DiskTransferFailed(f"There is no image for disk {disk.name} of the server.")
         export = DiskExport(disk.name, path, disk.disk_format, disk.size, disk.base_image_id, disk.scale)
@@ -88,7 +88,7 @@ def send_offered(
     return sent
 
 
-def _upload(host: Host, context: RequestContext, token: MoveToken, image_id: str, export: DiskExport) -> Snapshot:
+def _upload(host: Host, context: RequestContext, token: OperationToken, image_id: str, export: DiskExport) -> Snapshot:
     snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id, scale=export.scale)
     try:
         report = _with_fault_point("disk.upload.in", progress(host, context, token, "sent", export.scale))
@@ -99,7 +99,7 @@ def _upload(host: Host, context: RequestContext, token: MoveToken, image_id: str
 
 
 def download(
-    host: Host, context: RequestContext, token: MoveToken, instance: Instance, name: str, snapshot: Snapshot
+    host: Host, context: RequestContext, token: OperationToken, instance: Instance, name: str, snapshot: Snapshot
 ) -> Path:
     """Downloads a snapshot of the disk ``name`` and checks its digest. Returns the file.
 
@@ -118,7 +118,7 @@ def download(
 def offer(
     host: Host,
     context: RequestContext,
-    token: MoveToken,
+    token: OperationToken,
     instance: Instance,
     block_devices: list[BlockDevice],
     since: int | None = None,
@@ -138,8 +138,8 @@ def offer(
     names = travelling(block_devices, with_swap=memory is not None)
     names += [KEPT_STATE] if firmware.of_instance(instance).keeps_state else []
     names += [MEMORY] if memory is not None else []
-    made = host.offers.make(token.move_id, instance.uuid, names, export)
-    return DiskOffer(f"{host.disk_server.url}/{token.move_id}", made.secret, made.disks)
+    made = host.offers.make(token.operation_id, instance.uuid, names, export)
+    return DiskOffer(f"{host.disk_server.url}/{token.operation_id}", made.secret, made.disks)
 
 
 def travelling(block_devices: list[BlockDevice], *, with_swap: bool = False) -> list[str]:
@@ -153,12 +153,12 @@ def _export_of_memory(memory: Path) -> DiskExport:
 
 
 def _export(
-    host: Host, context: RequestContext, token: MoveToken, instance: Instance, name: str, since: int | None
+    host: Host, context: RequestContext, token: OperationToken, instance: Instance, name: str, since: int | None
 ) -> AbstractContextManager[DiskExport]:
     if name == KEPT_STATE:
         return host.driver.export_kept_state(instance)
     if since is not None:
-        return nullcontext(host.rounds.changes_since(token.move_id, name, since))
+        return nullcontext(host.rounds.changes_since(token.operation_id, name, since))
     flatten = name != ROOT_DISK or not base_is_available(host, context, instance)
     return host.driver.export_disk(instance, name, flatten=flatten)
 
@@ -166,7 +166,7 @@ def _export(
 def fetch(
     host: Host,
     context: RequestContext,
-    token: MoveToken,
+    token: OperationToken,
     instance: Instance,
     offered: DiskOffer,
     *,
@@ -194,11 +194,11 @@ def fetch(
     return paths
 
 
-def take(host: Host, token: MoveToken, instance: Instance, offered: DiskOffer) -> dict[str, Path]:
+def take(host: Host, token: OperationToken, instance: Instance, offered: DiskOffer) -> dict[str, Path]:
     """The same as `fetch`, for disks that this host itself offers."""
     paths = {}
     for disk in offered.disks:
-        path = host.offers.path(token.move_id, disk.name)
+        path = host.offers.path(token.operation_id, disk.name)
         if path is None:
             raise errors.DiskTransferFailed(f"A disk of server {instance.uuid} is not offered any more.")
         # The offer stays until the guest is made, since an interrupted attempt begins again from it. So a driver can take the
@@ -209,14 +209,14 @@ def take(host: Host, token: MoveToken, instance: Instance, offered: DiskOffer) -
     return paths
 
 
-def _received_path(host: Host, token: MoveToken, instance: Instance, name: str) -> Path:
-    return host.image_cache.received(str(uuids.uuid5(uuids.UUID(token.move_id), name)), instance.uuid)
+def _received_path(host: Host, token: OperationToken, instance: Instance, name: str) -> Path:
+    return host.image_cache.received(str(uuids.uuid5(uuids.UUID(token.operation_id), name)), instance.uuid)
 
 
 def received(
     host: Host,
     context: RequestContext,
-    token: MoveToken,
+    token: OperationToken,
     instance: Instance,
     sent: Mapping[str, Snapshot | OfferedDisk],
     paths: dict[str, Path],
@@ -254,7 +254,7 @@ def received(
 
 
 def _whole(
-    host: Host, context: RequestContext, token: MoveToken, name: str, sent: Snapshot | OfferedDisk, path: Path
+    host: Host, context: RequestContext, token: OperationToken, name: str, sent: Snapshot | OfferedDisk, path: Path
 ) -> Path | None:
     """Returns the whole disk; None if the driver has taken it already. If only the last changes arrived, applies them first."""
     if sent.disk_format != CHANGES:
@@ -289,7 +289,7 @@ def _with_fault_point(point: str, report: Progress) -> Progress:
 def progress(
     host: Host,
     context: RequestContext,
-    token: MoveToken,
+    token: OperationToken,
     direction: str,
     scale: float = 1.0,
     *,

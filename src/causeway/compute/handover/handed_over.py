@@ -11,7 +11,7 @@ from causeway.compute.handover import disk_fetch, disk_transfer
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
-from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
+from causeway.model.outcomes import DiskOffer, OfferedDisk, OperationToken, Snapshot
 from causeway.virt.driver import ROOT_DISK
 
 # Seconds for which an unreachable source of another cell is retried. They are few because its disks can also go through the image
@@ -43,7 +43,9 @@ class HandedOver:
         """How many bytes all disks have together; None if there are no disks."""
         return sum(each.shown for each in self.sent.values()) if self.sent else None
 
-    def receive(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> dict[str, Path]:
+    def receive(
+        self, host: Host, context: RequestContext, token: OperationToken, instance: Instance
+    ) -> dict[str, Path]:
         """Downloads or fetches the disks. Returns name -> file. Raises DiskTransferBroken if an offer can't be fetched."""
         if self.offer is not None:
             patience = host.conf.disk_transfer_patience
@@ -68,22 +70,22 @@ class OfHost(Protocol):
     def host(self) -> Host: ...
 
 
-def discard_rounds(endpoint: OfHost, *, token: MoveToken, instance: Instance, **_others: object) -> None:
+def discard_rounds(endpoint: OfHost, *, token: OperationToken, instance: Instance, **_others: object) -> None:
     """Deletes the rounds at the source. Called when it is recorded that the guest has left."""
     with endpoint.host.lock(instance.uuid):
-        endpoint.host.rounds.discard(token.move_id)
+        endpoint.host.rounds.discard(token.operation_id)
 
 
-def discard_copies(endpoint: OfHost, *, token: MoveToken, instance: Instance, **_others: object) -> None:
+def discard_copies(endpoint: OfHost, *, token: OperationToken, instance: Instance, **_others: object) -> None:
     """Deletes the copies at the target. Called when it is recorded that the guest has arrived, so that nobody makes it again."""
     with endpoint.host.lock(instance.uuid):
-        endpoint.host.copies.discard(token.move_id)
+        endpoint.host.copies.discard(token.operation_id)
 
 
 def end_transfer(
     endpoint: OfHost,
     *,
-    token: MoveToken,
+    token: OperationToken,
     instance: Instance,
     offer: DiskOffer | None = None,
     same_host: bool = False,
@@ -95,6 +97,6 @@ def end_transfer(
     """
     discard_copies(endpoint, token=token, instance=instance)
     if same_host:
-        endpoint.host.offers.end(token.move_id)
+        endpoint.host.offers.end(token.operation_id)
     elif offer is not None and offer.disks:
         disk_fetch.release(endpoint.host, offer)

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import msgspec
+
 from causeway import errors
 from causeway.compute.guests import guest
 from causeway.compute.handover import actions
@@ -21,7 +23,7 @@ from causeway.context import RequestContext
 from causeway.faults import injector
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
-from causeway.model.outcomes import GuestOutcome, MoveToken
+from causeway.model.outcomes import GuestOutcome, OperationToken
 from causeway.model.states import PowerState
 from causeway.rpc.compute.live import GuestPresence, LiveCheck, LiveOutcome
 from causeway.virt.driver import ROOT_DISK, RootDisk
@@ -89,7 +91,7 @@ class LiveEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         target: LiveTarget,
@@ -120,7 +122,7 @@ class LiveEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance_uuid: str,
     ) -> None:
         """Does nothing if this migration has ended: a late order must not abort another migration of the guest."""
@@ -128,13 +130,13 @@ class LiveEndpoint:
             with self._under_way(token, instance_uuid):
                 self.host.driver.abort_live_migration(instance_uuid)
         except errors.ClaimRefused as refusal:
-            LOG.info("Live migration %s is not aborted: %s", token.move_id, refusal.message)
+            LOG.info("Live migration %s is not aborted: %s", token.operation_id, refusal.message)
 
     def live_migration_force_complete(
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance_uuid: str,
     ) -> None:
         """Raises ClaimRefused if this migration has ended: a late order must not force another migration of the guest."""
@@ -142,18 +144,18 @@ class LiveEndpoint:
         with self._under_way(token, instance_uuid):
             self.host.driver.force_live_migration(instance_uuid, post_copy=post_copy)
 
-    def _begin(self, token: MoveToken, uuid: str) -> None:
+    def _begin(self, token: OperationToken, uuid: str) -> None:
         """Notes which migration of the guest begins. Raises GuestFailed if another one is running."""
-        before = self.host.departures.begin(token.move_id, uuid)
-        if before not in (None, token.move_id) and self.host.driver.live_progress(uuid) is not None:
+        before = self.host.departures.begin(token.operation_id, uuid)
+        if before not in (None, token.operation_id) and self.host.driver.live_progress(uuid) is not None:
             raise errors.GuestFailed(
                 f"An earlier live migration of server {uuid} is still running.", details=str(before)
             )
 
     @contextmanager
-    def _under_way(self, token: MoveToken, uuid: str) -> Iterator[None]:
+    def _under_way(self, token: OperationToken, uuid: str) -> Iterator[None]:
         """Keeps other migrations of the guest from beginning. Raises ClaimRefused if this one has ended here."""
-        with self.host.departures.of(token.move_id, uuid) as is_known:
+        with self.host.departures.of(token.operation_id, uuid) as is_known:
             if not is_known:
                 for end in _ENDS:
                     self.fence.refuse_after(token, end)
@@ -164,7 +166,7 @@ class LiveEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
@@ -184,24 +186,24 @@ class LiveEndpoint:
             volumes = [device for device in guest.volumes_of(devices) if device.connection_info]
             host.driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=True)
             host.claims.release_others(instance.uuid, token.migration_uuid)
-            host.departures.end(token.move_id, instance.uuid)
+            host.departures.end(token.operation_id, instance.uuid)
 
     @fenced
     def rollback_live_migration_at_source(
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance_uuid: str,
     ) -> None:
         """Aborts the migration. The record of this order makes the fence refuse a late `live_migration` (`fence.UNDONE_BY`)."""
         departures = self.host.departures
         try:
-            with departures.of(token.move_id, instance_uuid):
+            with departures.of(token.operation_id, instance_uuid):
                 self.host.driver.abort_live_migration(instance_uuid)
         except errors.ClaimRefused as refusal:
-            LOG.info("Live migration %s is not aborted: %s", token.move_id, refusal.message)
-        departures.end(token.move_id, instance_uuid)
+            LOG.info("Live migration %s is not aborted: %s", token.operation_id, refusal.message)
+        departures.end(token.operation_id, instance_uuid)
 
     # at the target
 
@@ -210,7 +212,7 @@ class LiveEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         source: LiveSource,
@@ -234,7 +236,7 @@ class LiveEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         source: LiveSource,
@@ -261,7 +263,7 @@ class LiveEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
@@ -294,7 +296,7 @@ class LiveEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
@@ -353,9 +355,9 @@ def _check_room(host: Host, source: LiveSource) -> None:
 class _Progress:
     """Reports the progress of a migration to the conductor. Ends a migration that takes too long or is no longer wanted."""
 
-    def __init__(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> None:
+    def __init__(self, host: Host, context: RequestContext, token: OperationToken, instance: Instance) -> None:
         self._host, self._context, self._instance = host, context, instance
-        self._token = dataclasses.replace(token, heeds_rate=True)
+        self._token = msgspec.structs.replace(token, heeds_rate=True)
         # Bytes a second; 0: the rate of the host's configuration.
         self._rate = 0.0
         self._next_report = 0.0

@@ -19,7 +19,7 @@ from causeway.compute.host.fence import fenced, fenced_and_then
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
-from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.outcomes import DiskOffer, GuestOutcome, OperationToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState, VmState
 from causeway.virt.driver import MEMORY, ROOT_DISK, GuestFacts, GuestSpec
 from causeway.virt.live import LiveSource
@@ -49,7 +49,7 @@ class NearLiveEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         memory_image_id: str | None,
@@ -66,7 +66,7 @@ class NearLiveEndpoint:
         outcome = SourceOutcome(_power_state_between(instance.vm_state is VmState.SUSPENDED))
         images = disk_image_ids | ({ROOT_DISK: image_id} if image_id is not None else {})
         with host.lock(uuid):
-            host.rounds.end(token.move_id)
+            host.rounds.end(token.operation_id)
             memory = actions.save_memory(host, instance, block_devices)
             if memory_image_id is None:
                 outcome.offer = disk_transfer.offer(host, context, token, instance, block_devices, since, memory)
@@ -85,7 +85,7 @@ class NearLiveEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         snapshot: Snapshot | None,
@@ -110,7 +110,7 @@ class NearLiveEndpoint:
             spec.memory = paths.pop(MEMORY)
             wanted = actions.wanted_disks(host, block_devices)
             disk_transfer.received(host, context, token, instance, sent, paths, wanted).put_into(spec)
-            actions.adopt_completed(host, spec, token.move_id)
+            actions.adopt_completed(host, spec, token.operation_id)
 
         instance = host.claims.use(instance, token.migration_uuid)
         with host.lock(instance.uuid):
@@ -122,7 +122,7 @@ class NearLiveEndpoint:
             if not is_complete and (facts.power_state is not None or facts.has_disks):
                 # An earlier attempt was interrupted; what it connected is still connected.
                 devices = guest.with_connections(host, context, block_devices)
-                keeps = host.copies.is_taken(token.move_id)
+                keeps = host.copies.is_taken(token.operation_id)
                 actions.destroy_with_disks(host, instance, devices, keeps_disks=keeps)
             outcome = _make(
                 host, context, instance, block_devices, None if is_complete else receive, is_suspended=is_suspended
@@ -135,7 +135,7 @@ class NearLiveEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
+        token: OperationToken,  # noqa: ARG002 - `fenced` looks at it
         instance: Instance,
         block_devices: list[BlockDevice],
         is_paused: bool,
@@ -156,7 +156,7 @@ class NearLiveEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
+        token: OperationToken,  # noqa: ARG002 - `fenced` looks at it
         instance: Instance,
         block_devices: list[BlockDevice],
         is_paused: bool,

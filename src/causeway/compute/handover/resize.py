@@ -16,7 +16,7 @@ from causeway.compute.host.fence import fenced, fenced_and_then
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
-from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.outcomes import DiskOffer, GuestOutcome, OperationToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState
 from causeway.virt.driver import ROOT_DISK
 
@@ -33,7 +33,7 @@ class ResizeEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         same_host: bool = False,
@@ -50,7 +50,7 @@ class ResizeEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         image_id: str | None,
@@ -69,7 +69,7 @@ class ResizeEndpoint:
             return disk_transfer.send(host, context, token, instance, image_id, name, since=since)
 
         with host.lock(instance.uuid):
-            host.rounds.end(token.move_id)
+            host.rounds.end(token.operation_id)
             needs_disks = is_direct or image_id is not None or bool(disks)
             actions.switch_off(host, instance, block_devices, needs_disks=needs_disks)
             if is_direct:
@@ -82,7 +82,7 @@ class ResizeEndpoint:
 
     @fenced
     def send_offered(
-        self, context: RequestContext, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
+        self, context: RequestContext, *, token: OperationToken, instance: Instance, image_ids: dict[str, str]
     ) -> dict[str, Snapshot]:
         """Uploads the offered disks into images, because the target can't fetch them. The offer stays."""
         with self.host.lock(instance.uuid):
@@ -93,7 +93,7 @@ class ResizeEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         snapshot: Snapshot | None,
@@ -132,7 +132,7 @@ class ResizeEndpoint:
             receive,
             power_on=power_on,
             same_host=same_host,
-            move_id=token.move_id,
+            operation_id=token.operation_id,
         )
         outcome.bytes_done = handed_over.size
         return outcome
@@ -142,7 +142,7 @@ class ResizeEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         same_host: bool = False,
@@ -154,7 +154,7 @@ class ResizeEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
+        token: OperationToken,  # noqa: ARG002 - `fenced` looks at it
         instance: Instance,
         block_devices: list[BlockDevice],
         power_on: bool,
@@ -166,7 +166,7 @@ class ResizeEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
     ) -> None:
         actions.delete_stashed_disks(self.host, token, instance)

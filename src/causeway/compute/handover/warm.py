@@ -24,7 +24,7 @@ from causeway.compute.host.transfer_progress import TransferProgress
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import MoveToken, Snapshot
+from causeway.model.outcomes import OperationToken, Snapshot
 from causeway.model.warm import CHANGES, CopiedDisk, CopyRound, RoundReceived
 from causeway.virt.driver import ROOT_DISK, BaseImage
 
@@ -46,7 +46,7 @@ class WarmEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         since: int | None,
@@ -62,7 +62,7 @@ class WarmEndpoint:
 
     @fenced_each_time
     def receive_round(
-        self, context: RequestContext, *, token: MoveToken, instance: Instance, copied: CopyRound
+        self, context: RequestContext, *, token: OperationToken, instance: Instance, copied: CopyRound
     ) -> RoundReceived:
         """Fetches the missing parts of a round.
 
@@ -88,7 +88,7 @@ class WarmEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         number: int,
         name: str,
@@ -105,7 +105,7 @@ class WarmEndpoint:
         with tempfile.NamedTemporaryFile(
             dir=host.image_cache.directory, prefix=".", suffix=f".part-of-{instance.uuid}.partial"
         ) as file:
-            file.writelines(host.rounds.read_part(token.move_id, number, name, part, accepts, later or 0.0))
+            file.writelines(host.rounds.read_part(token.operation_id, number, name, part, accepts, later or 0.0))
             file.flush()
             size = Path(file.name).stat().st_size
             snapshot = Snapshot(image_id, CHANGES, size)
@@ -124,7 +124,7 @@ class WarmEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         copied: CopyRound,
         name: str,
@@ -162,24 +162,24 @@ class WarmEndpoint:
         return RoundReceived(round(came * disk.scale), list(changes.CODINGS))
 
     @fenced
-    def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
+    def end_rounds(self, context: RequestContext, *, token: OperationToken, instance: Instance) -> None:  # noqa: ARG002
         """Deletes the rounds at the source, because the guest stays, or its whole disks travel while it is off.
 
         A shelve orders this if its upload ended without this host's answer; a live migration, if its source was fenced when it
         was undone.
         """
         with self._host.lock(instance.uuid):
-            self._host.departures.end(token.move_id, instance.uuid)
-            self._host.rounds.discard(token.move_id)
+            self._host.departures.end(token.operation_id, instance.uuid)
+            self._host.rounds.discard(token.operation_id)
             self._host.rounds.discard_unowned(instance.uuid)
 
     @fenced
-    def discard_copies(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
+    def discard_copies(self, context: RequestContext, *, token: OperationToken, instance: Instance) -> None:  # noqa: ARG002
         """Deletes the copies at the target."""
         with self._host.lock(instance.uuid):
-            self._host.copies.discard(token.move_id)
+            self._host.copies.discard(token.operation_id)
 
-    def _begin(self, token: MoveToken, instance: Instance, copied: CopyRound) -> None:
+    def _begin(self, token: OperationToken, instance: Instance, copied: CopyRound) -> None:
         """Prepares the copies for a round. Raises DiskTransferFailed for disks that the server can't have."""
         self._require_support()
         for disk in copied.disks:

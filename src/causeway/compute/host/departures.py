@@ -32,32 +32,32 @@ class Departures:
         durable.make_folder(directory, mode=0o700)
         durable.sync(directory)
 
-    def begin(self, move_id: str, instance_uuid: str) -> str | None:
+    def begin(self, operation_id: str, instance_uuid: str) -> str | None:
         """Notes that this migration sends the guest from now on; returns the one before, None if it is not known."""
         with self._lock(instance_uuid):
             before = self._known(instance_uuid)
-            if before != move_id:
-                durable.write(self._path(instance_uuid), move_id)
+            if before != operation_id:
+                durable.write(self._path(instance_uuid), operation_id)
         return before
 
     @contextmanager
-    def of(self, move_id: str, instance_uuid: str) -> Iterator[bool]:
+    def of(self, operation_id: str, instance_uuid: str) -> Iterator[bool]:
         """Keeps other migrations of the guest from beginning during the block.
 
         Yields whether this one is known to be the latest; False if none is known. Raises ClaimRefused if it is another one.
         """
         with self._lock(instance_uuid):
             known = self._known(instance_uuid)
-            if known not in (None, move_id):
+            if known not in (None, operation_id):
                 raise errors.ClaimRefused(
-                    f"Another live migration of server {instance_uuid} is under way.", details=f"not {move_id}"
+                    f"Another live migration of server {instance_uuid} is under way.", details=f"not {operation_id}"
                 )
             yield known is not None
 
-    def end(self, move_id: str, instance_uuid: str) -> None:
+    def end(self, operation_id: str, instance_uuid: str) -> None:
         """Discards the note of this migration, unless another one has begun."""
         with self._lock(instance_uuid):
-            if self._known(instance_uuid) == move_id:
+            if self._known(instance_uuid) == operation_id:
                 durable.delete(self._path(instance_uuid))
 
     def discard(self, instance_uuid: str) -> None:

@@ -31,7 +31,7 @@ from oslo_concurrency import lockutils
 
 from causeway import durable, errors
 from causeway.faults import injector
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 
 T = TypeVar("T")
 
@@ -98,11 +98,11 @@ _DECODER = msgspec.json.Decoder(_Record)
 
 # Asks the journal about an order, given its token and whether it leads forward. If the order is late, raises what `once` must
 # raise.
-Ask = Callable[[MoveToken, bool], None]
+Ask = Callable[[OperationToken, bool], None]
 
 
-def _nobody_to_ask(token: MoveToken, _forward: bool) -> None:
-    raise errors.GuestFailed(f"A record of move {token.move_id} can't be read, and there is no conductor to ask.")
+def _nobody_to_ask(token: OperationToken, _forward: bool) -> None:
+    raise errors.GuestFailed(f"A record of move {token.operation_id} can't be read, and there is no conductor to ask.")
 
 
 class Fence:
@@ -117,7 +117,7 @@ class Fence:
         durable.discard_unfinished(directory)
         self._delete_old()
 
-    def once(self, token: MoveToken, method: str, outcome: type[T], work: Callable[[], T]) -> T:
+    def once(self, token: OperationToken, method: str, outcome: type[T], work: Callable[[], T]) -> T:
         """Does ``work`` unless it was done for this move, and returns its outcome. A failure is not recorded.
 
         Raises TakenOver if the token is older than one that was seen, ClaimRefused if the work was undone already.
@@ -125,8 +125,8 @@ class Fence:
         if time.monotonic() >= self._looks_at:
             self._delete_old()
         # The same order may arrive twice. The second one waits, and finds the outcome of the first.
-        with lockutils.lock(f"{self._directory}-{token.move_id}"):
-            path = self._directory / f"{token.move_id}.json"
+        with lockutils.lock(f"{self._directory}-{token.operation_id}"):
+            path = self._directory / f"{token.operation_id}.json"
             record = self._read(path)
             _check_epoch(token, record, method)
             if token.epoch > record.epoch:
@@ -143,19 +143,19 @@ class Fence:
                 # The record is lost that said whether this was done or undone. The journal knows whether it is wanted now. If it
                 # is done again, it finds what is there.
                 self._ask(token, method in UNDONE_BY)
-            LOG.info("Move %s: %s", token.move_id, method)
+            LOG.info("Move %s: %s", token.operation_id, method)
             result = work()
             record.outcomes[method] = msgspec.to_builtins(result)
             self._write(path, record)
             return result
 
-    def each_time(self, token: MoveToken, method: str, work: Callable[[], T]) -> T:
+    def each_time(self, token: OperationToken, method: str, work: Callable[[], T]) -> T:
         """Does ``work`` at every order, one at a time for a move. ``work`` itself must find what it did before.
 
         Raises TakenOver if the token is older than one that was seen, ClaimRefused if the work was undone already.
         """
-        with lockutils.lock(f"{self._directory}-{token.move_id}"):
-            path = self._directory / f"{token.move_id}.json"
+        with lockutils.lock(f"{self._directory}-{token.operation_id}"):
+            path = self._directory / f"{token.operation_id}.json"
             record = self._read(path)
             _check_epoch(token, record, method)
             if token.epoch > record.epoch:
@@ -175,9 +175,9 @@ class Fence:
                 if path.stat().st_mtime < time.time() - KEPT_FOR:
                     path.unlink()
 
-    def refuse_after(self, token: MoveToken, method: str) -> None:
+    def refuse_after(self, token: OperationToken, method: str) -> None:
         """Raises ClaimRefused if ``method`` was carried out for this move, so that this order comes too late."""
-        path = self._directory / f"{token.move_id}.json"
+        path = self._directory / f"{token.operation_id}.json"
         record = self._read(path)
         if method in record.outcomes:
             raise self._undone(token)
@@ -195,18 +195,18 @@ class Fence:
         record.outcomes = {_FORMER_NAMES.get(method, method): each for method, each in record.outcomes.items()}
         return record
 
-    def _undone(self, token: MoveToken) -> errors.ClaimRefused:
-        return errors.ClaimRefused(f"Move {token.move_id} has abandoned host {self.host} already.")
+    def _undone(self, token: OperationToken) -> errors.ClaimRefused:
+        return errors.ClaimRefused(f"Move {token.operation_id} has abandoned host {self.host} already.")
 
     def _write(self, path: Path, record: _Record) -> None:
         # Outcomes contain the secrets with which volumes are connected.
         durable.write(path, msgspec.json.encode(record), mode=0o600)
 
 
-def _check_epoch(token: MoveToken, record: _Record, method: str) -> None:
+def _check_epoch(token: OperationToken, record: _Record, method: str) -> None:
     if token.epoch < record.epoch:
         raise errors.TakenOver(
-            f"{method} was refused: another conductor has taken over move {token.move_id} (epoch {record.epoch})."
+            f"{method} was refused: another conductor has taken over move {token.operation_id} (epoch {record.epoch})."
         )
 
 
@@ -225,7 +225,7 @@ def fenced_each_time(method: Callable[..., T]) -> Callable[..., T]:
     """Decorates a method of an endpoint with a ``fence``: it is carried out at every order whose ``token`` is valid."""
 
     @functools.wraps(method)
-    def ordered(endpoint: Any, context: Any, *, token: MoveToken, **arguments: Any) -> T:
+    def ordered(endpoint: Any, context: Any, *, token: OperationToken, **arguments: Any) -> T:
         fence: Fence = endpoint.fence
 
         def work() -> T:
@@ -234,7 +234,7 @@ def fenced_each_time(method: Callable[..., T]) -> Callable[..., T]:
             injector.reach(f"compute.{method.__name__}.after")
             return done
 
-        with injector.scope(host=fence.host, move_id=token.move_id, method=method.__name__):
+        with injector.scope(host=fence.host, operation_id=token.operation_id, method=method.__name__):
             return fence.each_time(token, method.__name__, work)
 
     return ordered
@@ -252,7 +252,7 @@ def fenced_and_then(then: Callable[..., None]) -> Callable[[Callable[..., T]], C
 
 def _fenced(method: Callable[..., T], then: Callable[..., None] | None) -> Callable[..., T]:
     @functools.wraps(method)
-    def ordered(endpoint: Any, context: Any, *, token: MoveToken, **arguments: Any) -> T:
+    def ordered(endpoint: Any, context: Any, *, token: OperationToken, **arguments: Any) -> T:
         outcome = _outcome_of(method)
         fence: Fence = endpoint.fence
 
@@ -262,7 +262,7 @@ def _fenced(method: Callable[..., T], then: Callable[..., None] | None) -> Calla
             injector.reach(f"compute.{method.__name__}.after")
             return done
 
-        with injector.scope(host=fence.host, move_id=token.move_id, method=method.__name__):
+        with injector.scope(host=fence.host, operation_id=token.operation_id, method=method.__name__):
             result: T = fence.once(token, method.__name__, outcome, work)
             if then is not None:
                 injector.reach(f"compute.{method.__name__}.recorded")

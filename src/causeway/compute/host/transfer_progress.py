@@ -12,7 +12,7 @@ from causeway import errors
 from causeway.compute.host.bandwidth import Bandwidth
 from causeway.compute.host.host import Host
 from causeway.context import RequestContext
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 
 LOG = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class TransferProgress:
         self,
         host: Host,
         context: RequestContext,
-        token: MoveToken,
+        token: OperationToken,
         *,
         is_joined: bool,
         is_shown: bool = True,

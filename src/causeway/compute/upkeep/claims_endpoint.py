@@ -6,7 +6,7 @@ from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 
 
 class ClaimsEndpoint:
@@ -17,7 +17,7 @@ class ClaimsEndpoint:
         self.fence = host.fence
 
     @fenced
-    def drop_move_claim(self, context: RequestContext, *, token: MoveToken, instance_uuid: str) -> None:  # noqa: ARG002
+    def drop_move_claim(self, context: RequestContext, *, token: OperationToken, instance_uuid: str) -> None:  # noqa: ARG002
         """Releases what a move claimed here. A later order to claim is refused."""
         with self._host.lock(instance_uuid):
             self._host.claims.release(instance_uuid, token.migration_uuid)

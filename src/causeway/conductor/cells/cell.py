@@ -18,7 +18,7 @@ from causeway.context import RequestContext
 from causeway.model.host import ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.missed import MissedOrder
-from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
+from causeway.model.outcomes import HostReport, OperationToken, RecordedClaim
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.moves.hardware import recorded_claims
 from causeway.parts import liveness
@@ -204,16 +204,16 @@ class CellEndpoint:
             )
 
     def report_progress(
-        self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int
+        self, context: RequestContext, *, token: OperationToken, bytes_done: int, bytes_total: int
     ) -> float | None:
-        reports.check_bytes(f"move {token.move_id}", bytes_done, bytes_total)
+        reports.check_bytes(f"move {token.operation_id}", bytes_done, bytes_total)
         self._cloud.report_progress(context, token=token, bytes_done=bytes_done, bytes_total=bytes_total)
         return self._cloud.rate_of(context, token=token) if token.heeds_rate else None
 
     def report_live_progress(
-        self, context: RequestContext, *, token: MoveToken, progress: LiveProgress
+        self, context: RequestContext, *, token: OperationToken, progress: LiveProgress
     ) -> float | None:
-        reports.check_live_progress(f"move {token.move_id}", progress)
+        reports.check_live_progress(f"move {token.operation_id}", progress)
         uuid = self._cloud.report_live_progress(context, token=token, progress=progress)
         # As in Nova, only the progress of the memory is shown.
         percent = 100 - 100 * progress.memory_remaining // progress.memory_total if progress.memory_total else 0
@@ -223,7 +223,7 @@ class CellEndpoint:
             )
         return self._cloud.rate_of(context, token=token) if token.heeds_rate else None
 
-    def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
+    def check_order(self, context: RequestContext, *, token: OperationToken, forward: bool) -> None:
         self._cloud.check_order(context, token=token, forward=forward)
 
     def check_start(

@@ -16,7 +16,7 @@ from causeway.context import RequestContext
 from causeway.model.host import HostMapping
 from causeway.model.migration import EVACUATION
 from causeway.model.missed import MissedOrder
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.parts import cleanups
 from causeway.parts.services import ConductorServices
@@ -24,7 +24,7 @@ from causeway.rpc.conductor import ConductorClient
 from causeway.store import own_nodes
 from causeway.store.api import cells as cell_records
 from causeway.store.api import cleanups as cleanup_records
-from causeway.store.api import migrations, ordered_moves
+from causeway.store.api import migrations, ordered_operations
 from causeway.store.cell import hosts, instances
 from causeway.virt.live import LiveProgress
 
@@ -55,16 +55,18 @@ class CloudRecords(Protocol):
     def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
         """Stops a guest that runs although its server is stopped, unless an operation on the server has begun."""
 
-    def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
+    def report_progress(
+        self, context: RequestContext, *, token: OperationToken, bytes_done: int, bytes_total: int
+    ) -> None:
         """Records progress. Raises Cancelled, StateChanged or TakenOver if the transfer is no longer wanted."""
 
-    def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> str:
+    def report_live_progress(self, context: RequestContext, *, token: OperationToken, progress: LiveProgress) -> str:
         """Records progress in the migration. Returns the server's uuid. Raises what `report_progress` raises."""
 
-    def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:
+    def rate_of(self, context: RequestContext, *, token: OperationToken) -> float | None:
         """Returns how many bytes a second a transfer may use; None if there is no limit."""
 
-    def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
+    def check_order(self, context: RequestContext, *, token: OperationToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move is too late."""
 
 
@@ -133,7 +135,7 @@ class CloudEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,
+        token: OperationToken,
         bytes_done: int,
         bytes_total: int,
     ) -> None:
@@ -143,21 +145,21 @@ class CloudEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,
+        token: OperationToken,
         progress: LiveProgress,
     ) -> str:
         done = progress.memory_processed + progress.disk_processed
         counters = {f"{name}_bytes": value for name, value in progress.bytes_of().items()}
         uuid = self._transfers.report(token, done, progress.memory_total + progress.disk_total, counters)
         if progress.post_copy:
-            ordered_moves.note_post_copy(self._services.api, token)
+            ordered_operations.note_post_copy(self._services.api, token)
         return uuid
 
-    def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:  # noqa: ARG002
+    def rate_of(self, context: RequestContext, *, token: OperationToken) -> float | None:  # noqa: ARG002
         return self._transfers.rate_of(token)
 
-    def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:  # noqa: ARG002
-        ordered_moves.check_order(self._services.api, token, forward=forward)
+    def check_order(self, context: RequestContext, *, token: OperationToken, forward: bool) -> None:  # noqa: ARG002
+        ordered_operations.check_order(self._services.api, token, forward=forward)
 
 
 def map_hosts(services: ConductorServices, cell_uuid: str) -> None:

@@ -18,9 +18,9 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.conductor.cells.batches import Batches
-from causeway.model.outcomes import MoveToken
-from causeway.store.api import drains, ordered_moves
-from causeway.store.api.ordered_moves import Report
+from causeway.model.outcomes import OperationToken
+from causeway.store.api import drains, ordered_operations
+from causeway.store.api.ordered_operations import Report
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Transfers:
         self._api = api
         self._now = now
         self._later = later
-        self._moves = Batches(partial(ordered_moves.ordered, api))
+        self._moves = Batches(partial(ordered_operations.ordered, api))
         self._rates = Batches(partial(drains.rates_of, api))
         self._lock = threading.Lock()
         # move -> its last report, if that is not written yet
@@ -58,25 +58,25 @@ class Transfers:
         self._is_writing = False
         self._not_before = now()
 
-    def report(self, token: MoveToken, done: int, total: int, counters: dict[str, int] | None = None) -> str:
+    def report(self, token: OperationToken, done: int, total: int, counters: dict[str, int] | None = None) -> str:
         """Notes the progress of the transfer in the running step, unless the step has ended or has another owner by now.
 
         Returns the server's uuid. Raises Cancelled, StateChanged (the server is being deleted) or TakenOver if the transfer is no
         longer wanted; DatabaseFailed if that is unknown.
         """
-        move = ordered_moves.wanted(self._moves.get(token.move_id), token)
-        at_hand = ordered_moves.attempt_of(move, token)
+        operation = ordered_operations.wanted(self._moves.get(token.operation_id), token)
+        at_hand = ordered_operations.attempt_of(operation, token)
         if at_hand is not None:
             self._note(Report(token, at_hand, done, total, counters))
-        return str(move.instance_uuid)
+        return str(operation.instance_uuid)
 
-    def rate_of(self, token: MoveToken) -> float | None:
+    def rate_of(self, token: OperationToken) -> float | None:
         """Returns how many bytes a second a transfer may use now: its share of its drain's rate; None for no limit."""
-        return self._rates.get(token.move_id)
+        return self._rates.get(token.operation_id)
 
     def _note(self, report: Report) -> None:
         with self._lock:
-            self._reports[report.token.move_id] = report
+            self._reports[report.token.operation_id] = report
             if self._is_writing:
                 return
             self._is_writing = True
@@ -90,7 +90,7 @@ class Transfers:
         with self._lock:
             reports, self._reports = list(self._reports.values()), {}
         try:
-            ordered_moves.write(self._api, reports)
+            ordered_operations.write(self._api, reports)
         except (errors.DatabaseFailed, sa.exc.IntegrityError) as failure:
             # A transfer must not fail because its progress can't be written.
             LOG.warning("The progress of %d transfers was not written: %s", len(reports), failure)

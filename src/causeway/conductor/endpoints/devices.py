@@ -51,13 +51,13 @@ class DevicesEndpoint:
 
     def _carry_out(self, context: RequestContext, recipe: str, instance_uuid: str, memory: Any) -> Operation:
         """Carries out an attach. If the attach fails, raises the reason; it is undone now, or as soon as possible."""
-        move = operation_of(context, instance_uuid, recipe, memory)
+        operation = operation_of(context, instance_uuid, recipe, memory)
         # Its user waits for the end: their token decides everything, and nothing was accepted before.
-        move.requested_by = {CHECKED: []}
+        operation.requested_by = {CHECKED: []}
         observer = self._engine.environment.observer
-        with observer.working_on(context, move.id):
+        with observer.working_on(context, operation.id):
             carry_out = partial(
-                self._engine.carry_out, context, move, admit=partial(acceptance.admit_in, operation=move)
+                self._engine.carry_out, context, operation, admit=partial(acceptance.admit_in, operation=operation)
             )
             try:
                 saga = acceptance.retry_briefly(carry_out, of_device=True)

@@ -10,7 +10,7 @@ from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.operation_kinds import recipes_where
 from causeway.model.operations import Operation
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.sagas import ENDED
 from causeway.parts import history
 from causeway.parts.services import ConductorServices
@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 
 _BY_HYPERVISORS = recipes_where(lambda kind: kind.is_by_hypervisors)
 
-Order = Callable[[ComputeClient, MoveToken, str], None]
+Order = Callable[[ComputeClient, OperationToken, str], None]
 
 
 class LiveEndpoint:
@@ -34,7 +34,7 @@ class LiveEndpoint:
     def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:
         """Has the source abort at once. Without this, it would learn from the journal that the migration is cancelled."""
 
-        def abort(computes: ComputeClient, token: MoveToken, host: str) -> None:
+        def abort(computes: ComputeClient, token: OperationToken, host: str) -> None:
             computes.live_migration_abort(context, host, token=token, instance_uuid=instance_uuid)
 
         self._order(context, instance_uuid, migration_uuid, "abort", abort)
@@ -42,7 +42,7 @@ class LiveEndpoint:
     def live_migration_force_complete(
         self, context: RequestContext, *, instance_uuid: str, migration_uuid: str
     ) -> None:
-        def force(computes: ComputeClient, token: MoveToken, host: str) -> None:
+        def force(computes: ComputeClient, token: OperationToken, host: str) -> None:
             computes.live_migration_force_complete(context, host, token=token, instance_uuid=instance_uuid)
 
         self._order(context, instance_uuid, migration_uuid, "force_complete", force)
@@ -65,12 +65,12 @@ class LiveEndpoint:
             # The history shows that the order failed. The answer to the source's next report aborts the migration all the same.
             LOG.warning("%s of live migration %s: %s %s", what, migration_uuid, failure.message, failure.details)
 
-    def _token(self, migration_uuid: str) -> MoveToken | None:
+    def _token(self, migration_uuid: str) -> OperationToken | None:
         """Returns the token of the running operation; None if it has ended."""
         found: list[Operation] = journal.of_migration(self._services.api, migration_uuid)
         for operation in found:
             if operation.recipe in _BY_HYPERVISORS and operation.state not in ENDED:
-                return MoveToken(operation.id, migration_uuid, operation.epoch, "MigrateGuest")
+                return OperationToken(operation.id, migration_uuid, operation.epoch, "MigrateGuest")
         return None
 
     def _notify(self, context: RequestContext, instance: Instance, what: str, phase: str, host: str) -> None:

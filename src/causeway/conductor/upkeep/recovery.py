@@ -116,7 +116,7 @@ class _Task:
 
 def abandoned(services: ConductorServices, before: datetime) -> list[_Task]:
     """Returns tasks that have not changed since ``before``, except those of operations, in all cells that answer."""
-    moving = {move.instance_uuid for move in journal.unfinished(services.api)}
+    moving = {operation.instance_uuid for operation in journal.unfinished(services.api)}
     answers = services.cells.ask_all(
         lambda _cell, database: instances.busy_since(database, before), cell0=False, without_failed=True
     )

@@ -20,7 +20,7 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.sides import send_or_note, target_of
 from causeway.moves.steps.reservations import volumes
-from causeway.parts.devices import noted_by_moves
+from causeway.parts.devices import noted_by_operations
 
 # The fields of memory that `at_target` reads.
 OF_THE_TARGET = frozenset({"port_requests", "selection", "source_cell", "source_host"})
@@ -177,7 +177,7 @@ def _delete_orphaned_attachments(run: Run) -> None:
         return
     known = {device.attachment_id for device in present}
     ours = admin_context(request_id=run.context.request_id)
-    noted = noted_by_moves(run.services, run.uuid) | {pair.target for pair in run.memory.attachments}
+    noted = noted_by_operations(run.services, run.uuid) | {pair.target for pair in run.memory.attachments}
     attached = {device.volume_id for device in present if device.is_volume}
     for found in run.services.volumes.attachments_of_server(run.context, run.uuid):
         # Whoever has a volume may attach it in the name of any server.

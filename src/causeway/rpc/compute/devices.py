@@ -9,7 +9,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.model.pci import InstancePCIRequest, PciDevice
 from causeway.rpc.declare import Client, call
 
@@ -22,13 +22,25 @@ class DeviceCalls(Client):
 
     @call(since="1.14", monitor=True)
     def connect_volume(
-        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, block_device: BlockDevice
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: OperationToken,
+        instance: Instance,
+        block_device: BlockDevice,
     ) -> BlockDevice:
         """Connects a volume to the host and attaches it to the guest. Returns how it is connected."""
 
     @call(since="1.14", monitor=True)
     def disconnect_volume(
-        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, block_device: BlockDevice
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: OperationToken,
+        instance: Instance,
+        block_device: BlockDevice,
     ) -> None:
         """Detaches a volume from the guest, if it has it, and disconnects it. Raises GuestFailed if the guest keeps it."""
 
@@ -38,7 +50,7 @@ class DeviceCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         request: InstancePCIRequest,
     ) -> PciDevice:
@@ -49,12 +61,12 @@ class DeviceCalls(Client):
 
     @call(since="1.14", monitor=True)
     def plug_port(
-        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, port_id: str
+        self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance, port_id: str
     ) -> list[Vif]:
         """Binds a port to the host and attaches it. Returns the server's ports."""
 
     @call(since="1.14", monitor=True)
     def unplug_port(
-        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, vif: Vif
+        self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance, vif: Vif
     ) -> None:
         """Detaches a port from the guest, if it has it. Raises GuestFailed if the guest keeps it."""

@@ -8,7 +8,7 @@ from typing import Any
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
-from causeway.model.outcomes import GuestOutcome, MoveToken
+from causeway.model.outcomes import GuestOutcome, OperationToken
 from causeway.rpc.declare import Client, call
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 
@@ -79,7 +79,7 @@ class LiveCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         source: LiveSource,
@@ -92,7 +92,7 @@ class LiveCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         source: LiveSource,
@@ -105,7 +105,7 @@ class LiveCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         target: LiveTarget,
@@ -118,12 +118,14 @@ class LiveCalls(Client):
         """Returns what the hypervisor reports about the guest now."""
 
     @order
-    def live_migration_abort(self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str) -> None:
+    def live_migration_abort(
+        self, context: RequestContext, host: str, *, token: OperationToken, instance_uuid: str
+    ) -> None:
         """Aborts the migration at the source, if one is under way."""
 
     @order
     def live_migration_force_complete(
-        self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str
+        self, context: RequestContext, host: str, *, token: OperationToken, instance_uuid: str
     ) -> None:
         """Forces the migration to complete now."""
 
@@ -133,7 +135,7 @@ class LiveCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
@@ -145,7 +147,7 @@ class LiveCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
@@ -157,7 +159,7 @@ class LiveCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
@@ -168,6 +170,6 @@ class LiveCalls(Client):
 
     @order
     def rollback_live_migration_at_source(
-        self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str
+        self, context: RequestContext, host: str, *, token: OperationToken, instance_uuid: str
     ) -> None:
         """Ends the migration at the source. A late order to send the guest is refused from now on."""

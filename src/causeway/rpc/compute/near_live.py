@@ -5,7 +5,7 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.outcomes import DiskOffer, GuestOutcome, OperationToken, Snapshot, SourceOutcome
 from causeway.rpc.declare import Client, call
 from causeway.virt.driver import GuestFacts
 from causeway.virt.live import LiveSource
@@ -30,7 +30,7 @@ class NearLiveCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         memory_image_id: str | None,
@@ -50,7 +50,7 @@ class NearLiveCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         snapshot: Snapshot | None,
@@ -70,7 +70,7 @@ class NearLiveCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         is_paused: bool,
@@ -84,7 +84,7 @@ class NearLiveCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         is_paused: bool,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import GuestOutcome, MoveToken, UploadedDisk
+from causeway.model.outcomes import GuestOutcome, OperationToken, UploadedDisk
 from causeway.rpc.compute.guest_states import GuestStateCalls
 from causeway.rpc.compute.guests import GuestCalls
 from causeway.rpc.declare import call
@@ -23,7 +23,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         again: bool,
@@ -39,7 +39,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
@@ -51,7 +51,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         snapshot_id: str | None,
@@ -68,7 +68,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
@@ -80,7 +80,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
@@ -92,19 +92,19 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
         """`power_on_instance`, for a guest that `store_disk` may have powered off."""
 
     @call(since="1.14", monitor=True)
-    def stop_guest(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
+    def stop_guest(self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance) -> None:
         """`power_off_instance`."""
 
     @call(since="1.14", monitor=True)
     def store_disk(
-        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_id: str | None
+        self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance, image_id: str | None
     ) -> None:
         """Powers the guest off, whose disk is a volume. ``image_id``: always None; hosts of 0.1.0 need the argument."""
 
@@ -114,7 +114,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         image_id: str,
         power_off: bool,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import GuestOutcome, MoveToken
+from causeway.model.outcomes import GuestOutcome, OperationToken
 from causeway.model.rescue import RescueImage
 from causeway.rpc.declare import Client, call
 
@@ -24,7 +24,7 @@ class RescueCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         image: RescueImage,
@@ -37,7 +37,7 @@ class RescueCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         power_on: bool,
@@ -53,7 +53,7 @@ class RescueCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
@@ -65,7 +65,7 @@ class RescueCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         image: RescueImage,
@@ -73,5 +73,7 @@ class RescueCalls(Client):
         """Boots the guest from its rescue disk again, which was made from ``image``."""
 
     @order
-    def delete_rescue_disk(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
+    def delete_rescue_disk(
+        self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance
+    ) -> None:
         """Deletes the rescue disk. Raises GuestFailed while the guest has it."""

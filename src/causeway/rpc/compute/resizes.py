@@ -6,7 +6,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
-from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.outcomes import DiskOffer, GuestOutcome, OperationToken, Snapshot, SourceOutcome
 from causeway.rpc.declare import Client, IfSet, Newer, call
 
 
@@ -29,7 +29,7 @@ class ResizeCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         same_host: IfSet[bool] = False,
@@ -45,7 +45,7 @@ class ResizeCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         image_id: str | None,
@@ -62,7 +62,13 @@ class ResizeCalls(Client):
 
     @call(since="1.14", monitor=True)
     def send_offered(
-        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: OperationToken,
+        instance: Instance,
+        image_ids: dict[str, str],
     ) -> dict[str, Snapshot]:
         """Has the source upload the disks that it offers, each to its image, because the target can't fetch them."""
 
@@ -72,7 +78,7 @@ class ResizeCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         snapshot: Snapshot | None,
@@ -93,7 +99,7 @@ class ResizeCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         same_host: IfSet[bool] = False,
@@ -106,7 +112,7 @@ class ResizeCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         power_on: bool,
@@ -115,10 +121,10 @@ class ResizeCalls(Client):
 
     @call(since="1.14", monitor=True)
     def confirm_snapshot_based_resize_at_source(
-        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance
+        self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance
     ) -> None:
         """Deletes the stashed disks, and releases everything that the source still holds for the server."""
 
     @call(since="1.14")
-    def drop_move_claim(self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str) -> None:
+    def drop_move_claim(self, context: RequestContext, host: str, *, token: OperationToken, instance_uuid: str) -> None:
         """Releases the claim of a move at a host that the move abandons before making a guest there."""

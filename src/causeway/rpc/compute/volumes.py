@@ -5,7 +5,7 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import CopiedVolume, MoveToken
+from causeway.model.outcomes import CopiedVolume, OperationToken
 from causeway.rpc.declare import Client, call
 
 order = call(since="1.14", monitor=True)
@@ -23,7 +23,7 @@ class VolumeCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         old: BlockDevice,
         new: BlockDevice,
@@ -39,7 +39,7 @@ class VolumeCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         old: BlockDevice,
         new: BlockDevice,
@@ -52,7 +52,7 @@ class VolumeCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         old: BlockDevice,
         new: BlockDevice,
@@ -66,7 +66,7 @@ class VolumeCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_device: BlockDevice,
         new_file: str,
@@ -79,7 +79,7 @@ class VolumeCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_device: BlockDevice,
         merged: str | None,

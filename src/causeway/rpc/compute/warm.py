@@ -5,7 +5,7 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import MoveToken, Snapshot
+from causeway.model.outcomes import OperationToken, Snapshot
 from causeway.model.warm import CopyRound, RoundReceived
 from causeway.rpc.declare import Client, call
 
@@ -21,7 +21,7 @@ class WarmCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         since: int | None,
@@ -34,7 +34,7 @@ class WarmCalls(Client):
 
     @order
     def receive_round(
-        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, copied: CopyRound
+        self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance, copied: CopyRound
     ) -> RoundReceived:
         """Has the target fetch a round from the source. Raises HostUnreachable if it can't connect."""
 
@@ -44,7 +44,7 @@ class WarmCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         number: int,
         name: str,
@@ -60,7 +60,7 @@ class WarmCalls(Client):
         context: RequestContext,
         host: str,
         *,
-        token: MoveToken,
+        token: OperationToken,
         instance: Instance,
         copied: CopyRound,
         name: str,
@@ -70,9 +70,9 @@ class WarmCalls(Client):
         """Has the target download what `send_part` uploaded, and write it into its copy."""
 
     @order
-    def end_rounds(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
+    def end_rounds(self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance) -> None:
         """Has the source stop counting changes, and delete what it kept for the rounds."""
 
     @order
-    def discard_copies(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
+    def discard_copies(self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance) -> None:
         """Has the target delete its copies of the disks."""

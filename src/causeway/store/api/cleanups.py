@@ -37,9 +37,9 @@ class Cleanup:
     created_at: datetime
 
 
-def id_of(host: str, instance_uuid: str, move_id: str | None, what: str) -> str:
+def id_of(host: str, instance_uuid: str, operation_id: str | None, what: str) -> str:
     """The id of a cleanup. It is computed from its content, so that a repeated note makes no second row."""
-    return str(uuids.uuid5(uuids.UUID(instance_uuid), f"{host} {move_id} {what}"))
+    return str(uuids.uuid5(uuids.UUID(instance_uuid), f"{host} {operation_id} {what}"))
 
 
 def note_in(connection: sa.Connection, host: str, cell_uuid: str, missed: MissedOrder) -> None:
@@ -52,7 +52,7 @@ def note_in(connection: sa.Connection, host: str, cell_uuid: str, missed: Missed
             "host": host,
             "cell_uuid": cell_uuid,
             "instance_uuid": missed.instance.uuid,
-            "move_id": missed.token.move_id if missed.token is not None else None,
+            "move_id": missed.token.operation_id if missed.token is not None else None,
             "what": missed.what.value,
             "missed": msgspec.to_builtins(missed, str_keys=True),
             "created_at": utcnow(),

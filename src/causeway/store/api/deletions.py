@@ -15,12 +15,12 @@ from causeway.model.states import MigrationStatus
 from causeway.store.api import journal, mappings, migrations
 from causeway.store.database import Database
 
-_OTHERS = journal.MOVES.alias("others")
+_OTHERS = journal.OPERATIONS.alias("others")
 _OTHER = (
     sa.select(_OTHERS.c.recipe)
     .where(
         _OTHERS.c.instance_uuid == mappings.TABLE.c.instance_uuid,
-        _OTHERS.c.id != sa.bindparam("of_move"),
+        _OTHERS.c.id != sa.bindparam("of_operation"),
         _OTHERS.c.state.not_in([state.value for state in ENDED]),
         _OTHERS.c.recipe.not_in(recipes_where(lambda kind: not kind.is_waited_for)),
     )
@@ -48,16 +48,16 @@ class Sight:
     waits_for_confirm: bool
 
 
-def ask(database: Database, move: Operation, requester: Requester) -> bool:
+def ask(database: Database, operation: Operation, requester: Requester) -> bool:
     """Accepts the request to delete a server, in one transaction.
 
     Returns False if it is being deleted already, or does not exist.
     """
-    unasked = (mappings.TABLE.c.instance_uuid == move.instance_uuid, mappings.TABLE.c.queued_for_delete.is_(False))
+    unasked = (mappings.TABLE.c.instance_uuid == operation.instance_uuid, mappings.TABLE.c.queued_for_delete.is_(False))
     with database.write() as connection:
         if not connection.execute(mappings.TABLE.update().where(*unasked).values(queued_for_delete=True)).rowcount:
             return False
-        journal.insert_in(connection, move, requester=requester)
+        journal.insert_in(connection, operation, requester=requester)
     return True
 
 
@@ -67,10 +67,12 @@ def queue_in(connection: sa.Connection, instance_uuid: str) -> None:
     connection.execute(mapping.values(queued_for_delete=True))
 
 
-def look(database: Database, move: Operation) -> Sight:
+def look(database: Database, operation: Operation) -> Sight:
     """One statement; raises ServerNotFound."""
     with database.read() as connection:
-        found = connection.execute(_LOOK, {"of_uuid": move.instance_uuid, "of_move": move.id}).one_or_none()
+        found = connection.execute(
+            _LOOK, {"of_uuid": operation.instance_uuid, "of_operation": operation.id}
+        ).one_or_none()
     if found is None or found.cell_uuid is None:
-        raise errors.ServerNotFound(move.instance_uuid)
+        raise errors.ServerNotFound(operation.instance_uuid)
     return Sight(found.cell_uuid, found.other, bool(found.waits_for_confirm))

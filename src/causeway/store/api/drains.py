@@ -27,15 +27,15 @@ from causeway.model.drains import (
     DrainServerState,
     DrainState,
 )
-from causeway.store.api.ordered_moves import IS_OF_MOVE, PROGRESS
-from causeway.store.api_tables import Drains, DrainServers, Moves
+from causeway.store.api.ordered_operations import IS_OF_OPERATION, PROGRESS
+from causeway.store.api_tables import Drains, DrainServers, Operations
 from causeway.store.clock import utc_now
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, utcnow
 
 DRAINS: sa.Table = Drains.__table__  # type: ignore[assignment]
 SERVERS: sa.Table = DrainServers.__table__  # type: ignore[assignment]
-MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
+OPERATIONS: sa.Table = Operations.__table__  # type: ignore[assignment]
 DRAIN = RowMapper(Drain, DRAINS)
 SERVER = RowMapper(DrainServer, SERVERS)
 
@@ -308,12 +308,14 @@ def check_owner_in(connection: sa.Connection, drain: Drain, state: DrainState | 
 def bytes_sent(database: Database, requests: Mapping[str, str]) -> dict[str, int]:
     """server -> bytes that its moves have sent so far, according to their steps. ``requests``: server -> the request's id."""
     found: Counter[str] = Counter()
-    ended, now = (sa.func.coalesce(part, 0) for part in (MOVES.c.sent, PROGRESS.c.bytes_done))
+    ended, now = (sa.func.coalesce(part, 0) for part in (OPERATIONS.c.sent, PROGRESS.c.bytes_done))
     for batch in _batches(sorted(requests)):
         query = (
-            sa.select(MOVES.c.instance_uuid, MOVES.c.request_id, (ended + now).label("sent"))
-            .select_from(MOVES.outerjoin(PROGRESS, IS_OF_MOVE))
-            .where(MOVES.c.instance_uuid.in_(batch), MOVES.c.request_id.in_([requests[uuid] for uuid in batch]))
+            sa.select(OPERATIONS.c.instance_uuid, OPERATIONS.c.request_id, (ended + now).label("sent"))
+            .select_from(OPERATIONS.outerjoin(PROGRESS, IS_OF_OPERATION))
+            .where(
+                OPERATIONS.c.instance_uuid.in_(batch), OPERATIONS.c.request_id.in_([requests[uuid] for uuid in batch])
+            )
         )
         with database.read() as connection:
             for row in connection.execute(query):
@@ -322,17 +324,19 @@ def bytes_sent(database: Database, requests: Mapping[str, str]) -> dict[str, int
     return dict(found)
 
 
-def rates_of(database: Database, move_ids: Collection[str]) -> dict[str, float]:
+def rates_of(database: Database, operation_ids: Collection[str]) -> dict[str, float]:
     """move -> bytes a second that it may send now, its share of its drain's rate. Moves without a limit are missing."""
-    of_drain = sa.and_(SERVERS.c.instance_uuid == MOVES.c.instance_uuid, SERVERS.c.request_id == MOVES.c.request_id)
+    of_drain = sa.and_(
+        SERVERS.c.instance_uuid == OPERATIONS.c.instance_uuid, SERVERS.c.request_id == OPERATIONS.c.request_id
+    )
     is_asked = SERVERS.c.state == DrainServerState.ASKED.value
     limits: dict[str, tuple[str, float]] = {}
     with database.read() as connection:
-        for batch in _batches(sorted(move_ids)):
+        for batch in _batches(sorted(operation_ids)):
             query = (
-                sa.select(MOVES.c.id.label("move"), DRAINS.c.id, DRAINS.c.request)
-                .select_from(MOVES.join(SERVERS, of_drain).join(DRAINS, DRAINS.c.id == SERVERS.c.drain_id))
-                .where(MOVES.c.id.in_(batch), is_asked)
+                sa.select(OPERATIONS.c.id.label("move"), DRAINS.c.id, DRAINS.c.request)
+                .select_from(OPERATIONS.join(SERVERS, of_drain).join(DRAINS, DRAINS.c.id == SERVERS.c.drain_id))
+                .where(OPERATIONS.c.id.in_(batch), is_asked)
             )
             for row in connection.execute(query):
                 limit = row.request.get("limits", {}).get("bytes_per_second")
@@ -341,13 +345,13 @@ def rates_of(database: Database, move_ids: Collection[str]) -> dict[str, float]:
         if not limits:
             return {}
         sending = (
-            sa.select(SERVERS.c.drain_id, sa.func.count(sa.distinct(MOVES.c.id)).label("moves"))
-            .select_from(SERVERS.join(MOVES, of_drain).outerjoin(PROGRESS, IS_OF_MOVE))
+            sa.select(SERVERS.c.drain_id, sa.func.count(sa.distinct(OPERATIONS.c.id)).label("moves"))
+            .select_from(SERVERS.join(OPERATIONS, of_drain).outerjoin(PROGRESS, IS_OF_OPERATION))
             .where(
                 SERVERS.c.drain_id.in_({drain_id for drain_id, _limit in limits.values()}),
                 is_asked,
                 # The moves that ask are reporting, though their reports may not be written yet.
-                sa.or_(PROGRESS.c.move_id.is_not(None), MOVES.c.id.in_(limits)),
+                sa.or_(PROGRESS.c.move_id.is_not(None), OPERATIONS.c.id.in_(limits)),
             )
             .group_by(SERVERS.c.drain_id)
         )

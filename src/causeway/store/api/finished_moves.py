@@ -10,7 +10,7 @@ from causeway.model.migration import Migration
 from causeway.model.operations import Operation
 from causeway.model.states import MigrationStatus
 from causeway.store.api import migrations
-from causeway.store.api.journal import MOVE, MOVES, RESIZES
+from causeway.store.api.journal import OPERATION, OPERATIONS, RESIZES
 from causeway.store.database import Database
 
 
@@ -23,10 +23,11 @@ class Finished:
 
 
 _NEWEST = (
-    sa.select(*migrations.MAPPER.columns, *MOVE.columns, MOVES.c.id.label("move"))
+    sa.select(*migrations.MAPPER.columns, *OPERATION.columns, OPERATIONS.c.id.label("move"))
     .select_from(
         migrations.TABLE.outerjoin(
-            MOVES, sa.and_(MOVES.c.migration_uuid == migrations.TABLE.c.uuid, MOVES.c.recipe.in_(RESIZES))
+            OPERATIONS,
+            sa.and_(OPERATIONS.c.migration_uuid == migrations.TABLE.c.uuid, OPERATIONS.c.recipe.in_(RESIZES)),
         )
     )
     .where(
@@ -34,7 +35,7 @@ _NEWEST = (
         migrations.TABLE.c.status == MigrationStatus.FINISHED.value,
     )
     # A second try is another move of the same migration.
-    .order_by(migrations.TABLE.c.id.desc(), MOVES.c.started_at.desc(), MOVES.c.id.desc())
+    .order_by(migrations.TABLE.c.id.desc(), OPERATIONS.c.started_at.desc(), OPERATIONS.c.id.desc())
     .limit(1)
 )
 
@@ -45,4 +46,4 @@ def find(database: Database, instance_uuid: str) -> Finished | None:
         row = connection.execute(_NEWEST, {"of_instance": instance_uuid}).one_or_none()
     if row is None:
         return None
-    return Finished(migrations.MAPPER.from_row(row), None if row.move is None else MOVE.from_row(row))
+    return Finished(migrations.MAPPER.from_row(row), None if row.move is None else OPERATION.from_row(row))

@@ -1,6 +1,6 @@
 """The journal of operations: who owns them, and how they are found.
 
-`causeway.store.api.recording` writes for their owners; `causeway.store.api.wanted_moves` says whether they are still wanted.
+`causeway.store.api.recording` writes for their owners; `causeway.store.api.wanted_operations` says whether they are still wanted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from causeway.model.operations import (
 )
 from causeway.model.requesters import Requester
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState, StepRecord
-from causeway.store.api_tables import InstanceMappings, Moves
+from causeway.store.api_tables import InstanceMappings, Operations
 from causeway.store.clock import utc_now
 from causeway.store.columns import RowMapper, fitting
 from causeway.store.database import Database
 
-MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
-MOVE = RowMapper(Operation, MOVES, without=frozenset({"explanation"}))
-BRIEF = RowMapper(OperationBrief, MOVES)
+OPERATIONS: sa.Table = Operations.__table__  # type: ignore[assignment]
+OPERATION = RowMapper(Operation, OPERATIONS, without=frozenset({"explanation"}))
+BRIEF = RowMapper(OperationBrief, OPERATIONS)
 
 # Servers in one statement.
 _BATCH = 500
@@ -38,7 +38,7 @@ _BATCH = 500
 _ENDED = [state.value for state in ENDED]
 _NOT_ACCEPTED = [state.value for state in NOT_ACCEPTED]
 _NOT_ENDED = [state.value for state in SagaState if state not in ENDED]
-_GET = sa.select(*MOVE.columns).where(MOVES.c.id == sa.bindparam("of_operation"))
+_GET = sa.select(*OPERATION.columns).where(OPERATIONS.c.id == sa.bindparam("of_operation"))
 # What the owner of an operation does not write: what it is, who has it, and what users ask of it meanwhile. Its steps are
 # written by name.
 _NEVER_CHANGED = frozenset(
@@ -46,16 +46,16 @@ _NEVER_CHANGED = frozenset(
 )
 # The recipes that bring a server to its target. Confirms and reverts begin with their memory.
 RESIZES = with_former_names(RESIZE)
-_EARLIER = MOVES.alias("earlier")
+_EARLIER = OPERATIONS.alias("earlier")
 _BESIDE_VOLUME_IMAGE = recipes_where(lambda kind: kind.may_begin_beside_volume_image)
 _MUST_WAIT = sa.exists().where(
-    _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,
-    _EARLIER.c.id != MOVES.c.id,
-    _EARLIER.c.started_at < MOVES.c.started_at,
+    _EARLIER.c.instance_uuid == OPERATIONS.c.instance_uuid,
+    _EARLIER.c.id != OPERATIONS.c.id,
+    _EARLIER.c.started_at < OPERATIONS.c.started_at,
     # One that is not accepted is the request of somebody who was slower than this one's, and is about to be refused.
     _EARLIER.c.state.not_in([*_NOT_ACCEPTED, *_ENDED]),
     _EARLIER.c.recipe.not_in(recipes_where(lambda kind: not kind.is_waited_for)),
-    sa.or_(_EARLIER.c.recipe != CREATE_VOLUME_IMAGE, MOVES.c.recipe.not_in(_BESIDE_VOLUME_IMAGE)),
+    sa.or_(_EARLIER.c.recipe != CREATE_VOLUME_IMAGE, OPERATIONS.c.recipe.not_in(_BESIDE_VOLUME_IMAGE)),
 )
 # Two requests for a server meet at its mapping, which both lock.
 _HOLD = (
@@ -63,29 +63,29 @@ _HOLD = (
     .where(InstanceMappings.instance_uuid == sa.bindparam("of_instance"))
     .with_for_update()
 )
-_AT_CELL = sa.select(InstanceMappings.cell_uuid).where(InstanceMappings.instance_uuid == MOVES.c.instance_uuid)
-_UNDER_WAY = sa.select(*MOVE.columns).where(
-    MOVES.c.instance_uuid == sa.bindparam("of_instance"), MOVES.c.state.in_(_NOT_ENDED)
+_AT_CELL = sa.select(InstanceMappings.cell_uuid).where(InstanceMappings.instance_uuid == OPERATIONS.c.instance_uuid)
+_UNDER_WAY = sa.select(*OPERATION.columns).where(
+    OPERATIONS.c.instance_uuid == sa.bindparam("of_instance"), OPERATIONS.c.state.in_(_NOT_ENDED)
 )
 _MAPPED_UNDER_WAY = (
-    sa.select(InstanceMappings.cell_uuid.label("at_cell"), MOVES.c.id.label("operation"), *MOVE.columns)
+    sa.select(InstanceMappings.cell_uuid.label("at_cell"), OPERATIONS.c.id.label("operation"), *OPERATION.columns)
     .select_from(
         sa.outerjoin(
             InstanceMappings,
-            MOVES,
-            sa.and_(MOVES.c.instance_uuid == InstanceMappings.instance_uuid, MOVES.c.state.in_(_NOT_ENDED)),
+            OPERATIONS,
+            sa.and_(OPERATIONS.c.instance_uuid == InstanceMappings.instance_uuid, OPERATIONS.c.state.in_(_NOT_ENDED)),
         )
     )
     .where(InstanceMappings.instance_uuid == sa.bindparam("of_instance"))
 )
-_LEASE_IS_OVER = MOVES.c.lease_until < utc_now()
+_LEASE_IS_OVER = OPERATIONS.c.lease_until < utc_now()
 _TO_ACQUIRE = sa.select(
-    *MOVE.columns,
+    *OPERATION.columns,
     _MUST_WAIT.label("must_wait"),
     sa.case((_LEASE_IS_OVER, 1), else_=0).label("is_over"),
     _AT_CELL.scalar_subquery().label("at_cell"),
-    MOVES.c.requester,
-).where(MOVES.c.id == sa.bindparam("of_operation"))
+    OPERATIONS.c.requester,
+).where(OPERATIONS.c.id == sa.bindparam("of_operation"))
 
 
 def acquire(
@@ -108,7 +108,7 @@ def acquire(
         row = connection.execute(_TO_ACQUIRE, {"of_operation": operation_id}).one_or_none()
     if row is None or row.must_wait or row.state in _NOT_ACCEPTED:
         return None
-    operation = MOVE.from_row(row)
+    operation = OPERATION.from_row(row)
     unowned = operation.state is not SagaState.STUCK and operation.owner in (None, owner, *former)
     if operation.state in ENDED or not (unowned or row.is_over):
         return None
@@ -119,8 +119,12 @@ def acquire(
         return operation
     with database.write() as connection:
         taken = connection.execute(
-            MOVES.update()
-            .where(MOVES.c.id == operation_id, MOVES.c.epoch == operation.epoch, MOVES.c.state == operation.state.value)
+            OPERATIONS.update()
+            .where(
+                OPERATIONS.c.id == operation_id,
+                OPERATIONS.c.epoch == operation.epoch,
+                OPERATIONS.c.state == operation.state.value,
+            )
             .values(owner=owner, lease_until=utc_now(lease), epoch=operation.epoch + 1)
         ).rowcount
     if not taken:
@@ -137,10 +141,10 @@ def waiting(database: Database, instance_uuid: str) -> list[Operation]:
     return _select(
         database,
         sa.and_(
-            MOVES.c.instance_uuid == instance_uuid,
+            OPERATIONS.c.instance_uuid == instance_uuid,
             sa.or_(
-                MOVES.c.state == SagaState.REQUESTED.value,
-                sa.and_(MOVES.c.state == SagaState.RUNNING.value, MOVES.c.owner.is_(None)),
+                OPERATIONS.c.state == SagaState.REQUESTED.value,
+                sa.and_(OPERATIONS.c.state == SagaState.RUNNING.value, OPERATIONS.c.owner.is_(None)),
             ),
         ),
     )
@@ -151,8 +155,8 @@ def renew(database: Database, owner: str, operation_ids: list[str], lease: float
     if operation_ids:
         with database.write() as connection:
             connection.execute(
-                MOVES.update()
-                .where(MOVES.c.id.in_(operation_ids), MOVES.c.owner == owner)
+                OPERATIONS.update()
+                .where(OPERATIONS.c.id.in_(operation_ids), OPERATIONS.c.owner == owner)
                 .values(lease_until=utc_now(lease))
             )
 
@@ -166,20 +170,20 @@ def abandoned(
     those that wait for an earlier operation, those that a process with the same ``knowledge`` parked, and those in a state that
     only a newer release knows. Makes one statement, and another one if it finds any.
     """
-    not_begun = MOVES.c.state.in_([SagaState.REQUESTED.value, *_NOT_ACCEPTED])
+    not_begun = OPERATIONS.c.state.in_([SagaState.REQUESTED.value, *_NOT_ACCEPTED])
     is_free = sa.or_(
-        sa.and_(not_begun, MOVES.c.lease_until < utc_now(-lease)),
-        sa.and_(sa.not_(not_begun), sa.or_(MOVES.c.lease_until < utc_now(), MOVES.c.owner.in_(mine))),
+        sa.and_(not_begun, OPERATIONS.c.lease_until < utc_now(-lease)),
+        sa.and_(sa.not_(not_begun), sa.or_(OPERATIONS.c.lease_until < utc_now(), OPERATIONS.c.owner.in_(mine))),
     )
-    not_parked = sa.or_(MOVES.c.parked.is_(None), sa.not_(MOVES.c.parked.startswith(knowledge)))
+    not_parked = sa.or_(OPERATIONS.c.parked.is_(None), sa.not_(OPERATIONS.c.parked.startswith(knowledge)))
     with database.read() as connection:
         found = set(
             connection.execute(
-                sa.select(MOVES.c.id).where(MOVES.c.state.in_(_NOT_ENDED), not_parked, is_free, ~_MUST_WAIT)
+                sa.select(OPERATIONS.c.id).where(OPERATIONS.c.state.in_(_NOT_ENDED), not_parked, is_free, ~_MUST_WAIT)
             ).scalars()
         )
     found -= at_work
-    return _select(database, MOVES.c.id.in_(found)) if found else []
+    return _select(database, OPERATIONS.c.id.in_(found)) if found else []
 
 
 def park(database: Database, operation: Operation, parked: str) -> None:
@@ -187,15 +191,15 @@ def park(database: Database, operation: Operation, parked: str) -> None:
     state = operation.state if operation.state is SagaState.REQUESTED else SagaState.STUCK
     with database.write() as connection:
         connection.execute(
-            MOVES.update()
-            .where(MOVES.c.id == operation.id, MOVES.c.epoch == operation.epoch)
-            .values(owner=None, lease_until=utc_now(), parked=fitting(parked, MOVES.c.parked), state=state.value)
+            OPERATIONS.update()
+            .where(OPERATIONS.c.id == operation.id, OPERATIONS.c.epoch == operation.epoch)
+            .values(owner=None, lease_until=utc_now(), parked=fitting(parked, OPERATIONS.c.parked), state=state.value)
         )
 
 
 def values_of(operation: Operation) -> dict[str, Any]:
     """The columns that the owner of an operation writes."""
-    return MOVE.to_row(operation, without=_NEVER_CHANGED)
+    return OPERATION.to_row(operation, without=_NEVER_CHANGED)
 
 
 def insert_in(
@@ -207,10 +211,10 @@ def insert_in(
     **more: Any,
 ) -> None:
     """Writes a new operation, with the time of the database's clock. ``pause``: seconds until it may begin."""
-    given = MOVE.to_row(
+    given = OPERATION.to_row(
         operation, without=frozenset({"lease_until"} | ({"started_at"} if operation.started_at is None else set()))
     )
-    statement = MOVES.insert().values(
+    statement = OPERATIONS.insert().values(
         lease_until=utc_now(pause) if operation.lease_until is None else operation.lease_until
     )
     if operation.started_at is None:
@@ -220,7 +224,7 @@ def insert_in(
 
 def requester(database: Database, operation_id: str) -> Requester:
     """The requester of an operation, which is stored until the operation has ended."""
-    query = sa.select(MOVES.c.requester, MOVES.c.sealed_token).where(MOVES.c.id == operation_id)
+    query = sa.select(OPERATIONS.c.requester, OPERATIONS.c.sealed_token).where(OPERATIONS.c.id == operation_id)
     with database.read() as connection:
         row = connection.execute(query).one_or_none()
     return Requester() if row is None else Requester(*row)
@@ -232,19 +236,19 @@ def get(database: Database, operation_id: str) -> Operation:
         row = connection.execute(_GET, {"of_operation": operation_id}).one_or_none()
     if row is None:
         raise errors.NotFound(f"Operation {operation_id} could not be found.")
-    return MOVE.from_row(row)
+    return OPERATION.from_row(row)
 
 
 def states(database: Database, operation_ids: Iterable[str]) -> dict[str, SagaState]:
     """operation -> its state, for those that exist."""
-    query = sa.select(MOVES.c.id, MOVES.c.state).where(MOVES.c.id.in_(list(operation_ids)))
+    query = sa.select(OPERATIONS.c.id, OPERATIONS.c.state).where(OPERATIONS.c.id.in_(list(operation_ids)))
     with database.read() as connection:
         return {row.id: SagaState(row.state) for row in connection.execute(query)}
 
 
 def of_server(database: Database, instance_uuid: str) -> list[Operation]:
     """All operations of a server, oldest first."""
-    return _select(database, MOVES.c.instance_uuid == instance_uuid)
+    return _select(database, OPERATIONS.c.instance_uuid == instance_uuid)
 
 
 def of_requests(database: Database, requests: Mapping[str, str]) -> dict[str, list[OperationBrief]]:
@@ -258,8 +262,8 @@ def of_requests(database: Database, requests: Mapping[str, str]) -> dict[str, li
         batch = dict(pairs[first : first + _BATCH])
         query = (
             sa.select(*BRIEF.columns)
-            .where(MOVES.c.instance_uuid.in_(batch), MOVES.c.request_id.in_(batch.values()))
-            .order_by(MOVES.c.started_at, MOVES.c.id)
+            .where(OPERATIONS.c.instance_uuid.in_(batch), OPERATIONS.c.request_id.in_(batch.values()))
+            .order_by(OPERATIONS.c.started_at, OPERATIONS.c.id)
         )
         with database.read() as connection:
             for row in connection.execute(query):
@@ -269,7 +273,7 @@ def of_requests(database: Database, requests: Mapping[str, str]) -> dict[str, li
 
 def of_migration(database: Database, migration_uuid: str) -> list[Operation]:
     """The operations of a migration, oldest first."""
-    return _select(database, MOVES.c.migration_uuid == migration_uuid)
+    return _select(database, OPERATIONS.c.migration_uuid == migration_uuid)
 
 
 def resize_of(database: Database, migration_uuid: str) -> Operation:
@@ -282,7 +286,7 @@ def resize_of(database: Database, migration_uuid: str) -> Operation:
 
 def unfinished(database: Database) -> list[Operation]:
     """Moves that have not ended, oldest first."""
-    return _select(database, MOVES.c.state.not_in(_ENDED))
+    return _select(database, OPERATIONS.c.state.not_in(_ENDED))
 
 
 def all_operations(database: Database) -> list[Operation]:
@@ -295,10 +299,12 @@ def under_way_in(connection: sa.Connection, instance_uuid: str) -> tuple[str | N
     if connection.dialect.name == "sqlite":
         # The transaction locks the whole database.
         rows = connection.execute(_MAPPED_UNDER_WAY, {"of_instance": instance_uuid}).all()
-        return (rows[0].at_cell if rows else None), [MOVE.from_row(row) for row in rows if row.operation is not None]
+        return (rows[0].at_cell if rows else None), [
+            OPERATION.from_row(row) for row in rows if row.operation is not None
+        ]
     cell_uuid = connection.execute(_HOLD, {"of_instance": instance_uuid}).scalar_one_or_none()
     found = connection.execute(_UNDER_WAY, {"of_instance": instance_uuid})
-    return cell_uuid, [MOVE.from_row(row) for row in found]
+    return cell_uuid, [OPERATION.from_row(row) for row in found]
 
 
 def under_work(database: Database, instance_uuids: Iterable[str]) -> set[str]:
@@ -306,8 +312,8 @@ def under_work(database: Database, instance_uuids: Iterable[str]) -> set[str]:
     found: set[str] = set()
     wanted = sorted(instance_uuids)
     for first in range(0, len(wanted), _BATCH):
-        batch = MOVES.c.instance_uuid.in_(wanted[first : first + _BATCH])
-        query = sa.select(MOVES.c.instance_uuid).where(batch, MOVES.c.state.not_in(_ENDED))
+        batch = OPERATIONS.c.instance_uuid.in_(wanted[first : first + _BATCH])
+        query = sa.select(OPERATIONS.c.instance_uuid).where(batch, OPERATIONS.c.state.not_in(_ENDED))
         with database.read() as connection:
             found.update(connection.execute(query).scalars())
     return found
@@ -315,18 +321,18 @@ def under_work(database: Database, instance_uuids: Iterable[str]) -> set[str]:
 
 def active_of_server(database: Database, instance_uuid: str) -> Operation | None:
     """The server's oldest operation that has not ended; None if there is none."""
-    found = _select(database, sa.and_(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state.not_in(_ENDED)))
+    found = _select(database, sa.and_(OPERATIONS.c.instance_uuid == instance_uuid, OPERATIONS.c.state.not_in(_ENDED)))
     return found[0] if found else None
 
 
 def _select(database: Database, condition: sa.ColumnElement[bool]) -> list[Operation]:
-    query = sa.select(*MOVE.columns).where(condition).order_by(MOVES.c.started_at, MOVES.c.id)
+    query = sa.select(*OPERATION.columns).where(condition).order_by(OPERATIONS.c.started_at, OPERATIONS.c.id)
     with database.read() as connection:
-        return [MOVE.from_row(row) for row in connection.execute(query)]
+        return [OPERATION.from_row(row) for row in connection.execute(query)]
 
 
 def steps(database: Database, operation_id: str) -> list[StepRecord]:
     """The steps of the operation so far, in order."""
     with database.read() as connection:
-        row = connection.execute(sa.select(MOVES.c.steps).where(MOVES.c.id == operation_id)).one_or_none()
+        row = connection.execute(sa.select(OPERATIONS.c.steps).where(OPERATIONS.c.id == operation_id)).one_or_none()
     return [] if row is None else msgspec.convert(row.steps, list[StepRecord])

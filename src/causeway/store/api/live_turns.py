@@ -8,12 +8,14 @@ from causeway.model.migration import LIVE_MIGRATION, Migration
 from causeway.model.operations import NEAR_LIVE_MIGRATION
 from causeway.model.states import MigrationStatus
 from causeway.store.api import migrations
-from causeway.store.api.journal import MOVES
+from causeway.store.api.journal import OPERATIONS
 from causeway.store.database import Database
 
 _TABLE = migrations.TABLE
 # Their hypervisors hand nothing over.
-_IS_NEAR_LIVE = sa.exists().where(MOVES.c.migration_uuid == _TABLE.c.uuid, MOVES.c.recipe == NEAR_LIVE_MIGRATION)
+_IS_NEAR_LIVE = sa.exists().where(
+    OPERATIONS.c.migration_uuid == _TABLE.c.uuid, OPERATIONS.c.recipe == NEAR_LIVE_MIGRATION
+)
 _BEGUN = [
     MigrationStatus.PREPARING.value,
     MigrationStatus.RUNNING.value,

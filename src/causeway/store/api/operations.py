@@ -9,18 +9,18 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.operations import Operation
 from causeway.model.sagas import ENDED, SagaState
-from causeway.store.api.journal import MOVES
-from causeway.store.api.ordered_moves import IS_OF_MOVE, PROGRESS, REPORTED
+from causeway.store.api.journal import OPERATIONS
+from causeway.store.api.ordered_operations import IS_OF_OPERATION, PROGRESS, REPORTED
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database
 
-OPERATION = RowMapper(Operation, MOVES, without=frozenset({"data", "explanation"}))
-_NEWEST_FIRST = (MOVES.c.started_at.desc(), MOVES.c.id.desc())
+OPERATION = RowMapper(Operation, OPERATIONS, without=frozenset({"data", "explanation"}))
+_NEWEST_FIRST = (OPERATIONS.c.started_at.desc(), OPERATIONS.c.id.desc())
 
 
 def get(database: Database, operation_id: str) -> Operation:
     """Raises NotFound."""
-    found = _read(database, sa.select(MOVES.c.id).where(MOVES.c.id == operation_id))
+    found = _read(database, sa.select(OPERATIONS.c.id).where(OPERATIONS.c.id == operation_id))
     if not found:
         raise errors.NotFound(f"Operation {operation_id} could not be found.")
     return found[0]
@@ -43,25 +43,25 @@ def search(
     ``owner``: the conductor that works on it, or did last, by its host or by one life. ``host``: a host that a step works on, or
     worked on. ``marker``: the last operation of the previous page (NotFound).
     """
-    query = sa.select(MOVES.c.id).order_by(*_NEWEST_FIRST)
+    query = sa.select(OPERATIONS.c.id).order_by(*_NEWEST_FIRST)
     if instance_uuid is not None:
-        query = query.where(MOVES.c.instance_uuid == instance_uuid)
+        query = query.where(OPERATIONS.c.instance_uuid == instance_uuid)
     if recipes is not None:
-        query = query.where(MOVES.c.recipe.in_(recipes))
+        query = query.where(OPERATIONS.c.recipe.in_(recipes))
     if state is not None:
-        query = query.where(MOVES.c.state == state.value)
+        query = query.where(OPERATIONS.c.state == state.value)
     elif not with_ended:
-        query = query.where(MOVES.c.state.not_in([each.value for each in ENDED]))
+        query = query.where(OPERATIONS.c.state.not_in([each.value for each in ENDED]))
     if owner is not None:
-        lives = MOVES.c.owner.startswith(f"{owner}/", autoescape=True)
-        query = query.where(sa.or_(MOVES.c.owner == owner, lives))
+        lives = OPERATIONS.c.owner.startswith(f"{owner}/", autoescape=True)
+        query = query.where(sa.or_(OPERATIONS.c.owner == owner, lives))
     if host is not None:
-        query = query.where(MOVES.c.hosts.contains(f"|{host}|", autoescape=True))
+        query = query.where(OPERATIONS.c.hosts.contains(f"|{host}|", autoescape=True))
     if marker is not None:
         get(database, marker)
-        began = sa.select(MOVES.c.started_at).where(MOVES.c.id == marker).scalar_subquery()
-        same_time = sa.and_(MOVES.c.started_at == began, MOVES.c.id < marker)
-        query = query.where(sa.or_(MOVES.c.started_at < began, same_time))
+        began = sa.select(OPERATIONS.c.started_at).where(OPERATIONS.c.id == marker).scalar_subquery()
+        same_time = sa.and_(OPERATIONS.c.started_at == began, OPERATIONS.c.id < marker)
+        query = query.where(sa.or_(OPERATIONS.c.started_at < began, same_time))
     if limit is not None:
         query = query.limit(limit)
     return _read(database, query)
@@ -72,7 +72,7 @@ def _read(database: Database, ids: sa.Select[tuple[str]]) -> list[Operation]:
     wanted = ids.subquery("wanted")
     query = (
         sa.select(*OPERATION.columns, *REPORTED)
-        .select_from(MOVES.join(wanted, wanted.c.id == MOVES.c.id).outerjoin(PROGRESS, IS_OF_MOVE))
+        .select_from(OPERATIONS.join(wanted, wanted.c.id == OPERATIONS.c.id).outerjoin(PROGRESS, IS_OF_OPERATION))
         .order_by(*_NEWEST_FIRST)
     )
     found = []

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from causeway.model.operations import Operation
 from causeway.model.sagas import ENDED, SagaState
-from causeway.store.api.journal import MOVES
+from causeway.store.api.journal import OPERATIONS
 from causeway.store.database import Database
 
 _DONE_WITH = [state.value for state in (SagaState.REFUSED, *ENDED)]
@@ -23,23 +23,27 @@ def refuse_in(connection: sa.Connection, operation_id: str) -> bool:
 
 
 def _swap_state(connection: sa.Connection, operation_id: str, state: SagaState) -> bool:
-    proposed = MOVES.update().where(MOVES.c.id == operation_id, MOVES.c.state == SagaState.PROPOSED.value)
+    proposed = OPERATIONS.update().where(
+        OPERATIONS.c.id == operation_id, OPERATIONS.c.state == SagaState.PROPOSED.value
+    )
     return bool(connection.execute(proposed.values(state=state.value)).rowcount)
 
 
 def state_in(connection: sa.Connection, operation_id: str) -> SagaState | None:
     """The state of an operation; None if it does not exist."""
-    found = connection.execute(sa.select(MOVES.c.state).where(MOVES.c.id == operation_id)).scalar_one_or_none()
+    found = connection.execute(
+        sa.select(OPERATIONS.c.state).where(OPERATIONS.c.id == operation_id)
+    ).scalar_one_or_none()
     return None if found is None else SagaState(found)
 
 
 def has_others(database: Database, operation: Operation, *, of_request: bool = False) -> bool:
     """Whether the server has another operation that has not ended and was not refused; ``of_request``: of the same request."""
     others = sa.exists().where(
-        MOVES.c.instance_uuid == operation.instance_uuid,
-        MOVES.c.id != operation.id,
-        MOVES.c.state.not_in(_DONE_WITH),
-        *([MOVES.c.request_id == operation.request_id] if of_request else []),
+        OPERATIONS.c.instance_uuid == operation.instance_uuid,
+        OPERATIONS.c.id != operation.id,
+        OPERATIONS.c.state.not_in(_DONE_WITH),
+        *([OPERATIONS.c.request_id == operation.request_id] if of_request else []),
     )
     with database.read() as connection:
         return bool(connection.execute(sa.select(others)).scalar_one())
@@ -47,4 +51,6 @@ def has_others(database: Database, operation: Operation, *, of_request: bool = F
 
 def delete_in(connection: sa.Connection, operation_id: str) -> None:
     """Deletes an operation whose request was refused."""
-    connection.execute(MOVES.delete().where(MOVES.c.id == operation_id, MOVES.c.state == SagaState.REFUSED.value))
+    connection.execute(
+        OPERATIONS.delete().where(OPERATIONS.c.id == operation_id, OPERATIONS.c.state == SagaState.REFUSED.value)
+    )

@@ -16,8 +16,8 @@ from causeway import errors
 from causeway.model.operations import Operation
 from causeway.model.sagas import ENDED, TRANSITIONS, SagaState, StepRecord, StepState
 from causeway.store.api import journal
-from causeway.store.api.journal import MOVE, MOVES
-from causeway.store.api.wanted_moves import CANCELLED
+from causeway.store.api.journal import OPERATION, OPERATIONS
+from causeway.store.api.wanted_operations import CANCELLED
 from causeway.store.clock import seconds, utc_now
 from causeway.store.database import Database
 
@@ -29,21 +29,21 @@ _BEFORE = {
 # Parameters of each, as many as there are for any: the text of a list of any length would be made anew each time.
 _STATES_BEFORE = [f"state_before_{number}" for number in range(max(map(len, _BEFORE.values())))]
 # Made once: an operation writes each of them a dozen times.
-_RECORD_MOVE = (
-    MOVES.update()
+_RECORD_OPERATION = (
+    OPERATIONS.update()
     .where(
-        MOVES.c.id == sa.bindparam("of_operation"),
-        MOVES.c.epoch == sa.bindparam("of_epoch"),
-        sa.or_(*(MOVES.c.state == sa.bindparam(name) for name in _STATES_BEFORE)),
+        OPERATIONS.c.id == sa.bindparam("of_operation"),
+        OPERATIONS.c.epoch == sa.bindparam("of_epoch"),
+        sa.or_(*(OPERATIONS.c.state == sa.bindparam(name) for name in _STATES_BEFORE)),
         # A pivot that took effect must not be undone, even if its answer was lost: the caller has to look again.
-        sa.or_(MOVES.c.pivoted.is_(False), MOVES.c.pivoted == sa.bindparam("is_pivoted")),
+        sa.or_(OPERATIONS.c.pivoted.is_(False), OPERATIONS.c.pivoted == sa.bindparam("is_pivoted")),
     )
     .values(lease_until=utc_now(seconds("for_seconds")))
 )
-_RECORD_UNLESS_CANCELLED = _RECORD_MOVE.where(MOVES.c.cancel_requested.is_(False))
+_RECORD_UNLESS_CANCELLED = _RECORD_OPERATION.where(OPERATIONS.c.cancel_requested.is_(False))
 # Nobody acts for its user any more.
 _NO_REQUESTER = {"requester": sa.null(), "sealed_token": sa.null()}
-_RECORD_END = _RECORD_MOVE.values(_NO_REQUESTER)
+_RECORD_END = _RECORD_OPERATION.values(_NO_REQUESTER)
 _RECORD_END_UNLESS_CANCELLED = _RECORD_UNLESS_CANCELLED.values(_NO_REQUESTER)
 
 
@@ -129,11 +129,13 @@ def _update_in(
     if operation.state in ENDED:
         statement = _RECORD_END_UNLESS_CANCELLED if unless_cancelled else _RECORD_END
     else:
-        statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
+        statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_OPERATION
     if connection.execute(statement, values).rowcount:
         return
     found = connection.execute(
-        sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == operation.id, MOVES.c.epoch == values["of_epoch"])
+        sa.select(OPERATIONS.c.cancel_requested).where(
+            OPERATIONS.c.id == operation.id, OPERATIONS.c.epoch == values["of_epoch"]
+        )
     ).scalar_one_or_none()
     if unless_cancelled and found:
         raise errors.Cancelled(CANCELLED)
@@ -152,7 +154,7 @@ def _of_steps(steps: list[StepRecord]) -> dict[str, Any]:
     """The columns of an operation's row about its steps."""
     hosts = dict.fromkeys(step.host for step in steps if step.host)
     return {
-        "steps": MOVE.to_value("steps", steps),
+        "steps": OPERATION.to_value("steps", steps),
         "step": steps[-1].step if steps else None,
         "hosts": f"|{'|'.join(hosts)}|" if hosts else None,
         "at_hand": _at_hand(steps[-1]) if steps else None,

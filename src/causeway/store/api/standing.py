@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from causeway.model.sagas import ENDED
-from causeway.store.api_tables import Moves
+from causeway.store.api_tables import Operations
 from causeway.store.database import Database
 
-MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
+OPERATIONS: sa.Table = Operations.__table__  # type: ignore[assignment]
 
 _STANDING = (
-    sa.select(MOVES.c.recipe, MOVES.c.state, MOVES.c.step, sa.func.count())
-    .where(MOVES.c.state.not_in([state.value for state in ENDED]))
-    .group_by(MOVES.c.recipe, MOVES.c.state, MOVES.c.step)
+    sa.select(OPERATIONS.c.recipe, OPERATIONS.c.state, OPERATIONS.c.step, sa.func.count())
+    .where(OPERATIONS.c.state.not_in([state.value for state in ENDED]))
+    .group_by(OPERATIONS.c.recipe, OPERATIONS.c.state, OPERATIONS.c.step)
 )
 
 

@@ -116,13 +116,13 @@ def _read_in(connection: sa.Connection, uuid: str, *, with_history: bool = True)
     return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
 
 
-def close_and_read(database: Database, uuid: str, move_id: str) -> Bundle:
+def close_and_read(database: Database, uuid: str, operation_id: str) -> Bundle:
     """Closes a server's records to all writers except a move, and reads the whole server. Raises ServerNotFound.
 
     This is one transaction: earlier writes of others are in the bundle, and later writers get an error because the row is closed.
     """
     with database.write() as connection:
-        instances.close_in(connection, uuid, move_id)
+        instances.close_in(connection, uuid, operation_id)
         return _read_in(connection, uuid)
 
 

@@ -282,20 +282,20 @@ def touch_in(connection: sa.Connection, uuid: str) -> None:
     update_in(connection, uuid)
 
 
-def close_in(connection: sa.Connection, uuid: str, move_id: str) -> None:
+def close_in(connection: sa.Connection, uuid: str, operation_id: str) -> None:
     """Closes a server's row, so that only this move can write to it from here on. Raises ServerNotFound."""
     statement = TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
-    if not connection.execute(statement.values(closed_by=move_id)).rowcount:
+    if not connection.execute(statement.values(closed_by=operation_id)).rowcount:
         raise errors.ServerNotFound(uuid)
 
 
-def reopen(database: Database, uuid: str, move_id: str) -> None:
+def reopen(database: Database, uuid: str, operation_id: str) -> None:
     """Opens a row that this move closed: the server stays where it is."""
     with database.write() as connection:
-        connection.execute(TABLE.update().where(*_closed_by(uuid, move_id)).values(closed_by=None))
+        connection.execute(TABLE.update().where(*_closed_by(uuid, operation_id)).values(closed_by=None))
 
 
-def show(database: Database, uuid: str, move_id: str, *, former: Database | None = None) -> None:
+def show(database: Database, uuid: str, operation_id: str, *, former: Database | None = None) -> None:
     """Makes the copy that this move wrote the server itself.
 
     ``former``: where the server was until now. An observer sees what differs as a change; without it, it sees none.
@@ -303,7 +303,7 @@ def show(database: Database, uuid: str, move_id: str, *, former: Database | None
     before = _states(former, uuid) if former is not None and database.observer is not None else None
     with database.write() as connection:
         copy = None if before is None else connection.execute(_FIND_STATES, {"of_uuid": uuid}).one_or_none()
-        mine = sa.or_(TABLE.c.closed_by.is_(None), TABLE.c.closed_by == move_id)
+        mine = sa.or_(TABLE.c.closed_by.is_(None), TABLE.c.closed_by == operation_id)
         statement = TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False), mine)
         shown = connection.execute(statement.values(hidden=False, closed_by=None, updated_at=utcnow())).rowcount
         # A repeated step finds the copy shown already.
@@ -319,10 +319,10 @@ def _states(database: Database, uuid: str) -> States | None:
     return None if row is None else States.of_row(row._mapping)
 
 
-def change_copy(database: Database, uuid: str, move_id: str, **changes: Any) -> None:
+def change_copy(database: Database, uuid: str, operation_id: str, **changes: Any) -> None:
     """Sets fields of the copy that this move wrote and keeps closed, if there is one."""
     with database.write() as connection:
-        connection.execute(TABLE.update().where(*_closed_by(uuid, move_id)).values(MAPPER.changes(changes)))
+        connection.execute(TABLE.update().where(*_closed_by(uuid, operation_id)).values(MAPPER.changes(changes)))
 
 
 def set_hidden(database: Database, uuid: str, hidden: bool) -> None:
@@ -352,8 +352,8 @@ def closed_by(database: Database, uuid: str) -> tuple[str | None, bool]:
     return found.closed_by, bool(found.hidden)
 
 
-def _closed_by(uuid: str, move_id: str) -> tuple[sa.ColumnElement[bool], ...]:
-    return TABLE.c.uuid == uuid, TABLE.c.closed_by == move_id
+def _closed_by(uuid: str, operation_id: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return TABLE.c.uuid == uuid, TABLE.c.closed_by == operation_id
 
 
 def _update(

@@ -21,7 +21,7 @@ from causeway.model.operations import Operation
 from causeway.model.progress import OperationProgress
 from causeway.model.sagas import SagaState, StepPhase, StepRecord, StepState
 from causeway.store.api import journal
-from causeway.store.api.ordered_moves import PROGRESS
+from causeway.store.api.ordered_operations import PROGRESS
 from causeway.store.database import utcnow
 from causeway.store.upsert import upsert_of
 from tests.functional.servers.patience import until
@@ -43,10 +43,10 @@ def written(cloud: Any, server: Instance) -> list[Operation]:
     states = [SagaState.DONE, SagaState.RUNNING, SagaState.RUNNING, SagaState.STUCK, SagaState.REQUESTED]
     made = []
     for number, state in enumerate(states):
-        move_id = str(uuid.uuid4())
+        operation_id = str(uuid.uuid4())
         move = Operation(
-            id=move_id,
-            migration_uuid=move_id if number < 3 else str(uuid.uuid4()),
+            id=operation_id,
+            migration_uuid=operation_id if number < 3 else str(uuid.uuid4()),
             instance_uuid=server.uuid if number < 2 else others[number - 2],
             recipe="create_image" if number < 3 else "resize",
             state=state,
@@ -84,7 +84,7 @@ def report(cloud: Any, move: Operation, at_hand: str, done: int) -> None:
 
 def change(cloud: Any, move: Operation, **values: Any) -> None:
     with cloud.services.api.write() as connection:
-        connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == move.id).values(**values))
+        connection.execute(journal.OPERATIONS.update().where(journal.OPERATIONS.c.id == move.id).values(**values))
 
 
 def ids(answer: Any) -> list[str]:

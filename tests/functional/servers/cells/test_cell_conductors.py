@@ -17,7 +17,7 @@ from causeway.context import admin_context
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.transport import Outgoing, Transport, Verdict
-from causeway.store.api import cells, operations, wanted_moves
+from causeway.store.api import cells, operations, wanted_operations
 from causeway.store.cell import hosts
 from causeway.store.database import Database
 from tests.functional.servers.moves_cloud import Cloud, until
@@ -90,7 +90,7 @@ def test_progress_is_in_the_journal_and_a_cancelled_transfer_stops(
     (move,) = operations.search(cloud.parts.api_database)
     (step,) = (each for each in move.steps if each.ended_at is None)
     assert step.bytes_done == handed_up[-1]
-    wanted_moves.request_cancel(cloud.parts.api_database, move.migration_uuid)
+    wanted_operations.request_cancel(cloud.parts.api_database, move.migration_uuid)
     cancelled.set()
     cloud.settle()
     assert cloud.migration(server).status == "cancelled"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from causeway import errors, roles
-from causeway.conductor.endpoints import moves as callers
+from causeway.conductor.endpoints import operations as callers
 from causeway.conductor.service import ConductorService
 from causeway.conductor.upkeep import auto_confirm, auto_offload
 from causeway.model.missed import Missed
@@ -76,7 +76,7 @@ def left_behind(cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch) -> N
         assert answer.status_code == 500
     move = cloud.moves(server)[-1]
     with cloud.parts.api_database.write() as connection:
-        table = journal.MOVES
+        table = journal.OPERATIONS
         old = {"lease_until": utcnow() - timedelta(hours=1)}
         connection.execute(table.update().where(table.c.id == move.id).values(old))
 

@@ -18,7 +18,7 @@ from causeway.cli.main import cli
 from causeway.errors import ClaimRefused
 from causeway.rpc.transport import Verdict
 from causeway.scheduler.explain import Explanation
-from causeway.store.api import shown_moves
+from causeway.store.api import shown_operations
 from causeway.store.cell import hosts
 from tests.functional.servers.moves_cloud import Cloud
 
@@ -74,7 +74,7 @@ def test_every_host_of_every_cell_has_its_verdict(cloud: Cloud) -> None:
 def test_a_move_keeps_why_its_host_was_chosen_in_short(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.resized(server)
-    kept = shown_moves.explanation(cloud.parts.api_database, cloud.moves(server)[0].id)
+    kept = shown_operations.explanation(cloud.parts.api_database, cloud.moves(server)[0].id)
     explanation = msgspec.convert(kept, Explanation)
     (chosen,) = [one for one in explanation.hosts if one.selected]
     assert chosen.host == cloud.show(server).compute_host

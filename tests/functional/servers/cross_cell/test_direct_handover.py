@@ -10,7 +10,7 @@ import requests
 from causeway import errors
 from causeway.compute.handover import disk_fetch, disk_transfer, handed_over
 from causeway.context import admin_context
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.store.api import journal
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.dying_threads import SOON_NOTICED
@@ -210,6 +210,6 @@ def test_images_that_were_made_for_nothing_go(
 
 def test_nobody_sends_what_is_not_offered(cloud: AuditedCloud, server: Any) -> None:
     host = cloud.parts.computes[cloud.show(server).compute_host].host
-    token = MoveToken("0" * 36, "0" * 36, 1, "FinishAtTarget")
+    token = OperationToken("0" * 36, "0" * 36, 1, "FinishAtTarget")
     with pytest.raises(errors.DiskTransferFailed, match="not offered any more"):
         disk_transfer.send_offered(host, admin_context(), token, {})

@@ -50,7 +50,8 @@ def size(cloud: Cloud, move: Operation) -> int:
     """Characters that a move has in the journal."""
     with cloud.parts.api_database.read() as connection:
         return sum(
-            len(str(row)) for row in connection.execute(sa.select(journal.MOVES).where(journal.MOVES.c.id == move.id))
+            len(str(row))
+            for row in connection.execute(sa.select(journal.OPERATIONS).where(journal.OPERATIONS.c.id == move.id))
         )
 
 

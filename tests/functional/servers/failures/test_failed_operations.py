@@ -161,7 +161,7 @@ def dies_before_acceptance(cloud: Cloud, server: Any, action: str, value: Any = 
     proposed = newest(cloud, server)
     assert proposed.state == "proposed"
     with cloud.parts.api_database.write() as connection:
-        row = journal.MOVES.update().where(journal.MOVES.c.id == proposed.id)
+        row = journal.OPERATIONS.update().where(journal.OPERATIONS.c.id == proposed.id)
         connection.execute(row.values(lease_until=utc_now(-3600.0)))
     cloud.parts.conductor._keeper.take_over()
     until(lambda: cloud.show(server), lambda found: found.task_state is None, "the request to be refused")

@@ -11,7 +11,7 @@ from causeway import errors
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.rpc.transport import Verdict
 from causeway.store.api import journal
 from causeway.store.cell import block_devices
@@ -92,7 +92,7 @@ def test_an_order_that_arrives_after_it_was_undone_does_nothing(cloud: Cloud, lo
     (move,) = journal.of_migration(cloud.parts.api_database, migration.uuid)
     context, devices = admin_context(), block_devices.of_instance(cloud.cell("cell1"), server.id)
     order: dict[str, Any] = {
-        "token": MoveToken(move.id, migration.uuid, move.epoch, "late"),
+        "token": OperationToken(move.id, migration.uuid, move.epoch, "late"),
         "instance": cloud.record(server, "cell1"),
         "block_devices": devices,
     }

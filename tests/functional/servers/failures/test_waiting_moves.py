@@ -178,4 +178,4 @@ def test_a_move_of_another_release_is_left_to_it(cloud: Cloud, changes: dict[str
         assert journal.get(api, move.id).epoch == parked.epoch
     finally:
         with api.write() as connection:
-            connection.execute(journal.MOVES.delete().where(journal.MOVES.c.id == move.id))
+            connection.execute(journal.OPERATIONS.delete().where(journal.OPERATIONS.c.id == move.id))

@@ -16,7 +16,7 @@ from causeway.conductor.upkeep import cleaning
 from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
 from causeway.model.missed import Missed
-from causeway.model.outcomes import MoveToken
+from causeway.model.outcomes import OperationToken
 from causeway.parts.cleanups import missed_order
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import cleanups, journal, mappings, migrations
@@ -124,7 +124,7 @@ def left_by_an_earlier_try(cloud: Cloud, server: Any, what: Missed) -> str:
     services = cloud.embedded.conductor._services
     (migration,) = migrations.search(services.api, instance_uuid=server.id)
     host, cell_uuid = migration.dest_compute or "", migration.dest_cell or ""
-    token = MoveToken(str(uuid.uuid4()), migration.uuid, 1, "ReserveTarget")
+    token = OperationToken(str(uuid.uuid4()), migration.uuid, 1, "ReserveTarget")
     with services.api.write() as connection:
         missed = missed_order(host, what, cloud.record(server, "cell1"), token)
         cleanups.note_in(connection, host, cell_uuid, missed)
@@ -290,7 +290,7 @@ def test_a_claim_that_comes_after_it_was_abandoned_is_refused(cloud: Cloud) -> N
     fence = cloud.parts.computes[migration.dest_compute].host.fence
     (move,) = journal.of_migration(cloud.parts.api_database, migration.uuid)
     with pytest.raises(errors.ClaimRefused):
-        fence.refuse_after(MoveToken(move.id, migration.uuid, 99, "ReserveTarget"), "drop_move_claim")
+        fence.refuse_after(OperationToken(move.id, migration.uuid, 99, "ReserveTarget"), "drop_move_claim")
     assert claims_of(cloud, server) == [source]
 
 

@@ -66,7 +66,7 @@ def test_a_server_in_verify_resize_is_not_archived(cloud: Cloud, end: str) -> No
 
 def test_a_deleted_server_is_archived_with_its_moves(cloud: Cloud) -> None:
     archive_all(cloud)
-    archive.purge_moves(cloud.parts.api_database)
+    archive.purge_operations(cloud.parts.api_database)
     server = cloud.boot()
     cloud.confirmed(cloud.resized(server))
     delete(cloud, server)
@@ -78,8 +78,8 @@ def test_a_deleted_server_is_archived_with_its_moves(cloud: Cloud) -> None:
     assert list(cloud.admin.compute.servers(all_projects=True, deleted=True)) == []
     assert list(cloud.admin.compute.migrations(instance_uuid=server.id)) == []
     assert moves_left(cloud, server) == {"migrations": 0, "moves": 0, "move_progress": 0}
-    assert archive.purge_moves(cloud.parts.api_database, before=datetime(2000, 1, 1)) == {}
-    purged = archive.purge_moves(cloud.parts.api_database)
+    assert archive.purge_operations(cloud.parts.api_database, before=datetime(2000, 1, 1)) == {}
+    purged = archive.purge_operations(cloud.parts.api_database)
     assert (purged["migrations"], purged["moves"]) == (1, 4)
     with pytest.raises(Exception, match=server.id):
         mappings.get(cloud.parts.api_database, server.id)

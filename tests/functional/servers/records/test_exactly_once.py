@@ -157,8 +157,8 @@ def test_what_an_api_that_died_had_not_accepted_never_runs(
     # So long ago that no API can be about to send it.
     with cloud.parts.api_database.write() as connection:
         connection.execute(
-            journal.MOVES.update()
-            .where(journal.MOVES.c.instance_uuid == server.id)
+            journal.OPERATIONS.update()
+            .where(journal.OPERATIONS.c.instance_uuid == server.id)
             .values(lease_until=utcnow() - timedelta(hours=1))
         )
     cloud.parts.conductor._keeper.take_over()

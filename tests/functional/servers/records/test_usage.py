@@ -43,7 +43,7 @@ class Watcher:
 
     def __call__(self, point: str, scope: injector.Scope) -> None:
         parts = point.split(".")
-        if self.server is None or scope.move_id is None or parts[2:] != ["do", "after"]:
+        if self.server is None or scope.operation_id is None or parts[2:] != ["do", "after"]:
             return
         cloud, migration = self._cloud, self._cloud.migration(self.server)
         self.seen.append(

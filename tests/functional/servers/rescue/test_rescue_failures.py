@@ -12,7 +12,7 @@ from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model import operations
 from causeway.model.states import PowerState
 from causeway.rpc.transport import Verdict
-from causeway.store.api import journal, wanted_moves
+from causeway.store.api import journal, wanted_operations
 from causeway.virt.driver import RESCUE_DISK
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.dying_threads import THREADS_DIE
@@ -233,7 +233,7 @@ def test_a_rescue_that_is_cancelled_leaves_the_server_with_its_own_disk(cloud: A
         (move,) = [
             each for each in journal.of_server(cloud.parts.api_database, server.id) if each.recipe == operations.RESCUE
         ]
-        assert wanted_moves.request_cancel(cloud.parts.api_database, move.id)
+        assert wanted_operations.request_cancel(cloud.parts.api_database, move.id)
     until(lambda: cloud.show(server).task_state, lambda task: task is None, "the rescue to end")
     cloud.settle()
     assert cloud.show(server).status == "ACTIVE"

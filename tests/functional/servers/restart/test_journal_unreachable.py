@@ -114,7 +114,7 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
     theirs.owner, theirs.lease_until = "another", utcnow() - timedelta(seconds=1)
     taken: list[str] = []
     monkeypatch.setattr(journal, "abandoned", lambda *_, **__: [theirs])
-    monkeypatch.setattr(keeper, "submit", lambda _context, move_id: taken.append(move_id))
+    monkeypatch.setattr(keeper, "submit", lambda _context, operation_id: taken.append(operation_id))
     renew = journal.renew
 
     def away(*_: Any) -> None:
@@ -152,8 +152,8 @@ def test_what_was_asked_for_while_the_queue_was_unavailable_is_found_in_the_jour
     """The request is accepted: the move is written down, and whoever looks at the journal continues with it."""
     reported = []
 
-    def away(_conductor: Any, _context: Any, *, move_id: str) -> None:
-        reported.append(move_id)
+    def away(_conductor: Any, _context: Any, *, operation_id: str) -> None:
+        reported.append(operation_id)
         raise errors.ServiceFailed("The message queue did not take the request run_move.")
 
     monkeypatch.setattr(ConductorClient, "run_move", away)

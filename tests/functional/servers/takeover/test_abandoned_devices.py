@@ -335,7 +335,9 @@ def test_who_was_only_slow_finds_out(
         (move,) = devices.under_way()
         taken.append(move)
         with cloud.parts.cells.api.write() as connection:
-            connection.execute(journal.MOVES.update().values(owner="a-dead/life").where(journal.MOVES.c.id == move.id))
+            connection.execute(
+                journal.OPERATIONS.update().values(owner="a-dead/life").where(journal.OPERATIONS.c.id == move.id)
+            )
         devices.settled()
 
     at_point(point, take_over)
@@ -356,7 +358,9 @@ def test_what_came_too_late_is_left_if_the_user_did_it_again(
     def take_over_and_do_it_again() -> None:
         (move,) = devices.under_way()
         with cloud.parts.cells.api.write() as connection:
-            connection.execute(journal.MOVES.update().values(owner="a-dead/life").where(journal.MOVES.c.id == move.id))
+            connection.execute(
+                journal.OPERATIONS.update().values(owner="a-dead/life").where(journal.OPERATIONS.c.id == move.id)
+            )
         devices.settled()
         assert devices.attach() == 200
 

@@ -73,9 +73,9 @@ def test_moves_that_wait_for_a_worker_cost_one_statement_a_look(cloud: Cloud) ->
             cloud.member.compute.resize_server(server.id, "gen2.small")
             assert arrived.wait(PATIENCE)
         until(lambda: len(keeper._at_work), lambda moves: moves == 4, "all moves to be worked on")
-        waiting = journal.MOVES.c.state == SagaState.REQUESTED.value
+        waiting = journal.OPERATIONS.c.state == SagaState.REQUESTED.value
         with cloud.parts.api_database.write() as connection:
-            long_ago = journal.MOVES.update().where(waiting).values(lease_until=utcnow() - timedelta(hours=1))
+            long_ago = journal.OPERATIONS.update().where(waiting).values(lease_until=utcnow() - timedelta(hours=1))
             assert connection.execute(long_ago).rowcount == 3
         statements.log = []
         keeper.take_over()

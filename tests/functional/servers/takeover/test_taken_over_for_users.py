@@ -21,7 +21,7 @@ from tests.functional.servers.moves_cloud import Cloud, until
 CLOUD = SOON_TAKEN_OVER
 pytestmark = [*THREADS_DIE, pytest.mark.usefixtures("other")]
 
-IS_UNDER_WAY = journal.MOVES.c.state.not_in([state.value for state in ENDED])
+IS_UNDER_WAY = journal.OPERATIONS.c.state.not_in([state.value for state in ENDED])
 CHOOSE_HOST = "rpc.scheduler.select_destinations.request"
 
 
@@ -142,7 +142,7 @@ def test_the_token_is_kept_until_the_build_has_ended_and_nobody_can_read_it(
 
     def look() -> None:
         with cloud.parts.api_database.read() as connection:
-            seen.extend(connection.execute(sa.select(journal.MOVES).where(IS_UNDER_WAY)).mappings())
+            seen.extend(connection.execute(sa.select(journal.OPERATIONS).where(IS_UNDER_WAY)).mappings())
 
     at_point(CHOOSE_HOST, look)
     user = cloud.connection("demo")
@@ -153,5 +153,5 @@ def test_the_token_is_kept_until_the_build_has_ended_and_nobody_can_read_it(
     assert row["sealed_token"]
     assert token not in str(dict(row))
     with cloud.parts.api_database.read() as connection:
-        kept = sa.select(journal.MOVES.c.requester, journal.MOVES.c.sealed_token)
+        kept = sa.select(journal.OPERATIONS.c.requester, journal.OPERATIONS.c.sealed_token)
         assert set(connection.execute(kept).all()) == {(None, None)}

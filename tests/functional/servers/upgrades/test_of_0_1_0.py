@@ -51,10 +51,10 @@ def renamed(cloud: AuditedCloud, server: Any, reach: str) -> None:
     for step in steps:
         step["step"] = STEPS.get(step["step"], {reach: step["step"]})[reach]
     recipe, version = RECIPES[move.recipe][reach]
-    of_move = journal.MOVES.c.id == move.id
+    of_operation = journal.OPERATIONS.c.id == move.id
     with cloud.parts.api_database.write() as connection:
         connection.execute(
-            journal.MOVES.update().where(of_move).values(recipe=recipe, recipe_version=version, steps=steps)
+            journal.OPERATIONS.update().where(of_operation).values(recipe=recipe, recipe_version=version, steps=steps)
         )
 
 

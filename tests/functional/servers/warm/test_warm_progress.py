@@ -48,11 +48,11 @@ def test_the_round_is_shown_and_how_long_it_takes_yet(
         if message.method == RECEIVE[way] and len(rounds) == 2 and not seen:
             token = message.arguments["token"]
             Transfers(cloud.parts.api_database).report(token, 25, 100)
-            of_move = journal.MOVES.c.id == token.move_id
+            of_operation = journal.OPERATIONS.c.id == token.operation_id
             with cloud.parts.api_database.write() as connection:
-                steps = connection.execute(sa.select(journal.MOVES.c.steps).where(of_move)).scalar_one()
+                steps = connection.execute(sa.select(journal.OPERATIONS.c.steps).where(of_operation)).scalar_one()
                 steps[-1]["bytes_since"] = (utcnow() - timedelta(minutes=1)).isoformat()
-                connection.execute(journal.MOVES.update().where(of_move).values(steps=steps))
+                connection.execute(journal.OPERATIONS.update().where(of_operation).values(steps=steps))
             (operation,), (migration,) = operations(cloud, server), under_way(cloud, server)
             seen.append((operation, migration, run(cloud, "operation", "show", server.id).output))
         return Verdict.DELIVER

@@ -16,7 +16,7 @@ from causeway.operations.evacuate import EvacuateMemory, migration_of
 from causeway.operations.recipes import OPERATIONS
 from causeway.parts.requests import notify_conductor
 from causeway.store.api import cells as cell_records
-from causeway.store.api import journal, wanted_moves
+from causeway.store.api import journal, wanted_operations
 from causeway.store.cell import block_devices
 from causeway.store.cell import hosts as cell_hosts
 
@@ -65,7 +65,7 @@ def _check_rest(request: ApiRequest, server_id: str) -> None:
         return
     if active.recipe == operations.DELETE:
         raise errors.InvalidState(f"Cannot evacuate instance {server_id}: it is being deleted.")
-    if active.recipe in OPERATIONS and wanted_moves.request_cancel(request.services.api, active.migration_uuid):
+    if active.recipe in OPERATIONS and wanted_operations.request_cancel(request.services.api, active.migration_uuid):
         notify_conductor(request.services, request.context, active)
         raise errors.InvalidState(
             f"Cannot evacuate instance {server_id} during {active.recipe}, which was cancelled. Try again in a moment."

@@ -22,7 +22,7 @@ from causeway.operations import requests
 from causeway.policy import CROSS_CELL_LIVE
 from causeway.store.api import cells as cell_records
 from causeway.store.api import migrations as store
-from causeway.store.api import shown_moves
+from causeway.store.api import shown_operations
 from causeway.store.cell import actions, block_devices
 
 _ACTION = server_actions.LIVE_MIGRATE
@@ -106,7 +106,7 @@ def _wait_for_checks(request: ApiRequest, migration: Migration) -> None:
     api = request.services.api
 
     def failure() -> errors.CausewayError | None:
-        return shown_moves.failures(api, [migration.uuid]).get(migration.uuid)
+        return shown_operations.failures(api, [migration.uuid]).get(migration.uuid)
 
     def is_known() -> bool:
         status = store.get(api, migration.uuid).status

@@ -12,7 +12,7 @@ from causeway.model.operation_kinds import recipes_where
 from causeway.model.operations import Operation
 from causeway.model.orders import Awaited, Order
 from causeway.model.sagas import CANCELLABLE, SagaState, StepPhase, StepRecord, StepState
-from causeway.store.api.journal import MOVES
+from causeway.store.api.journal import OPERATIONS
 from causeway.store.api_tables import InstanceMappings
 from causeway.store.database import Database
 
@@ -22,25 +22,25 @@ _NAMES = (
     *("id", "instance_uuid", "migration_uuid", "recipe", "epoch", "state"),
     *("pivoted", "cancel_requested", "step", "at_hand"),
 )
-OPERATIONS = sa.select(*(MOVES.c[name] for name in _NAMES), InstanceMappings.queued_for_delete).select_from(
-    MOVES.outerjoin(InstanceMappings, InstanceMappings.instance_uuid == MOVES.c.instance_uuid)
+WANTED = sa.select(*(OPERATIONS.c[name] for name in _NAMES), InstanceMappings.queued_for_delete).select_from(
+    OPERATIONS.outerjoin(InstanceMappings, InstanceMappings.instance_uuid == OPERATIONS.c.instance_uuid)
 )
-_WITH_STEPS = OPERATIONS.add_columns(MOVES.c.steps).where(MOVES.c.id == sa.bindparam("of_operation"))
+_WITH_STEPS = WANTED.add_columns(OPERATIONS.c.steps).where(OPERATIONS.c.id == sa.bindparam("of_operation"))
 _GOING_FORWARD = [state.value for state in (SagaState.REQUESTED, SagaState.RUNNING, SagaState.STUCK)]
-OPERATION = OPERATIONS.where(MOVES.c.id == sa.bindparam("of_operation"))
+ONE_WANTED = WANTED.where(OPERATIONS.c.id == sa.bindparam("of_operation"))
 
 
 def check_wanted(database: Database, operation: Operation) -> None:
     """Raises Cancelled, StateChanged (the server is being deleted) or TakenOver if the operation is no longer wanted."""
     with database.read() as connection:
-        found = connection.execute(OPERATION, {"of_operation": operation.id}).one_or_none()
+        found = connection.execute(ONE_WANTED, {"of_operation": operation.id}).one_or_none()
     if found is None or found.epoch > operation.epoch:
         raise errors.TakenOver(f"Operation {operation.id} was taken over by another conductor.")
     refuse_unwanted(found)
 
 
 def refuse_unwanted(operation: sa.Row[Any]) -> None:
-    """``operation``: a row of `OPERATIONS`. Raises Cancelled, or StateChanged if its server is being deleted."""
+    """``operation``: a row of `WANTED`. Raises Cancelled, or StateChanged if its server is being deleted."""
     if operation.pivoted:
         return
     if operation.queued_for_delete and operation.recipe not in CONTINUE_WHILE_DELETED:
@@ -79,11 +79,11 @@ def request_cancel(database: Database, migration_uuid: str) -> bool:
     with database.write() as connection:
         return bool(
             connection.execute(
-                MOVES.update()
+                OPERATIONS.update()
                 .where(
-                    MOVES.c.migration_uuid == migration_uuid,
-                    MOVES.c.pivoted.is_(False),
-                    MOVES.c.state.in_([state.value for state in CANCELLABLE]),
+                    OPERATIONS.c.migration_uuid == migration_uuid,
+                    OPERATIONS.c.pivoted.is_(False),
+                    OPERATIONS.c.state.in_([state.value for state in CANCELLABLE]),
                 )
                 .values(cancel_requested=True)
             ).rowcount
@@ -92,8 +92,8 @@ def request_cancel(database: Database, migration_uuid: str) -> bool:
 
 def cancel_in(connection: sa.Connection, instance_uuid: str, recipe: str) -> None:
     """Cancels the operation of a recipe on a server, unless it has passed its pivot."""
-    cancellable = MOVES.c.state.in_([state.value for state in CANCELLABLE])
-    wanted = (MOVES.c.instance_uuid == instance_uuid, MOVES.c.recipe == recipe)
+    cancellable = OPERATIONS.c.state.in_([state.value for state in CANCELLABLE])
+    wanted = (OPERATIONS.c.instance_uuid == instance_uuid, OPERATIONS.c.recipe == recipe)
     connection.execute(
-        MOVES.update().where(*wanted, MOVES.c.pivoted.is_(False), cancellable).values(cancel_requested=True)
+        OPERATIONS.update().where(*wanted, OPERATIONS.c.pivoted.is_(False), cancellable).values(cancel_requested=True)
     )

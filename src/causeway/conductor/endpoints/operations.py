@@ -29,7 +29,7 @@ _OF_DEVICES = recipes_where(lambda kind: kind.is_of_device)
 Keeper: TypeAlias = keeper.Keeper[Operation]
 
 
-class MovesEndpoint:
+class OperationsEndpoint:
     """RPC: run_move, take_over_move."""
 
     def __init__(self, keeper: Keeper) -> None:
@@ -42,7 +42,7 @@ class MovesEndpoint:
         self._keeper.resume(context, move_id)
 
 
-class MoveCallers:
+class OperationCallers:
     """The callbacks of the keeper: ends of moves, and requests that were never accepted."""
 
     def __init__(self, services: ConductorServices, conductor: ConductorClient) -> None:
@@ -65,33 +65,35 @@ class MoveCallers:
     def check_proposed(self, sagas: list[Operation], run: Callable[[Operation], None]) -> None:
         """Checks the requests of each cell on a thread of its own, so that a cell that hangs delays no other."""
         proposed: dict[Hashable, list[Operation]] = defaultdict(list)
-        for move in sagas:
-            proposed[_cells_of(move)].append(move)
+        for operation in sagas:
+            proposed[_cells_of(operation)].append(operation)
         for cells, moves in proposed.items():
             self._checks.start(cells, partial(self._check, moves, run))
 
     def _check(self, moves: list[Operation], run: Callable[[Operation], None]) -> None:
         """Deletes from the journal the requests that their API has not accepted within a lease. Runs those accepted just now."""
-        for move in moves:
+        for operation in moves:
             if self._services.stopping.is_set():
                 return
             try:
-                context = context_of(move)
-                discard = partial(discard_prepared, self._services, context, move)
+                context = context_of(operation)
+                discard = partial(discard_prepared, self._services, context, operation)
                 # The API has died before it accepted the request. If it is only slow, it begins the request again.
-                if delete_if_refused(self._services.api, self._services.cells, move, discard):
-                    LOG.info("Operation %s was never accepted: server %s is as it was", move.id, move.instance_uuid)
-                    self.saga_ended(context, move)
+                if delete_if_refused(self._services.api, self._services.cells, operation, discard):
+                    LOG.info(
+                        "Operation %s was never accepted: server %s is as it was", operation.id, operation.instance_uuid
+                    )
+                    self.saga_ended(context, operation)
                 else:
-                    run(move)
+                    run(operation)
             except errors.DatabaseFailed:
                 # The other requests would fail for the same reason, each after a timeout. A later look tries them again.
                 raise
             except errors.CausewayError as failure:
-                LOG.warning("Operation %s was not resumed: %s %s", move.id, failure.message, failure.details)
+                LOG.warning("Operation %s was not resumed: %s %s", operation.id, failure.message, failure.details)
 
 
-def _cells_of(move: Operation) -> Hashable:
+def _cells_of(operation: Operation) -> Hashable:
     """Returns the cells in which a request may have written something."""
-    chosen = move.data.get("selection") or {}
-    return move.data.get("source_cell"), chosen.get("cell_uuid")
+    chosen = operation.data.get("selection") or {}
+    return operation.data.get("source_cell"), chosen.get("cell_uuid")

@@ -15,7 +15,7 @@ from causeway.store.database import Database
 LOG = logging.getLogger(__name__)
 
 
-class MovesCollector:
+class OperationsCollector:
     """The metric causeway_moves: moves that have not ended, by recipe, state, and the step that began last."""
 
     def __init__(self, api: Database) -> None:

@@ -11,16 +11,17 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.sagas import ENDED, SagaState, StepRecord, percent
-from causeway.store.api.journal import MOVES
-from causeway.store.api.ordered_moves import IS_OF_MOVE, PROGRESS, REPORTED
+from causeway.store.api.journal import OPERATIONS
+from causeway.store.api.ordered_operations import IS_OF_OPERATION, PROGRESS, REPORTED
 from causeway.store.database import Database
 
 _ENDED = [state.value for state in ENDED]
 
 
-def explanation(database: Database, move_id: str) -> dict[str, Any] | None:
+def explanation(database: Database, operation_id: str) -> dict[str, Any] | None:
     with database.read() as connection:
-        found = connection.execute(sa.select(MOVES.c.explanation).where(MOVES.c.id == move_id)).scalar_one_or_none()
+        query = sa.select(OPERATIONS.c.explanation).where(OPERATIONS.c.id == operation_id)
+        found = connection.execute(query).scalar_one_or_none()
     return None if found is None else dict(found)
 
 
@@ -29,16 +30,16 @@ def failures(database: Database, migration_uuids: list[str]) -> dict[str, errors
     if not migration_uuids:
         return {}
     query = (
-        sa.select(MOVES.c.migration_uuid, MOVES.c.error)
-        .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state == SagaState.FAILED.value)
-        .order_by(MOVES.c.started_at)
+        sa.select(OPERATIONS.c.migration_uuid, OPERATIONS.c.error)
+        .where(OPERATIONS.c.migration_uuid.in_(migration_uuids), OPERATIONS.c.state == SagaState.FAILED.value)
+        .order_by(OPERATIONS.c.started_at)
     )
     with database.read() as connection:
         return {row.migration_uuid: errors.from_wire(row.error) for row in connection.execute(query) if row.error}
 
 
 @dataclass
-class MoveProgress:
+class OperationProgress:
     """The progress of a move. Bytes are those of the present step; None if it transfers nothing."""
 
     recipe: str
@@ -54,19 +55,19 @@ class MoveProgress:
         return percent(self.bytes_done, self.bytes_total)
 
 
-def progress(database: Database, migration_uuids: list[str], now: datetime) -> dict[str, MoveProgress]:
+def progress(database: Database, migration_uuids: list[str], now: datetime) -> dict[str, OperationProgress]:
     """migration -> the progress of its move, for those under way. One statement."""
     if not migration_uuids:
         return {}
     query = (
-        sa.select(*(MOVES.c[name] for name in ("migration_uuid", "recipe", "state", "steps")), *REPORTED)
-        .select_from(MOVES.outerjoin(PROGRESS, IS_OF_MOVE))
-        .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state.not_in(_ENDED))
+        sa.select(*(OPERATIONS.c[name] for name in ("migration_uuid", "recipe", "state", "steps")), *REPORTED)
+        .select_from(OPERATIONS.outerjoin(PROGRESS, IS_OF_OPERATION))
+        .where(OPERATIONS.c.migration_uuid.in_(migration_uuids), OPERATIONS.c.state.not_in(_ENDED))
     )
-    found: dict[str, MoveProgress] = {}
+    found: dict[str, OperationProgress] = {}
     with database.read() as connection:
         for row in connection.execute(query):
-            shown = found[row.migration_uuid] = MoveProgress(row.recipe, SagaState(row.state))
+            shown = found[row.migration_uuid] = OperationProgress(row.recipe, SagaState(row.state))
             if row.steps:
                 step = msgspec.convert(row.steps[-1], StepRecord)
                 step.show(row.reported_done, row.reported_total)

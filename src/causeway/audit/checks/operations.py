@@ -19,67 +19,69 @@ _BESIDE_VOLUME_IMAGE = recipes_where(lambda kind: kind.may_begin_beside_volume_i
 
 
 def _active(snapshot: Snapshot) -> list[Operation]:
-    return [move for move in snapshot.moves if move.state not in ENDED]
+    return [operation for operation in snapshot.operations if operation.state not in ENDED]
 
 
 def stuck(snapshot: Snapshot) -> Iterator[Disagreement]:
-    for move in _active(snapshot):
-        if move.state is SagaState.STUCK:
-            reason = (move.error or {}).get("message", "")
+    for operation in _active(snapshot):
+        if operation.state is SagaState.STUCK:
+            reason = (operation.error or {}).get("message", "")
             yield Disagreement(
                 "move.stuck",
                 Severity.ERROR,
-                f"move {move.id}",
-                move.instance_uuid,
-                f"The {move.recipe} of the server is stuck: {reason}",
+                f"move {operation.id}",
+                operation.instance_uuid,
+                f"The {operation.recipe} of the server is stuck: {reason}",
                 left="It continues by itself when the cause is gone; `causeway operation show` shows which step it is.",
             )
 
 
 def without_server(snapshot: Snapshot) -> Iterator[Disagreement]:
-    for move in _active(snapshot):
+    for operation in _active(snapshot):
         # The server is gone before its delete ends. A delete without a lease is not being worked on.
-        if move.recipe == DELETE and move.lease_until is not None:
+        if operation.recipe == DELETE and operation.lease_until is not None:
             continue
-        if move.instance_uuid in snapshot.build_requests:
+        if operation.instance_uuid in snapshot.build_requests:
             # A server without a host has no record in any cell yet.
             continue
-        gone = snapshot.standing(move.instance_uuid) in (Standing.DELETED, Standing.UNKNOWN)
-        if gone or (snapshot.home(move.instance_uuid) is None and not snapshot.down_cells):
+        gone = snapshot.standing(operation.instance_uuid) in (Standing.DELETED, Standing.UNKNOWN)
+        if gone or (snapshot.home(operation.instance_uuid) is None and not snapshot.down_cells):
             yield Disagreement(
                 "move.without_server",
                 Severity.ERROR,
-                f"move {move.id}",
-                move.instance_uuid,
-                f"The {move.recipe} has not ended, but its server is not there.",
+                f"move {operation.id}",
+                operation.instance_uuid,
+                f"The {operation.recipe} has not ended, but its server is not there.",
                 left="Only the move explains what it made: look at its steps with `causeway operation show`.",
             )
 
 
 def without_owner(snapshot: Snapshot) -> Iterator[Disagreement]:
-    for move in _active(snapshot):
-        if move.lease_until is not None and snapshot.taken_at - move.lease_until > TAKEOVER:
+    for operation in _active(snapshot):
+        if operation.lease_until is not None and snapshot.taken_at - operation.lease_until > TAKEOVER:
             yield Disagreement(
                 "move.without_owner",
                 Severity.ERROR,
-                f"move {move.id}",
-                move.instance_uuid,
-                f"Nobody works on the {move.recipe} of the server: its lease ran out at {move.lease_until}.",
+                f"move {operation.id}",
+                operation.instance_uuid,
+                f"Nobody works on the {operation.recipe} of the server: its lease ran out at {operation.lease_until}.",
                 left="A conductor takes it over as soon as one runs: does none run?",
             )
 
 
 def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
     by_server: dict[str, list[str]] = {}
-    with_images = {move.instance_uuid for move in _active(snapshot) if move.recipe == CREATE_VOLUME_IMAGE}
-    for move in _active(snapshot):
+    with_images = {
+        operation.instance_uuid for operation in _active(snapshot) if operation.recipe == CREATE_VOLUME_IMAGE
+    }
+    for operation in _active(snapshot):
         # A requested confirm or revert waits for the end of its resize, and a delete for the confirm of it.
-        if move.recipe in _NOT_WAITED_FOR:
+        if operation.recipe in _NOT_WAITED_FOR:
             continue
-        if move.recipe in _BESIDE_VOLUME_IMAGE and move.instance_uuid in with_images:
+        if operation.recipe in _BESIDE_VOLUME_IMAGE and operation.instance_uuid in with_images:
             continue
-        if move.state is not SagaState.REQUESTED and move.state not in NOT_ACCEPTED:
-            by_server.setdefault(move.instance_uuid, []).append(move.id)
+        if operation.state is not SagaState.REQUESTED and operation.state not in NOT_ACCEPTED:
+            by_server.setdefault(operation.instance_uuid, []).append(operation.id)
     for server, found in by_server.items():
         if len(found) > 1:
             yield Disagreement(
@@ -93,7 +95,7 @@ def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 
 def migrations_without_move(snapshot: Snapshot) -> Iterator[Disagreement]:
-    working = {move.migration_uuid for move in _active(snapshot)}
+    working = {operation.migration_uuid for operation in _active(snapshot)}
     # The user decides about the first; the second is an evacuation, whose dead host is cleaned when it returns.
     waiting = (MigrationStatus.FINISHED, MigrationStatus.DONE)
     for uuid, migration in snapshot.migrations.items():
