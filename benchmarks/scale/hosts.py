@@ -23,10 +23,11 @@ from oslo_log import log
 from oslo_messaging._drivers import amqpdriver, base
 from oslo_messaging._drivers import common as driver_common
 
-from causeway import errors, roles
+from causeway import errors
 from causeway.cli import processes
 from causeway.compute.service import ComputeService
 from causeway.conf import PROJECT
+from causeway.roles.compute import make_compute
 from causeway.rpc.compute import TOPIC
 from causeway.rpc.server import MessagingServer
 from causeway.virt.simulated import SimulatedDriver
@@ -107,7 +108,7 @@ def main(config_files: tuple[Path, ...], cells: tuple[tuple[str, str, str], ...]
             for name in names.split(","):
                 driver = SimulatedDriver(name, root / name, hardware=from_options(conf), peers_dir=root)
                 driver.start()
-                computes[name] = roles.compute(around, name, driver, url, root / name)
+                computes[name] = make_compute(around, name, driver, url, root / name)
                 computes[name]._load_claims()
                 computes[name]._reporter._uuid = (root / name / "compute_id").read_text()
             server = HostsServer(around.transports.get(url), cell, computes)

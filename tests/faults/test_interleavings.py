@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from openstack import exceptions
 
-from causeway import roles
 from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.faults.points import compute_points, step_points
+from causeway.roles.conductor import make_conductor
 from tests.functional.servers.moves_cloud import Cloud, until
 
 SERVERS = st.sampled_from(["first", "second", "third"])
@@ -69,7 +69,7 @@ def the_cloud() -> Cloud:
             },
         )
         embedded.start()
-        other = roles.conductor(embedded.around, embedded.api_database, embedded.cells, "conductor2", of_cells=[])
+        other = make_conductor(embedded.around, embedded.api_database, embedded.cells, "conductor2", of_cells=[])
         other.start()
         other.recover()
         _clouds.append(Cloud(embedded))

@@ -6,12 +6,13 @@ import subprocess
 import sys
 
 import msgspec
+import pytest
 
 from causeway.decoding import all_fields
 from causeway.model.drains import DrainRequest, Limits, Scope
 
 LEARN = """
-import causeway.roles
+import causeway.roles.conductor
 from causeway import decoding
 from causeway.moves.memory import MoveMemory
 from causeway.scheduler.request import RequestSpec, SchedulingResult
@@ -31,11 +32,12 @@ def test_what_is_decoded_is_learnt_at_once() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_process_with_roles_learns_before_it_listens() -> None:
-    prepared = "from causeway import decoding, roles; from causeway.conf import new_config; from unittest import mock\n"
-    prepared += (
-        "around = roles.surroundings(new_config(), mock.Mock()); assert len(decoding._prepared) > 100; around.close()"
-    )
+@pytest.mark.parametrize(("role", "least"), [("conductor", 100), ("web", 100), ("scheduler", 20), ("compute", 50)])
+def test_a_process_of_a_role_learns_before_it_listens(role: str, least: int) -> None:
+    prepared = f"import causeway.cli.{role}; from causeway import decoding; from causeway.conf import new_config\n"
+    prepared += "from causeway.roles.surroundings import make_surroundings; from unittest import mock\n"
+    prepared += "around = make_surroundings(new_config(), mock.Mock()); around.close()\n"
+    prepared += f"assert len(decoding._prepared) > {least}, len(decoding._prepared)"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", prepared], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 

@@ -12,7 +12,7 @@ import click
 from oslo_utils import timeutils
 
 from causeway import errors
-from causeway.cli import processes
+from causeway.cli import databases, processes
 from causeway.model.host import CellMapping
 from causeway.store import archive as rows
 from causeway.store.api import cells as records
@@ -142,7 +142,7 @@ def _date(text: str | None, status: int) -> datetime | None:
 
 def _open(config_files: tuple[Path, ...], all_cells: bool) -> tuple[Database, list[CellMapping]]:
     try:
-        api = processes.api_database(processes.configuration(config_files))
+        api = databases.api_database(processes.configuration(config_files))
         return api, [cell for cell in records.list_cells(api) if all_cells or not cell.is_cell0]
     except (errors.DatabaseFailed, click.ClickException) as failure:
         click.echo(f"Unable to get cell list from API DB: {failure}", err=True)

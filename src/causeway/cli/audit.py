@@ -100,11 +100,12 @@ def _over_the_api(
 
 
 def _from_here(config_files: tuple[str, ...], fix: bool, place: Place | None = None) -> Report:
-    from causeway import errors, roles
+    from causeway import errors
     from causeway.audit import AuditServices, audit_cloud
     from causeway.audit.remap import map_server
     from causeway.clients.placement.client import remote_placement
     from causeway.conf import new_config
+    from causeway.roles.surroundings import make_surroundings
     from causeway.rpc.compute import ComputeClient
     from causeway.store.cells import Cells
     from causeway.store.database import Database
@@ -112,7 +113,7 @@ def _from_here(config_files: tuple[str, ...], fix: bool, place: Place | None = N
     conf = new_config(config_files=config_files)
     if not conf.api_database.connection:
         raise NotAsked("[api_database] connection is not set in these files.")
-    around = roles.surroundings(conf, remote_placement(conf))
+    around = make_surroundings(conf, remote_placement(conf))
     api = Database(conf.api_database.connection, "the API", synchronous=conf.api_database.sqlite_synchronous)
     cells = Cells(api)
 

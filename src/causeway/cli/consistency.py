@@ -14,7 +14,7 @@ import click
 
 from causeway import errors
 from causeway.audit import mapped, orphans
-from causeway.cli import processes
+from causeway.cli import databases, processes
 from causeway.clients.placement import PlacementClient, remote_placement
 
 UNEXPECTED = 255
@@ -44,7 +44,7 @@ def verify_instance(config_files: tuple[Path, ...], uuid: str, quiet: bool) -> N
     has it (it was archived), 255 that is unknown.
     """
     with _failing_with(UNEXPECTED) as cleanup:
-        _api, cells = processes.databases(processes.configuration(config_files), cleanup)
+        _api, cells = databases.api_and_cells(processes.configuration(config_files), cleanup)
         verdict, said = mapped.verify(cells, uuid)
     if not quiet:
         click.echo(said)
@@ -73,7 +73,7 @@ def map_instances(
         click.echo("Must supply a positive value for --max-count.", err=True)
         sys.exit(BAD_INPUT)
     with _failing_with(UNEXPECTED) as cleanup:
-        _api, cells = processes.databases(processes.configuration(config_files), cleanup)
+        _api, cells = databases.api_and_cells(processes.configuration(config_files), cleanup)
         found = next((each for each in cells.mappings() if cell in (each.uuid, each.name)), None)
         if found is None:
             raise click.ClickException(f"There is no cell {cell}. See `causeway manage cell list`.")
@@ -103,7 +103,7 @@ def audit_placement(config_files: tuple[Path, ...], provider: str | None, delete
     """
     with _failing_with(AUDIT_FAILED) as cleanup:
         conf = processes.configuration(config_files)
-        _api, cells = processes.databases(conf, cleanup)
+        _api, cells = databases.api_and_cells(conf, cleanup)
         processes.check_placement(conf)
         client = remote_placement(conf)
         try:

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 from oslo_config import cfg
 
-from causeway import roles
-from causeway.cli import processes
+from causeway.cli import databases, processes
+from causeway.roles.console_proxy import make_console_proxy
 
 
 @click.command("console-proxy")
@@ -30,10 +30,10 @@ def console_proxy(config_files: tuple[Path, ...], bind: str) -> None:
 
 def _start(address: str, port: int, conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     transports = processes.transports(conf, cleanup)
-    _database, cells = processes.databases(conf, cleanup)
+    _database, cells = databases.api_and_cells(conf, cleanup)
     processes.expose_metrics(conf, cleanup)
     try:
-        proxy = roles.console_proxy(conf, transports, cells, address, port)
+        proxy = make_console_proxy(conf, transports, cells, address, port)
     except OSError as failure:
         raise click.ClickException(f"--bind {address}:{port}: {failure}") from failure
     cleanup.callback(proxy.stop)

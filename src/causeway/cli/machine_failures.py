@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-import sqlalchemy as sa
 
+from causeway.cli.database_errors import DBAPIError
 from causeway.http.server import PortInUse
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -36,7 +36,7 @@ def reported(folder: Path | None = None, ports: Mapping[int, str] | None = None)
         raise click.ClickException(f"Port {failure.port} is in use; give another {option}.") from failure
     except OSError as failure:
         raise click.ClickException(_of_system(failure, folder)) from failure
-    except sa.exc.DBAPIError as failure:
+    except DBAPIError as failure:
         said = str(failure.orig)
         what = next((meaning for words, meaning in _OF_SQLITE.items() if words in said), None)
         if what is None or folder is None:

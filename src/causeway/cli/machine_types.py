@@ -13,7 +13,7 @@ import click
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.cli import processes
+from causeway.cli import databases, processes
 from causeway.model.instance import Instance
 from causeway.model.machine_type import RECORDED, recorded
 from causeway.model.states import SHELVED, VmState
@@ -91,7 +91,7 @@ def list_unset_machine_type(config_files: tuple[Path, ...], cell_uuid: str | Non
     Exit status: 0 there are none, 1 it failed, 2 there is no such cell, 3 there are some.
     """
     with processes.failures_reported(), ExitStack() as cleanup:
-        _api, cells = processes.databases(processes.configuration(config_files), cleanup)
+        _api, cells = databases.api_and_cells(processes.configuration(config_files), cleanup)
         wanted = [cell.uuid for cell in cells.mappings(cell0=False)] if cell_uuid is None else [cell_uuid]
         try:
             found = [uuid for cell in wanted for uuid in machine_types.unset(cells.database(cell))]
@@ -105,7 +105,7 @@ def list_unset_machine_type(config_files: tuple[Path, ...], cell_uuid: str | Non
 @contextmanager
 def _server(config_files: tuple[Path, ...], uuid: str) -> Iterator[tuple[Cells, Instance]]:
     with processes.failures_reported(), ExitStack() as cleanup:
-        _api, cells = processes.databases(processes.configuration(config_files), cleanup)
+        _api, cells = databases.api_and_cells(processes.configuration(config_files), cleanup)
         try:
             _cell, database = cells.of_server(uuid)
             instance = instances.get(database, uuid, with_tags=False)

@@ -13,11 +13,11 @@ warnings.filterwarnings("ignore", message="(?s).*Eventlet is deprecated")
 # command -> (module, function, help): a command's module is only loaded when it is used.
 COMMANDS = {
     "up": ("causeway.cli.up", "up", "Run a whole cloud in this process, on embedded parts."),
-    "api": ("causeway.cli.roles", "api", "Run the Compute API in processes of its own."),
-    "metadata": ("causeway.cli.roles", "metadata", "Run the metadata service in processes of its own."),
-    "conductor": ("causeway.cli.roles", "conductor", "Run a conductor in a process of its own."),
-    "scheduler": ("causeway.cli.roles", "scheduler", "Run a scheduler in a process of its own."),
-    "compute": ("causeway.cli.roles", "compute", "Run the compute service of one host in a process of its own."),
+    "api": ("causeway.cli.web", "api", "Run the Compute API in processes of its own."),
+    "metadata": ("causeway.cli.web", "metadata", "Run the metadata service in processes of its own."),
+    "conductor": ("causeway.cli.conductor", "conductor", "Run a conductor in a process of its own."),
+    "scheduler": ("causeway.cli.scheduler", "scheduler", "Run a scheduler in a process of its own."),
+    "compute": ("causeway.cli.compute", "compute", "Run the compute service of one host in a process of its own."),
     "console-proxy": (
         "causeway.cli.console_proxy",
         "console_proxy",

@@ -29,7 +29,17 @@ from oslo_config import cfg
 from rich.markup import escape
 
 from causeway import errors
-from causeway.cli import archive, consistency, machine_types, processes, queue_rights, status, tables, volume_attachment
+from causeway.cli import (
+    archive,
+    consistency,
+    databases,
+    machine_types,
+    processes,
+    queue_rights,
+    status,
+    tables,
+    volume_attachment,
+)
 from causeway.cli.nova_names import NovaNames
 from causeway.cli.secret_urls import url_option
 from causeway.clients.placement import PlacementClient, remote_placement
@@ -80,7 +90,7 @@ manage.add_command(queue_rights.queue)
 @contextmanager
 def _api(config_files: tuple[Path, ...]) -> Iterator[Database]:
     with processes.failures_reported():
-        api = processes.api_database(processes.configuration(config_files))
+        api = databases.api_database(processes.configuration(config_files))
         try:
             yield api
         finally:

@@ -17,23 +17,21 @@ from typing import Any, NoReturn
 
 import click
 import oslo_messaging
-import sqlalchemy as sa
 from keystoneauth1 import exceptions as keystone_errors
 from oslo_config import cfg
 from oslo_log import log
 
-from causeway import errors, roles
-from causeway.cli import machine_failures
+from causeway import errors
+from causeway.cli import database_errors, machine_failures
 from causeway.cli.ready import say_ready
 from causeway.clients.placement import remote_placement
 from causeway.conf import PROJECT, new_config, paths
 from causeway.conf.conductor import CELL
 from causeway.faults import hooks
 from causeway.metrics.endpoint import Collector, MetricsEndpoint
+from causeway.roles.surroundings import Surroundings, make_surroundings, make_transports
 from causeway.rpc import signatures
 from causeway.rpc.transport import Transports
-from causeway.store.cells import Cells
-from causeway.store.database import Database
 from causeway.without_effect import without_effect
 
 LOG = logging.getLogger(__name__)
@@ -88,29 +86,20 @@ def check_placement(conf: cfg.ConfigOpts) -> None:
         raise click.ClickException("Set [placement] auth_type, and what goes with it, to reach the Placement service.")
 
 
-def around(conf: cfg.ConfigOpts, cleanup: ExitStack) -> roles.Surroundings:
+def around(conf: cfg.ConfigOpts, cleanup: ExitStack) -> Surroundings:
     """Queues and clients of the services around, closed with ``cleanup``."""
     check_placement(conf)
-    made = roles.surroundings(conf, remote_placement(conf))
+    made = make_surroundings(conf, remote_placement(conf))
     cleanup.callback(made.close)
     return made
 
 
 def transports(conf: cfg.ConfigOpts, cleanup: ExitStack) -> Transports:
     """Only queues, for processes that need none of the services around; closed with ``cleanup``."""
-    made = roles.transports(conf)
+    made = make_transports(conf)
     cleanup.callback(made.cleanup)
     cleanup.callback(hooks.uninstall, conf)
     return made
-
-
-def databases(conf: cfg.ConfigOpts, cleanup: ExitStack) -> tuple[Database, Cells]:
-    """The API database and, through it, the cells'; closed with ``cleanup``."""
-    api = api_database(conf)
-    cleanup.callback(api.close)
-    cells = roles.cells_of(conf, api)
-    cleanup.callback(cells.close)
-    return api, cells
 
 
 def expose_metrics(
@@ -124,12 +113,6 @@ def expose_metrics(
     cleanup.callback(endpoint.stop)
 
 
-def api_database(conf: cfg.ConfigOpts) -> Database:
-    if not conf.api_database.connection:
-        raise click.ClickException("Set [api_database] connection to the URL of the API database.")
-    return Database(conf.api_database.connection, "the API", synchronous=conf.api_database.sqlite_synchronous)
-
-
 @contextmanager
 def failures_reported() -> Iterator[None]:
     """Turns failures of databases, queues and other services into errors of the command, in one line."""
@@ -137,7 +120,7 @@ def failures_reported() -> Iterator[None]:
         yield
     except errors.CausewayError as failure:
         raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
-    except sa.exc.SQLAlchemyError as failure:
+    except database_errors.SQLAlchemyError as failure:
         raise click.ClickException(f"A database failed: {failure}") from failure
     except keystone_errors.ClientException as failure:
         raise click.ClickException(f"Identity or Placement can't be used: {failure}") from failure

@@ -25,8 +25,8 @@ from oslo_config import cfg
 from oslo_policy import opts as policy_opts
 from rich.markup import escape
 
-from causeway import errors, policy_files, roles
-from causeway.cli import processes, tables
+from causeway import errors, policy_files
+from causeway.cli import databases, processes, tables
 from causeway.clients import reach
 from causeway.conductor.upkeep.recovery import BINARY as CONDUCTOR
 from causeway.conf import ignored
@@ -43,6 +43,7 @@ from causeway.model.host import (
 )
 from causeway.model.sagas import SagaState
 from causeway.policy import CROSS_CELL_RESIZE, NOBODY, Enforcer, unknown_rules
+from causeway.roles.surroundings import Surroundings
 from causeway.rpc import signatures
 from causeway.store import clock, schema
 from causeway.store.api import cells as cell_records
@@ -114,7 +115,7 @@ def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
     findings: list[Finding] = []
     with ExitStack() as cleanup:
         try:
-            api = processes.api_database(conf)
+            api = databases.api_database(conf)
         except click.ClickException as failure:
             return [Finding("API database", Level.FAILURE, failure.message)]
         cleanup.callback(api.close)
@@ -414,7 +415,7 @@ def _around(conf: cfg.ConfigOpts, cleanup: ExitStack) -> dict[str, Check]:
     return checks
 
 
-def _service_user(conf: cfg.ConfigOpts, around: roles.Surroundings) -> Found:
+def _service_user(conf: cfg.ConfigOpts, around: Surroundings) -> Found:
     held = reach.service_user_roles(around.sessions)
     if held is None:
         return Level.WARNING, "[service_user] is not configured: work that outlives its user's token fails"

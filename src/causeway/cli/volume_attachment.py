@@ -15,7 +15,7 @@ from oslo_utils import strutils
 from rich.markup import escape
 
 from causeway import errors
-from causeway.cli import processes, tables
+from causeway.cli import databases, processes, tables
 from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -52,7 +52,7 @@ def show(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, as_
     Exit status: 0 it is shown, 1 it failed, 2 there is no such server, 3 the volume is not attached to it.
     """
     with processes.failures_reported(), ExitStack() as cleanup:
-        _api, cells = processes.databases(processes.configuration(config_files), cleanup)
+        _api, cells = databases.api_and_cells(processes.configuration(config_files), cleanup)
         try:
             _cell, database = cells.of_server(instance_uuid)
             instances.get(database, instance_uuid, with_tags=False)
@@ -102,7 +102,7 @@ def refresh(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, 
     connector = _connector(connector_path)
     with processes.failures_reported(), ExitStack() as cleanup:
         conf = processes.configuration(config_files)
-        api, cells = processes.databases(conf, cleanup)
+        api, cells = databases.api_and_cells(conf, cleanup)
         try:
             cell, database = cells.of_server(instance_uuid)
             instance = instances.get(database, instance_uuid, with_tags=False)

@@ -13,9 +13,8 @@ from gunicorn.app.base import BaseApplication
 from oslo_config import cfg
 from prometheus_client.multiprocess import mark_process_dead
 
-from causeway import roles
 from causeway.api.long_polls import LONG_POLLS, LongPolls
-from causeway.cli import processes
+from causeway.cli import databases, processes
 from causeway.cli.api_worker import Worker
 from causeway.cli.ready import say_ready
 from causeway.clients.session import ServiceSessions
@@ -23,6 +22,7 @@ from causeway.http.server import KEEP
 from causeway.http.strict import WsgiApp, strict
 from causeway.metrics import folders
 from causeway.metrics.endpoint import count_into_files
+from causeway.roles.web import make_api_app, make_metadata_app
 
 # Seconds that a worker has to finish its requests when it ends.
 GRACE_SECONDS = 60
@@ -108,8 +108,8 @@ class ApiProcesses(WebProcesses):
 
     def application(self, cleanup: ExitStack) -> WsgiApp:
         around = processes.around(self._conf, cleanup)
-        database, cells = processes.databases(self._conf, cleanup)
-        return roles.api_app(around, database, cells, self._conf.host, self._long_polls)
+        database, cells = databases.api_and_cells(self._conf, cleanup)
+        return make_api_app(around, database, cells, self._conf.host, self._long_polls)
 
     def _worker_ready(self, worker: Any) -> None:
         self._long_polls.is_over = lambda: not worker.alive
@@ -123,5 +123,5 @@ class MetadataProcesses(WebProcesses):
     def application(self, cleanup: ExitStack) -> WsgiApp:
         sessions = ServiceSessions(self._conf)
         cleanup.callback(sessions.close)
-        database, cells = processes.databases(self._conf, cleanup)
-        return roles.metadata_app(sessions, database, cells)
+        database, cells = databases.api_and_cells(self._conf, cleanup)
+        return make_metadata_app(sessions, database, cells)

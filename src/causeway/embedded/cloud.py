@@ -18,7 +18,7 @@ from oslo_config import cfg
 from oslo_log import log
 from oslo_policy import opts as policy_opts
 
-from causeway import durable, roles
+from causeway import durable
 from causeway.api.long_polls import LONG_POLLS, LongPolls
 from causeway.clients.connections import new_transport
 from causeway.clients.placement.local import local_placement
@@ -34,7 +34,12 @@ from causeway.embedded.web import THREADS, WebServer
 from causeway.metrics import endpoint
 from causeway.model.host import CELL0_UUID, CellMapping
 from causeway.operations.metrics import OperationsCollector
-from causeway.roles import cells_of
+from causeway.roles.compute import make_compute
+from causeway.roles.conductor import cells_of, make_cell_conductor, make_conductor
+from causeway.roles.console_proxy import make_console_proxy
+from causeway.roles.scheduler import SchedulerService
+from causeway.roles.surroundings import make_surroundings, surroundings_of_hosts
+from causeway.roles.web import make_api_app, make_metadata_app
 from causeway.store import schema
 from causeway.store.api import cells as cell_records
 from causeway.store.cells import Cells
@@ -125,9 +130,9 @@ class EmbeddedCloud:
         self.placement = local_placement(self.state.database("placement"))
         on_stop(self.placement.close)
         self.conf = self._configure()
-        self.around = roles.surroundings(self.conf, self.placement.client(), self._transport)
+        self.around = make_surroundings(self.conf, self.placement.client(), self._transport)
         on_stop(self.around.close)
-        self.around_of_hosts = roles.surroundings_of_hosts(self.around, self._accounts_of_hosts(), self._transport)
+        self.around_of_hosts = surroundings_of_hosts(self.around, self._accounts_of_hosts(), self._transport)
         on_stop(self.around_of_hosts.sessions.close)
         self._on_progress(f"databases of the API and of {len(self.hosts_by_cell)} cells")
         self.api_database, self.cells = self._open_databases()
@@ -137,9 +142,9 @@ class EmbeddedCloud:
         long_polls = LongPolls(round(THREADS * LONG_POLLS))
         self.web.mount(
             "/compute",
-            roles.api_app(self.around, self.api_database, self._cells_of_api(), socket.gethostname(), long_polls),
+            make_api_app(self.around, self.api_database, self._cells_of_api(), socket.gethostname(), long_polls),
         )
-        self._metadata = roles.metadata_app(self.around.sessions, self.api_database, self.cells)
+        self._metadata = make_metadata_app(self.around.sessions, self.api_database, self.cells)
         self.web.mount("/metadata", self._metadata)
         if self.conf.metrics.enabled:
             self.web.mount("/metrics", endpoint.application([OperationsCollector(self.api_database)]))
@@ -271,7 +276,7 @@ class EmbeddedCloud:
 
     def _make_console_proxy(self) -> ConsoleProxy:
         """Called before the hosts are made, since they get the URLs by which their guests' consoles are opened."""
-        proxy = roles.console_proxy(self.conf, self.around.transports, self.cells, "127.0.0.1", self._console_port)
+        proxy = make_console_proxy(self.conf, self.around.transports, self.cells, "127.0.0.1", self._console_port)
         self._cleanup.callback(proxy.server_close)
         here = f"//127.0.0.1:{proxy.port}"
         for group, name, value in (
@@ -287,16 +292,16 @@ class EmbeddedCloud:
         on_stop, name = self._cleanup.callback, socket.gethostname()
         by_name = {cell.name: cell for cell in self.cells.mappings(cell0=False)}
         cells = [by_name[f"cell{number}"] for number in range(1, len(self.hosts_by_cell) + 1)]
-        scheduler = roles.SchedulerService(self.around, self.cells, name)
+        scheduler = SchedulerService(self.around, self.cells, name)
         on_stop(scheduler.stop)
         scheduler.start()
         apart = self.conf.conductor.role == SUPER
-        conductor = roles.conductor(self.around, self.api_database, self.cells, name, of_cells=() if apart else None)
+        conductor = make_conductor(self.around, self.api_database, self.cells, name, of_cells=() if apart else None)
         conductor.start()
         self.conductor = conductor
         on_stop(conductor.stop)
         for cell in cells if apart else ():
-            of_cell = roles.cell_conductor(
+            of_cell = make_cell_conductor(
                 self.conf, self.around.transports, name, self.cells.open(cell), cell.transport_url
             )
             of_cell.start()
@@ -318,7 +323,7 @@ class EmbeddedCloud:
         self.computes = {}
         for cell, hosts in zip(cells, self.hosts_by_cell, strict=True):
             for host in hosts:
-                service = roles.compute(
+                service = make_compute(
                     self.around_of_hosts, host, self.hosts.driver(host), cell.transport_url, self.state.host(host)
                 )
                 # First, so that nothing is left running if one can't start.

@@ -21,11 +21,13 @@ import openstack
 import sqlalchemy as sa
 import yaml
 
-from causeway import decoding, roles
+from causeway import decoding
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.settings import StateDir
 from causeway.faults import injector
 from causeway.model.states import PowerState
+from causeway.roles.compute import make_compute
+from causeway.roles.conductor import make_conductor
 from causeway.store.cell_tables import Services
 from causeway.store.cells import Cells
 from causeway.store.database import Database
@@ -272,7 +274,7 @@ class LocalSite(Site):
         self._others = []
         for number in range(2, self._conductors + 1):
             cloud = self.cloud
-            other = roles.conductor(cloud.around, cloud.api_database, cloud.cells, f"conductor{number}", of_cells=[])
+            other = make_conductor(cloud.around, cloud.api_database, cloud.cells, f"conductor{number}", of_cells=[])
             other.start()
             other.recover()
             self._others.append(other)
@@ -291,7 +293,7 @@ class LocalSite(Site):
     def revive_host(self, host: str) -> None:
         cell = next(cell for cell in self.cells.mappings(cell0=False) if host.startswith(cell.name))
         cloud = self.cloud
-        compute = roles.compute(
+        compute = make_compute(
             cloud.around_of_hosts, host, cloud.hosts.driver(host), cell.transport_url, self.state.host(host)
         )
         compute.start()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from causeway import roles
+from causeway.embedded import cloud as embedded_cloud
+from causeway.roles.compute import make_compute
 
 
 class _Nobody:
@@ -15,9 +16,8 @@ class _Nobody:
 
 def leave_out(host: str) -> None:
     """To be called before the cloud is started."""
-    compute = roles.compute
 
     def unless_it_is_off(around: Any, name: str, *arguments: Any) -> Any:
-        return _Nobody() if name == host else compute(around, name, *arguments)
+        return _Nobody() if name == host else make_compute(around, name, *arguments)
 
-    roles.compute = unless_it_is_off  # type: ignore[assignment]
+    embedded_cloud.make_compute = unless_it_is_off  # type: ignore[assignment,attr-defined]

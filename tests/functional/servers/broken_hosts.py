@@ -9,9 +9,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from causeway import roles
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.states import PowerState
+from causeway.roles.compute import make_compute
 from causeway.store.cell import hosts
 from tests.functional.servers.moves_cloud import Cloud
 
@@ -61,7 +61,7 @@ def stop(embedded: EmbeddedCloud, host: str) -> None:
 
 def start(embedded: EmbeddedCloud, host: str) -> None:
     """The host is switched on again, with the disks that it had."""
-    service = roles.compute(
+    service = make_compute(
         embedded.around_of_hosts,
         host,
         embedded.hosts.driver(host),

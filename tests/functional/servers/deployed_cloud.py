@@ -26,11 +26,12 @@ from typing import Any, NoReturn
 
 import yaml
 
-from causeway import roles
 from causeway.clients.placement import remote_placement
 from causeway.compute.host.claims import Claims
 from causeway.conf import new_config
 from causeway.embedded.settings import StateDir
+from causeway.roles.conductor import cells_of
+from causeway.roles.surroundings import make_surroundings
 from causeway.rpc.transport import SendHook, Transports
 from causeway.store.database import Database
 from causeway.virt.simulated import SimulatedDriver
@@ -78,10 +79,10 @@ class DeployedCloud:
         self.configuration = [directory / name for name in described["configuration"]]
         self.conf = new_config(config_files=[str(file) for file in self.configuration])
         self.conf.set_override("enabled", False, group="fault_injection")
-        self.around = roles.surroundings(self.conf, remote_placement(self.conf))
+        self.around = make_surroundings(self.conf, remote_placement(self.conf))
         self.around.transports = RemoteTransports(self.conf)
         self.api_database = Database(self.conf.api_database.connection, "the API")
-        self.cells = roles.cells_of(self.conf, self.api_database)
+        self.cells = cells_of(self.conf, self.api_database)
         self.state = StateDir(directory / described["state"])
         self.computes = Names(self.homes)
         self.conductor = Inside("conductor")

@@ -22,12 +22,12 @@ from typing import Any
 import openstack
 from openstack import exceptions
 
-from causeway import roles
 from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.instance import InstanceFault
 from causeway.model.operations import Operation
 from causeway.moves.recipes import RECIPES
+from causeway.roles.conductor import make_conductor
 from causeway.store.api import journal
 from causeway.store.cell import actions
 from tests.functional.servers import sdk_memory
@@ -280,7 +280,7 @@ class Cloud(Faults):
 def another_conductor(cloud: Cloud) -> Iterator[ConductorService]:
     """Two share the work."""
     parts = cloud.embedded
-    conductor = roles.conductor(parts.around, parts.api_database, parts.cells, "conductor2", of_cells=[])
+    conductor = make_conductor(parts.around, parts.api_database, parts.cells, "conductor2", of_cells=[])
     conductor.start()
     conductor.recover()
     yield conductor

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from oslo_context import context as oslo_context
 
-from causeway import roles
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.states import TaskState, VmState
 from causeway.notify.saved_states import SavedStates
+from causeway.roles.conductor import make_cell_conductor
+from causeway.roles.surroundings import make_transports
 from causeway.store.cell import instances
 from causeway.store.database import Database, statements
 from tests.unit.new_databases import new_database
@@ -93,8 +94,8 @@ def test_the_conductor_of_a_cell_notifies_of_what_it_saves(
 ) -> None:
     bus.clear()
     conf = notifying_config(BUS, notify_on_state_change=wanted)
-    queues = roles.transports(conf)
-    conductor = roles.cell_conductor(conf, queues, "host9", database, "causeway-memory://cell-of-tests")
+    queues = make_transports(conf)
+    conductor = make_cell_conductor(conf, queues, "host9", database, "causeway-memory://cell-of-tests")
     assert (database.observer is not None) is (wanted is not None)
     instances.update(database, instance.uuid, vm_state=VmState.STOPPED)
     conductor.stop()

@@ -13,13 +13,16 @@ import pytest
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
-from causeway import roles
 from causeway.clients.placement.client import PlacementClient
 from causeway.conf import new_config
 from causeway.faults.points import RPC_CLIENTS
 from causeway.model import versions
 from causeway.model.host import CellMapping
 from causeway.model.outcomes import OperationToken
+from causeway.roles.compute import make_compute
+from causeway.roles.conductor import make_cell_conductor, make_conductor
+from causeway.roles.scheduler import SchedulerService
+from causeway.roles.surroundings import make_surroundings
 from causeway.rpc import RpcServer
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import ComputeClient
@@ -39,20 +42,20 @@ def listening(folder: Path) -> Iterator[RpcServer]:
     """What the services of a cloud listen with, as they make it. None of them is started."""
     queue = "causeway-memory://contract"
     conf = new_config(transport_url=queue, state_path=str(folder))
-    around = roles.surroundings(conf, PlacementClient(Adapter(Session(), endpoint_override="http://127.0.0.1:1")))
+    around = make_surroundings(conf, PlacementClient(Adapter(Session(), endpoint_override="http://127.0.0.1:1")))
     api = Database(f"sqlite:///{folder}/api", "the API")
     cells = Cells(api)
     cell = CellMapping("cell", "cell", queue, f"sqlite:///{folder}/cell")
     try:
-        scheduler = roles.SchedulerService(around, cells, "host")
+        scheduler = SchedulerService(around, cells, "host")
         yield scheduler.server
         scheduler.stop()
-        conductor = roles.conductor(around, api, cells, "host")
+        conductor = make_conductor(around, api, cells, "host")
         yield from conductor._servers
         yield from conductor._cells._servers_of(cell)
-        yield roles.cell_conductor(conf, around.transports, "host", api, queue)._server
+        yield make_cell_conductor(conf, around.transports, "host", api, queue)._server
         driver = SimulatedDriver("host", folder / "host")
-        yield roles.compute(around, "host", driver, queue, folder / "host")._server
+        yield make_compute(around, "host", driver, queue, folder / "host")._server
     finally:
         cells.close()
         api.close()

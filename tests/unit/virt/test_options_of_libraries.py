@@ -9,7 +9,7 @@ import os_vif
 import pytest
 from oslo_config import cfg
 
-from causeway.cli.roles import _driver
+from causeway.cli.compute import _driver
 from causeway.conf import new_config
 
 

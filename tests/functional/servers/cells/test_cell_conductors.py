@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from causeway import roles
 from causeway.audit import audit_embedded
 from causeway.compute.host import transfer_progress
 from causeway.conductor.cell_service import CellConductorService
 from causeway.conductor.cells import cloud_records
 from causeway.conductor.cells.cell import CellEndpoint
 from causeway.context import admin_context
+from causeway.roles.conductor import make_conductor
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.transport import Outgoing, Transport, Verdict
@@ -108,7 +108,7 @@ def test_conductors_that_do_both_jobs_share_the_reports_with_those_of_cells(
         to_map(endpoint, *of_report)
 
     monkeypatch.setattr(CellEndpoint, "_map", noted)
-    both = roles.conductor(embedded.around, embedded.api_database, embedded.cells, "both")
+    both = make_conductor(embedded.around, embedded.api_database, embedded.cells, "both")
     both.start()
     until(lambda: len(takers), lambda kinds: kinds == 2, "conductors of both kinds to take reports")
     server = cloud.boot()

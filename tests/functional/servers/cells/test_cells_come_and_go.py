@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from causeway import roles
 from causeway.model.host import CellMapping
+from causeway.roles.compute import make_compute
 from causeway.store import schema
 from causeway.store.api import cells as cell_records
 from causeway.store.cell import hosts
@@ -41,7 +41,7 @@ def cell3(module_cloud: Cloud) -> Iterator[str]:
     cell_records.save_cell(embedded.api_database, CellMapping(str(uuid.uuid4()), "cell3", queue, url))
     host, state_dir = "cell3-host1", Path(embedded.state.host("cell3-host1"))
     embedded.devcloud.register_hosts([host])
-    service = roles.compute(embedded.around_of_hosts, host, SimulatedDriver(host, state_dir), queue, state_dir)
+    service = make_compute(embedded.around_of_hosts, host, SimulatedDriver(host, state_dir), queue, state_dir)
     service.start()
     embedded.computes[host] = service
     yield host

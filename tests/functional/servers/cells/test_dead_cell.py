@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from causeway import errors, roles
+from causeway import errors
 from causeway.conductor.endpoints import operations as callers
 from causeway.conductor.service import ConductorService
 from causeway.conductor.upkeep import auto_confirm, auto_offload
 from causeway.model.missed import Missed
 from causeway.parts import acceptance, cleanups
+from causeway.roles.conductor import make_conductor
 from causeway.rpc.server import RpcServer
 from causeway.store.api import cleanups as noted
 from causeway.store.api import journal, migrations
@@ -173,7 +174,7 @@ def test_a_conductor_starts_and_looks_while_a_cell_is_dead(
 
     monkeypatch.setattr(RpcServer, "start", slow)
     cell1_hangs()
-    other: ConductorService = roles.conductor(parts.around, parts.api_database, parts.cells, "other")
+    other: ConductorService = make_conductor(parts.around, parts.api_database, parts.cells, "other")
     other.start()
     other.recover(alone=False)
     other._recovery.look()

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from causeway import errors, roles
+from causeway import errors
 from causeway.conductor.cells.cloud_records import CloudEndpoint
 from causeway.conductor.upkeep import cleaning
 from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.states import MigrationStatus
+from causeway.roles.compute import make_compute
 from causeway.store.api import journal, migrations
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.broken_hosts import lose_guest
@@ -65,7 +66,7 @@ def come_back(cloud: Cloud, host: str) -> None:
     embedded = cloud.parts
     cell = next(cell for cell in embedded.cells.mappings() if cell.name == host[:5])
     driver = embedded.hosts.driver(host)
-    service = roles.compute(embedded.around_of_hosts, host, driver, cell.transport_url, embedded.state.host(host))
+    service = make_compute(embedded.around_of_hosts, host, driver, cell.transport_url, embedded.state.host(host))
     embedded.computes[host] = service
     force_down(cloud, host, False)
     service.start()

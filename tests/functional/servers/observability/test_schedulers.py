@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from causeway import errors, roles
+from causeway import errors
 from causeway.model.host import CELL0_UUID
+from causeway.roles.scheduler import SchedulerService
 from causeway.rpc import scheduler as scheduler_rpc
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow
@@ -30,7 +31,7 @@ def test_the_clouds_scheduler_is_up(cloud: Cloud) -> None:
 def test_one_that_ended_is_shown_as_down_and_can_be_deleted(cloud: Cloud) -> None:
     embedded = cloud.embedded
     database = embedded.cells.database(CELL0_UUID)
-    second = roles.SchedulerService(embedded.around, embedded.cells, "second")
+    second = SchedulerService(embedded.around, embedded.cells, "second")
     second.start()
     try:
         (record,) = hosts.list_services(database, host="second")
@@ -60,7 +61,7 @@ def test_one_works_though_the_record_can_not_be_written(cloud: Cloud, monkeypatc
         raise errors.DatabaseFailed("The database failed.")
 
     monkeypatch.setattr(hosts, "report_service", fails)
-    second = roles.SchedulerService(embedded.around, embedded.cells, "second")
+    second = SchedulerService(embedded.around, embedded.cells, "second")
     second.start()
     second.stop()
     assert "second" not in schedulers(cloud)

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from causeway import errors, roles
+from causeway import errors
 from causeway.conductor.service import ConductorService
 from causeway.conductor.upkeep.recovery import WorkEndpoint
 from causeway.context import admin_context
 from causeway.model.sagas import SagaState
+from causeway.roles.conductor import make_conductor
 from causeway.store.api import journal
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.embedded("starts conductors in its own process")
 @pytest.fixture
 def namesake(cloud: Cloud) -> Iterator[ConductorService]:
     parts = cloud.parts
-    service = roles.conductor(parts.around, parts.api_database, parts.cells, parts.conductor._services.host)
+    service = make_conductor(parts.around, parts.api_database, parts.cells, parts.conductor._services.host)
     yield service
     service.stop()
 

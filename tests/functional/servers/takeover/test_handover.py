@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from causeway import roles
 from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.sagas import SagaState
+from causeway.roles.conductor import make_conductor
 from causeway.store.api import journal
 from causeway.store.database import statements, utcnow
 from tests.functional.servers.moves_cloud import PATIENCE, Cloud, until
@@ -34,7 +34,7 @@ def cloud(tmp_path: Path, put_state: Callable[[Path, int, int], None]) -> Iterat
 def second(cloud: Cloud) -> Iterator[ConductorService]:
     """A conductor that is not started yet."""
     embedded = cloud.parts
-    service = roles.conductor(embedded.around, embedded.api_database, embedded.cells, "second")
+    service = make_conductor(embedded.around, embedded.api_database, embedded.cells, "second")
     yield service
     service.stop()
 

@@ -1,0 +1,79 @@
+"""``causeway compute``: the compute service of a host in a process of its own. It needs no database."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import click
+from oslo_config import cfg
+
+from causeway.cli import processes
+from causeway.conf import PROJECT
+from causeway.roles.compute import make_compute
+from causeway.virt.driver import Driver
+from causeway.virt.simulated import SimulatedDriver
+from causeway.virt.simulated.hardware import from_options
+
+LOG = logging.getLogger(__name__)
+
+
+@click.command()
+@processes.config_file_option
+def compute(config_files: tuple[Path, ...]) -> None:
+    """Run the compute service of one host in a process of its own.
+
+    Needs the transport_url of its cell, [placement] and credentials for the services around; no database. Its files are in
+    STATE_PATH/hosts/HOST. Guests keep running when it ends.
+    """
+    processes.serve("compute", config_files, _start_compute)
+
+
+def _start_compute(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
+    if conf.api_database.connection or conf.database.connection:
+        LOG.warning("Computes need no database: take [api_database] and [database] out of their configuration")
+    state_dir = Path(conf.state_path) / "hosts" / conf.host
+    processes.expose_metrics(conf, cleanup)
+    service = make_compute(
+        processes.around(conf, cleanup), conf.host, _driver(conf, state_dir), conf.transport_url, state_dir
+    )
+    cleanup.callback(service.stop)
+    service.start()
+
+
+def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
+    if conf.compute_driver == "simulated":
+        return SimulatedDriver(
+            conf.host,
+            state_dir,
+            hardware=from_options(conf),
+            peers_dir=state_dir.parent,
+            live_network=conf.simulated.live_networks.get(conf.host, ""),
+            console_address=conf.serial_console.proxyclient_address,
+        )
+    # Only here: libvirt's packages are an extra.
+    from causeway.virt.libvirt import consoles
+    from causeway.virt.libvirt.driver import LibvirtDriver
+    from causeway.virt.libvirt.guest_xml import processor, smbios
+    from causeway.virt.libvirt.guest_xml.machine import default_machine
+    from causeway.virt.libvirt.live import live_settings
+
+    # os-vif and os-brick read their options ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
+    # Options that other libraries in the process require are not needed by a compute.
+    with suppress(cfg.RequiredOptError):
+        cfg.CONF([], project=PROJECT, default_config_files=conf.default_config_files, default_config_dirs=[])
+    return LibvirtDriver(
+        conf.libvirt.connection_uri,
+        conf.host,
+        state_dir / "instances",
+        virt_type=conf.libvirt.virt_type,
+        machine=default_machine(conf.libvirt.hw_machine_type),
+        serial=smbios.Serial(conf.libvirt.sysinfo_serial),
+        has_tpm=conf.libvirt.swtpm_enabled,
+        cpu=processor.from_options(conf),
+        host_ip=conf.my_ip,
+        name_template=conf.instance_name_template,
+        live=live_settings.from_options(conf),
+        consoles=consoles.from_options(conf),
+    )
