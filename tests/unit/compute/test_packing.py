@@ -6,7 +6,7 @@ import io
 import random
 
 import pytest
-import zstandard
+from backports import zstd
 
 from causeway.compute.disks import changes, packing
 from causeway.compute.disks.packing import PROBE_BYTES, Packer, Probe, Verdict, unpacked
@@ -161,6 +161,19 @@ def test_what_is_damaged_is_refused(place: str) -> None:
 
 
 def test_what_claims_to_be_huge_takes_no_memory() -> None:
-    bomb = zstandard.ZstdCompressor(level=1).compress(bytes(64 * MIB))
+    bomb = zstd.compress(bytes(64 * MIB), level=1)
     with pytest.raises(DiskTransferBroken):
         unpacked(bomb, BLOCK)
+
+
+def test_what_follows_a_good_frame_is_refused_and_takes_no_memory() -> None:
+    good = zstd.compress(bytes(BLOCK), level=1)
+    assert unpacked(good, BLOCK) == bytes(BLOCK)
+    with pytest.raises(DiskTransferBroken):
+        unpacked(good + zstd.compress(bytes(64 * MIB), level=1), BLOCK)
+
+
+def test_a_frame_that_was_cut_off_is_refused() -> None:
+    good = zstd.compress(text(BLOCK), level=1)
+    with pytest.raises(DiskTransferBroken):
+        unpacked(good[: len(good) // 2], BLOCK)

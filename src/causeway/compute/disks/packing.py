@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import zstandard
+from backports import zstd
 
 from causeway.errors import DiskTransferBroken
 
@@ -61,7 +61,7 @@ class Packer:
     _began: float = 0.0
 
     def __post_init__(self) -> None:
-        self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        self._compressor = zstd.ZstdCompressor(level=_LEVEL)
         self._probes = self.verdict.left <= 0
 
     def packed(self, data: bytes) -> bytes | None:
@@ -91,17 +91,20 @@ class Packer:
         self._kept, self._probes = [], False
 
     def _pack(self, data: bytes) -> bytes | None:
-        found: bytes = self._compressor.compress(data)
+        found = self._compressor.compress(data, mode=self._compressor.FLUSH_FRAME)
         return found if len(found) < len(data) else None
 
 
 def unpacked(data: bytes, size: int) -> bytes:
     """Decompresses ``data``. Raises DiskTransferBroken if it does not give ``size`` bytes."""
+    decompressor = zstd.ZstdDecompressor()
     try:
-        # Before decompressing: damaged data may claim any size.
-        if zstandard.frame_content_size(data) != size:
+        # Before decompressing: damaged data may claim any size, and frames that follow the first may have any.
+        if zstd.get_frame_info(data).decompressed_size != size:
             raise DiskTransferBroken("A piece of a disk was damaged on its way.", details=f"not {size} bytes")
-        found: bytes = zstandard.ZstdDecompressor().decompress(data)
-    except zstandard.ZstdError as failure:
+        found = decompressor.decompress(data, max_length=size)
+    except zstd.ZstdError as failure:
         raise DiskTransferBroken("A piece of a disk was damaged on its way.", details=str(failure)) from failure
+    if len(found) != size or decompressor.unused_data:
+        raise DiskTransferBroken("A piece of a disk was damaged on its way.", details=f"not {size} bytes")
     return found
