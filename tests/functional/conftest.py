@@ -27,9 +27,9 @@ from oslo_policy import opts as policy_opts
 
 from causeway.api.app import build_app
 from causeway.api.services import ApiServices
-from causeway.clients.placement.local import local_placement
 from causeway.conf import new_config
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.embedded.placement.local import local_placement
 from causeway.model.flavor import Flavor
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.model.instance import Instance

@@ -12,7 +12,7 @@ warnings.filterwarnings("ignore", message="(?s).*Eventlet is deprecated")
 
 # command -> (module, function, help): a command's module is only loaded when it is used.
 COMMANDS = {
-    "up": ("causeway.cli.up", "up", "Run a whole cloud in this process, on embedded parts."),
+    "up": ("causeway.cli.embedded.up", "up", "Run a whole cloud in this process, on embedded parts."),
     "api": ("causeway.cli.web", "api", "Run the Compute API in processes of its own."),
     "metadata": ("causeway.cli.web", "metadata", "Run the metadata service in processes of its own."),
     "conductor": ("causeway.cli.conductor", "conductor", "Run a conductor in a process of its own."),
@@ -23,7 +23,11 @@ COMMANDS = {
         "console_proxy",
         "Run a proxy of consoles in a process of its own.",
     ),
-    "devcloud": ("causeway.cli.devcloud", "devcloud", "Run small stand-ins for the services around, and Placement."),
+    "devcloud": (
+        "causeway.cli.embedded.devcloud",
+        "devcloud",
+        "Run small stand-ins for the services around, and Placement.",
+    ),
     "manage": ("causeway.cli.manage", "manage", "Databases and cells of a cloud of many processes."),
     "audit": (
         "causeway.cli.audit",

@@ -21,7 +21,6 @@ from oslo_policy import opts as policy_opts
 from causeway import durable
 from causeway.api.long_polls import LONG_POLLS, LongPolls
 from causeway.clients.connections import new_transport
-from causeway.clients.placement.local import local_placement
 from causeway.conf import AUTH_GROUPS, new_config, paths
 from causeway.conf.conductor import SUPER
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
@@ -29,6 +28,7 @@ from causeway.embedded import content
 from causeway.embedded.host_kinds import Hosts, LibvirtHosts, SimulatedHosts
 from causeway.embedded.lock import StateDirLock
 from causeway.embedded.metadata_agent import guests_of
+from causeway.embedded.placement.local import local_placement
 from causeway.embedded.settings import StateDir
 from causeway.embedded.web import THREADS, WebServer
 from causeway.metrics import endpoint

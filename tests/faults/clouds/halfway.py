@@ -16,7 +16,7 @@ from typing import Any
 
 from placement.objects import allocation, consumer
 
-from causeway.clients.placement.local import LocalPlacement
+from causeway.embedded.placement.local import LocalPlacement
 from causeway.http.strict import WsgiApp
 from tests.functional.processes.deployment import Process
 

@@ -15,7 +15,7 @@ from causeway.model.instance import Instance
 @pytest.fixture
 def real_placement(cloud: Any, tmp_path: Path) -> Iterator[PlacementClient]:
     """Placement instead of the recorder; hosts made by ``cloud.host`` have to be made known with ``ensure_provider``."""
-    from causeway.clients.placement.local import local_placement
+    from causeway.embedded.placement.local import local_placement
 
     placement = local_placement(tmp_path / "placement.sqlite")
     cloud.services.placement = placement.client()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from causeway.clients.placement import Inventory, PlacementClient
-from causeway.clients.placement.local import LocalPlacement, local_placement
+from causeway.embedded.placement.local import LocalPlacement, local_placement
 
 
 def new_uuid() -> str:

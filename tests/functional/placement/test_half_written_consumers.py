@@ -10,8 +10,8 @@ from placement.handlers import util as handlers
 
 from causeway import errors
 from causeway.clients.placement import PlacementClient
-from causeway.clients.placement.local import LocalPlacement
 from causeway.clients.placement.types import Candidates
+from causeway.embedded.placement.local import LocalPlacement
 from tests.functional.half_written import half_delete, half_move, half_write
 
 SMALL = {"VCPU": 1, "MEMORY_MB": 128, "DISK_GB": 1}

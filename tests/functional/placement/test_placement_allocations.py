@@ -16,7 +16,7 @@ from keystoneauth1.session import Session
 
 from causeway import errors
 from causeway.clients.placement import AllocationRecord, CandidatesRequest, PlacementClient, RequestGroup
-from causeway.clients.placement.local import LocalPlacement
+from causeway.embedded.placement.local import LocalPlacement
 from causeway.http.direct import DirectTransport
 
 SMALL = {"VCPU": 1, "MEMORY_MB": 128, "DISK_GB": 1}

@@ -15,8 +15,8 @@ from oslo_config import cfg
 
 from causeway import errors
 from causeway.clients.placement import CandidatesRequest, Inventory, PlacementClient, RequestGroup, remote_placement
-from causeway.clients.placement.local import LocalPlacement, local_placement
 from causeway.conf import placement as options
+from causeway.embedded.placement.local import LocalPlacement, local_placement
 from causeway.http.direct import DirectTransport
 
 MakeHost = Callable[..., str]

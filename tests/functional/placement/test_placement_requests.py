@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from causeway.clients.placement.local import LocalPlacement
 from causeway.context import RequestContext
+from causeway.embedded.placement.local import LocalPlacement
 
 
 def test_every_call_of_a_thread_names_the_request(placement: LocalPlacement, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ from oslo_config.cfg import ConfigOpts
 
 from causeway import errors
 from causeway.clients.placement import PlacementClient
-from causeway.clients.placement.local import LocalPlacement
 from causeway.conf import scheduler as options
+from causeway.embedded.placement.local import LocalPlacement
 from causeway.model.flavor import Flavor
 from causeway.model.host import Aggregate, ComputeNode, Service
 from causeway.scheduler import (

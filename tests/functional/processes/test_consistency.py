@@ -16,7 +16,7 @@ from causeway import errors
 from causeway.cli import consistency
 from causeway.cli.main import cli
 from causeway.clients.placement import Inventory, PlacementClient
-from causeway.clients.placement.local import local_placement
+from causeway.embedded.placement.local import local_placement
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.host import ComputeNode

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from placement.db.sqlalchemy import models
 from placement.objects import consumer, resource_provider
 
-from causeway.clients.placement import aliases
+from causeway.embedded.placement import aliases
 
 PROVIDERS = models.ResourceProvider.__table__
 

@@ -7,7 +7,7 @@
     found = client.allocation_candidates(CandidatesRequest([RequestGroup(resources={"VCPU": 1})]))
     client.claim(server_uuid, found.requests[0].allocations, project_id, user_id)
 
-``LocalPlacement`` is in `causeway.clients.placement.local`: importing that loads the whole Placement service, which processes
+``LocalPlacement`` is in `causeway.embedded.placement.local`: importing that loads the whole Placement service, which processes
 with a remote one do not need.
 """
 

@@ -34,8 +34,8 @@ from placement.objects import resource_class, trait
 from sqlalchemy import Engine, event
 from sqlalchemy.pool import QueuePool
 
-from causeway.clients.placement import aliases, schemas
 from causeway.clients.placement.client import PlacementClient
+from causeway.embedded.placement import aliases, schemas
 from causeway.http.direct import DirectTransport
 from causeway.http.strict import WsgiApp
 

@@ -14,10 +14,10 @@ import click
 from causeway import durable, errors
 from causeway.cli import machine_failures
 from causeway.cli.ready import say_ready
-from causeway.clients.placement.local import local_placement
 from causeway.conf import AUTH_GROUPS
 from causeway.devcloud import Account, Devcloud, DevcloudConfig
 from causeway.embedded.lock import StateDirLock
+from causeway.embedded.placement.local import local_placement
 from causeway.embedded.settings import StateDir
 from causeway.embedded.web import WebServer
 

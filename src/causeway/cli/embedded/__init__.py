@@ -1,0 +1,1 @@
+"""The commands of the distribution causeway-embedded: ``causeway up`` and ``causeway devcloud``."""

@@ -1,0 +1,1 @@
+"""The real Placement service in the process of an embedded cloud."""
