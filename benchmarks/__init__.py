@@ -29,3 +29,6 @@ How work is measured
 - ``--record`` keeps the instructions of this machine's kind of Python in ``benchmarks/recorded.json``; the test of what
   operations cost holds them within 5 % from then on, wherever such a Python runs and they can be counted.
 """
+
+# Before any module here imports oslo.messaging: it chooses the threads by which that waits.
+import causeway as _causeway  # noqa: F401

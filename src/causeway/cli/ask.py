@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from causeway.cli.state_dirs import DEFAULT_STATE_DIR
+from causeway.cli.state_dirs import CLOUDS, DEFAULT_STATE_DIR
 from causeway.client import asking
 from causeway.client import wanted as asked_for
-from causeway.embedded.settings import StateDir
 
 ADMIN_CLOUD = "causeway-admin"
 
@@ -53,7 +52,7 @@ def connect(state_dir: Path, os_cloud: str | None) -> Any:
 
     files = None
     if os_cloud is None:
-        clouds = StateDir(state_dir).clouds
+        clouds = state_dir / CLOUDS
         if not clouds.exists():
             raise NotAsked(f"There is no cloud in {state_dir}: give --state-dir or --os-cloud.")
         files = [str(clouds)]

@@ -17,7 +17,7 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from causeway.cli import tables
+from causeway.cli import extras, tables
 from causeway.cli.ask import NotAsked, ask, connect, os_cloud_option, state_dir_option
 from causeway.client import words
 from causeway.model.audit import Disagreement, Report, Severity
@@ -100,6 +100,7 @@ def _over_the_api(
 
 
 def _from_here(config_files: tuple[str, ...], fix: bool, place: Place | None = None) -> Report:
+    extras.require("database", "An audit from here (--config-file)")
     from causeway import errors
     from causeway.audit import AuditServices, audit_cloud
     from causeway.audit.remap import map_server

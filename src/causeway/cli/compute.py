@@ -9,12 +9,10 @@ from pathlib import Path
 import click
 from oslo_config import cfg
 
-from causeway.cli import processes
+from causeway.cli import extras, processes
 from causeway.conf import PROJECT
 from causeway.roles.compute import make_compute
 from causeway.virt.driver import Driver
-from causeway.virt.simulated import SimulatedDriver
-from causeway.virt.simulated.hardware import from_options
 
 LOG = logging.getLogger(__name__)
 
@@ -43,7 +41,12 @@ def _start_compute(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
 
 
 def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
+    # Only here: both are extras.
     if conf.compute_driver == "simulated":
+        extras.require("embedded", "A compute with [DEFAULT] compute_driver = simulated")
+        from causeway.virt.simulated import SimulatedDriver
+        from causeway.virt.simulated.hardware import from_options
+
         return SimulatedDriver(
             conf.host,
             state_dir,
@@ -52,7 +55,7 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
             live_network=conf.simulated.live_networks.get(conf.host, ""),
             console_address=conf.serial_console.proxyclient_address,
         )
-    # Only here: libvirt's packages are an extra.
+    extras.require("libvirt", "A compute with [DEFAULT] compute_driver = libvirt")
     from causeway.virt.libvirt import consoles
     from causeway.virt.libvirt.driver import LibvirtDriver
     from causeway.virt.libvirt.guest_xml import processor, smbios

@@ -4,60 +4,91 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from typing import NamedTuple
 
 import click
 
-# oslo.messaging imports Eventlet, which warns of itself; nothing here uses it.
+from causeway.cli import extras
+
+# oslo.utils imports Eventlet where it is installed, and it warns of itself; nothing here uses it.
 warnings.filterwarnings("ignore", message="(?s).*Eventlet is deprecated")
 
-# command -> (module, function, help): a command's module is only loaded when it is used.
+
+class Command(NamedTuple):
+    """A command, with the extras that it needs. Its module is only loaded when it is used."""
+
+    module: str
+    function: str
+    extras: tuple[str, ...]
+    help: str
+
+
 COMMANDS = {
-    "up": ("causeway.cli.embedded.up", "up", "Run a whole cloud in this process, on embedded parts."),
-    "api": ("causeway.cli.web", "api", "Run the Compute API in processes of its own."),
-    "metadata": ("causeway.cli.web", "metadata", "Run the metadata service in processes of its own."),
-    "conductor": ("causeway.cli.conductor", "conductor", "Run a conductor in a process of its own."),
-    "scheduler": ("causeway.cli.scheduler", "scheduler", "Run a scheduler in a process of its own."),
-    "compute": ("causeway.cli.compute", "compute", "Run the compute service of one host in a process of its own."),
-    "console-proxy": (
+    "up": Command(
+        "causeway.cli.embedded.up", "up", ("embedded",), "Run a whole cloud in this process, on embedded parts."
+    ),
+    "api": Command("causeway.cli.web", "api", ("api",), "Run the Compute API in processes of its own."),
+    "metadata": Command("causeway.cli.web", "metadata", ("api",), "Run the metadata service in processes of its own."),
+    "conductor": Command(
+        "causeway.cli.conductor", "conductor", ("database",), "Run a conductor in a process of its own."
+    ),
+    "scheduler": Command(
+        "causeway.cli.scheduler", "scheduler", ("database",), "Run a scheduler in a process of its own."
+    ),
+    "compute": Command(
+        "causeway.cli.compute", "compute", (), "Run the compute service of one host in a process of its own."
+    ),
+    "console-proxy": Command(
         "causeway.cli.console_proxy",
         "console_proxy",
+        ("console-proxy",),
         "Run a proxy of consoles in a process of its own.",
     ),
-    "devcloud": (
+    "devcloud": Command(
         "causeway.cli.embedded.devcloud",
         "devcloud",
+        ("embedded",),
         "Run small stand-ins for the services around, and Placement.",
     ),
-    "manage": ("causeway.cli.manage", "manage", "Databases and cells of a cloud of many processes."),
-    "audit": (
+    "manage": Command(
+        "causeway.cli.manage", "manage", ("database",), "Databases and cells of a cloud of many processes."
+    ),
+    "audit": Command(
         "causeway.cli.audit",
         "audit",
+        ("client",),
         "Short for `cloud audit`: compare everything that knows of servers; fix what is safe.",
     ),
-    "cloud": (
+    "cloud": Command(
         "causeway.cli.cloud",
         "cloud",
+        ("client",),
         "`cloud audit`: compare everything that knows of servers; fix what is safe.",
     ),
-    "operation": (
+    "operation": Command(
         "causeway.cli.operation",
         "operation",
+        ("client",),
         "Show the progress of everything that takes long, and what it waits for; cancel it.",
     ),
-    "move": ("causeway.cli.move", "move", "The same for moves of servers only."),
-    "server": (
+    "move": Command("causeway.cli.move", "move", ("client", "database"), "The same for moves of servers only."),
+    "server": Command(
         "causeway.cli.server",
         "server",
+        ("client",),
         "`server move explain`: say where a server could be moved to, and why not elsewhere.",
     ),
-    "explain": ("causeway.cli.explain", "explain", "Short for `server move explain`."),
-    "drain": ("causeway.cli.drain", "drain", "Empty a cell, hosts or a project: planned, explained, paced."),
-    "console": (
+    "explain": Command("causeway.cli.explain", "explain", ("client",), "Short for `server move explain`."),
+    "drain": Command(
+        "causeway.cli.drain", "drain", ("client",), "Empty a cell, hosts or a project: planned, explained, paced."
+    ),
+    "console": Command(
         "causeway.cli.console",
         "console",
+        ("client",),
         "Serve a page that shows cells, drains and operations as they change.",
     ),
-    "faults": ("causeway.cli.faults", "faults", "Fault injection: lists the points."),
+    "faults": Command("causeway.cli.faults", "faults", ("database",), "Fault injection: lists the points."),
 }
 
 
@@ -70,13 +101,15 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module, function, _help = COMMANDS[cmd_name]
-        command: click.Command = getattr(importlib.import_module(module), function)
+        wanted = COMMANDS[cmd_name]
+        for extra in wanted.extras:
+            extras.require(extra, f"`causeway {cmd_name}`")
+        command: click.Command = getattr(importlib.import_module(wanted.module), wanted.function)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_module, _function, text) in COMMANDS.items()])
+            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup)

@@ -15,7 +15,7 @@ from oslo_utils import strutils
 from rich.markup import escape
 
 from causeway import errors
-from causeway.cli import databases, processes, tables
+from causeway.cli import databases, extras, processes, tables
 from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -76,12 +76,9 @@ def get_connector(config_files: tuple[Path, ...], as_json: bool) -> None:
     """
     with processes.failures_reported():
         conf = processes.configuration(config_files)
-        try:
-            from causeway.virt.libvirt.storage.volumes import connector_of
-        except ImportError as missing:
-            raise errors.NotImplementedHere(
-                f"This machine has no {missing.name}, which connects volumes: install causeway[libvirt]."
-            ) from missing
+        extras.require("libvirt", "A connector, with which volumes are connected to this host,")
+        from causeway.virt.libvirt.storage.volumes import connector_of
+
         _print(connector_of(conf.host, conf.my_ip), as_json=as_json)
 
 

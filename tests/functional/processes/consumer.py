@@ -17,8 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import oslo_messaging
 from oslo_config import cfg
+from oslo_service import backend
+
+# As every program has to that uses oslo.messaging without Eventlet, before it is imported.
+backend.register_backend_default_hook(lambda: backend.BackendType.THREADING)
+
+import oslo_messaging  # noqa: E402
 
 TOPIC = "versioned_notifications"
 PRIORITIES = ("info", "error", "warn", "debug", "critical", "audit", "sample")

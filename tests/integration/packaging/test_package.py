@@ -1,4 +1,4 @@
-"""The wheel and the source archive: what is in them, and that a cloud runs from an installed wheel."""
+"""The wheels and the source archives: what is in them, and that a cloud runs from installed wheels."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import tomllib
 import zipfile
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-NAME = f"causeway-{PROJECT['version']}"
+from tests.distributions import PYPROJECTS, ROOT, project
+
+VERSION = project()["version"]
+# distribution -> the beginning of its archives' names
+NAMES = {name: f"{name.replace('-', '_')}-{VERSION}" for name in PYPROJECTS}
+# What is in the second distribution, by folder.
+EMBEDDED = tuple(
+    f"causeway/{name}/" for name in ("cli/demo", "cli/embedded", "devcloud", "embedded", "virt/lab", "virt/simulated")
+)
 PATIENCE = 300
 # Without these a part does not run that no import would miss.
 NEEDED = (
@@ -28,17 +33,18 @@ NEEDED = (
     "causeway/store/migrations/api/env.py",
     "causeway/store/migrations/api/script.py.mako",
     "causeway/store/migrations/cell/env.py",
-    "causeway/virt/lab/guest_init.sh",
 )
+NEEDED_OF_EMBEDDED = ("causeway/virt/lab/guest_init.sh", "causeway/virt/lab/guest_install.sh")
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 
 
-def sources() -> set[str]:
-    """What belongs into the package, by its path there."""
+def sources(distribution: str) -> set[str]:
+    """What belongs into a distribution, by its path there."""
     package = ROOT / "src" / "causeway"
     files = [file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    return {str(file.relative_to(ROOT / "src")) for file in files}
+    names = {str(file.relative_to(ROOT / "src")) for file in files}
+    return {name for name in names if name.startswith(EMBEDDED) == (distribution == "causeway-embedded")}
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
@@ -59,42 +65,64 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(ROOT / "distributions", copy / "distributions", symlinks=True)
     shutil.copytree(ROOT / "tests" / "integration" / "packaging", copy / "tests")
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", copy, cwd=folder)
+    for source in (copy, copy / "distributions/embedded"):
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", source, cwd=folder)
     return folder / "dist"
 
 
-def test_the_wheel_has_the_package_and_nothing_else(built: Path) -> None:
-    with zipfile.ZipFile(built / f"{NAME}-py3-none-any.whl") as wheel:
+@pytest.mark.parametrize("distribution", PYPROJECTS)
+def test_a_wheel_has_its_part_of_the_package_and_nothing_else(distribution: str, built: Path) -> None:
+    name = NAMES[distribution]
+    with zipfile.ZipFile(built / f"{name}-py3-none-any.whl") as wheel:
         names = set(wheel.namelist())
-        metadata = Parser().parsestr(wheel.read(f"{NAME}.dist-info/METADATA").decode())
-    assert {name for name in names if not name.startswith(f"{NAME}.dist-info/")} == sources()
-    assert set(NEEDED) <= names
-    assert f"{NAME}.dist-info/licenses/LICENSE" in names
+        metadata = Parser().parsestr(wheel.read(f"{name}.dist-info/METADATA").decode())
+    assert {each for each in names if not each.startswith(f"{name}.dist-info/")} == sources(distribution)
+    assert set(NEEDED if distribution == "causeway" else NEEDED_OF_EMBEDDED) <= names
+    assert f"{name}.dist-info/licenses/LICENSE" in names
     assert metadata["License-Expression"] == "Apache-2.0"
-    extras = set(metadata.get_all("Provides-Extra") or ())
-    assert extras == set(PROJECT["optional-dependencies"]) >= {"libvirt", "postgresql", "mysql", "client"}
+    assert set(metadata.get_all("Provides-Extra") or ()) == set(project(distribution)["optional-dependencies"])
 
 
-def test_the_source_archive_has_the_package(built: Path) -> None:
-    with tarfile.open(built / f"{NAME}.tar.gz") as archive:
-        names = {name.removeprefix(f"{NAME}/") for name in archive.getnames()}
-    assert {f"src/{name}" for name in sources()} | {"pyproject.toml", "README.md", "LICENSE"} <= names
-    assert not [name for name in names if "__pycache__" in name]
+@pytest.mark.parametrize("distribution", PYPROJECTS)
+def test_a_source_archive_has_its_part_of_the_package(distribution: str, built: Path) -> None:
+    name = NAMES[distribution]
+    with tarfile.open(built / f"{name}.tar.gz") as archive:
+        names = {each.removeprefix(f"{name}/") for each in archive.getnames()}
+    assert {f"src/{each}" for each in sources(distribution)} | {"pyproject.toml", "README.md", "LICENSE"} <= names
+    other = next(each for each in PYPROJECTS if each != distribution)
+    assert not names & {f"src/{each}" for each in sources(other)}
+    assert not [each for each in names if "__pycache__" in each]
 
 
-@pytest.fixture(scope="module")
-def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a new environment: the wheel is installed there, its dependencies are those of this environment."""
-    environment = tmp_path_factory.mktemp("installed") / "venv"
+def environment_with(built: Path, folder: Path, *distributions: str) -> Path:
+    """The programs of a new environment: these wheels are installed there, their dependencies are those of this environment."""
+    environment = folder / "venv"
     run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=built)
-    (wheel,) = built.glob("*.whl")
+    wheels = [built / f"{NAMES[each]}-py3-none-any.whl" for each in distributions]
     python = environment / "bin" / "python"
-    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps", wheel, cwd=built)
+    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps", *wheels, cwd=built)
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=built).strip())
     # Files with this ending are only read here, not in the folder that is named: the sources are not found through it.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return environment / "bin"
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment_with(built, tmp_path_factory.mktemp("installed"), *PYPROJECTS)
+
+
+def test_without_the_second_wheel_its_commands_say_which_extra_they_need(built: Path, tmp_path: Path) -> None:
+    programs = environment_with(built, tmp_path, "causeway")
+    assert "Run the compute service of one host" in run(programs / "causeway", "compute", "--help", cwd=tmp_path)
+    refused = subprocess.run(
+        [programs / "causeway", "up"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert refused.returncode == 1
+    assert "`causeway up` needs the extra 'embedded'" in refused.stderr
+    assert "pip install 'causeway[embedded]'" in refused.stderr
 
 
 def test_the_programs_are_those_of_the_wheel(installed: Path, tmp_path: Path) -> None:

@@ -1,25 +1,25 @@
-"""docs/architecture/dependencies.md names exactly what pyproject.toml has."""
+"""docs/architecture/dependencies.md names exactly what the distributions require."""
 
 from __future__ import annotations
 
 import ast
 import re
 import sys
-import tomllib
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.distributions import PYPROJECTS, ROOT, listed, project
+
 PAGE = (ROOT / "docs/architecture/dependencies.md").read_text()
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = project()
 # Needed to work on the project, not to run it: the page names these extras as a whole.
 WHOLE = {"docs", "test"}
 
 
-def names(requirements: list[str]) -> list[str]:
-    return [found[0] for found in map(re.compile(r"[\w.-]+").match, requirements) if found]
+def names(distribution: str, extra: str = "") -> list[str]:
+    """The packages of others that a distribution names; with ``extra``: those that this one adds."""
+    return [one.name for one in listed(distribution, extra) if one.name not in PYPROJECTS]
 
 
 def section(heading: str) -> str:
@@ -27,15 +27,19 @@ def section(heading: str) -> str:
 
 
 def test_every_dependency_stands_in_the_table_and_no_other() -> None:
-    listed = re.findall(r"^\| `([^`]+)` \| \S", section("Every installation"), re.MULTILINE)
-    assert sorted(listed) == sorted(names(PROJECT["dependencies"]))
+    rows = re.findall(r"^\| `([^`]+)` \| \S", section("Every installation"), re.MULTILINE)
+    assert sorted(rows) == sorted(names("causeway"))
 
 
 def test_every_package_of_an_extra_stands_in_the_table() -> None:
-    listed = re.findall(r"^\| `([^`]+)` \| `(\w+)` \| \S", section("Extras"), re.MULTILINE)
-    extras = PROJECT["optional-dependencies"]
-    wanted = [(name, extra) for extra in set(extras) - WHOLE for name in names(extras[extra])]
-    assert sorted(listed) == sorted(wanted)
+    rows = re.findall(r"^\| `([^`]+)` \| ((?:`[\w-]+`(?:, )?)+) \| \S", section("Extras"), re.MULTILINE)
+    found = [(name, extra) for name, extras in rows for extra in re.findall(r"`([\w-]+)`", extras)]
+    wanted = [
+        (name, extra) for extra in set(PROJECT["optional-dependencies"]) - WHOLE for name in names("causeway", extra)
+    ]
+    wanted += [(name, "embedded") for name in names("causeway-embedded")]
+    wanted += [(name, "demo") for name in names("causeway-embedded", "demo")]
+    assert sorted(found) == sorted(wanted)
     assert all(f"extra `{extra}`" in section("Extras") for extra in WHOLE)
 
 
@@ -65,12 +69,16 @@ def normal(name: str) -> str:
 @pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "scripts", "verify"])
 def test_every_package_that_is_imported_is_a_dependency(folder: str) -> None:
     """It must not come only with another package, which may stop requiring it."""
-    wanted = {normal(name) for extra in PROJECT["optional-dependencies"].values() for name in names(extra)}
-    wanted |= {normal(name) for name in names(PROJECT["dependencies"])}
+    wanted = {
+        normal(name)
+        for distribution in PYPROJECTS
+        for extra in ("", *project(distribution)["optional-dependencies"])
+        for name in names(distribution, extra)
+    }
     installed = metadata.packages_distributions()
     missing = {
         package
         for package in imported(folder) - sys.stdlib_module_names
-        if package in installed and not {normal(each) for each in installed[package]} & (wanted | {"causeway"})
+        if package in installed and not {normal(each) for each in installed[package]} & (wanted | {*PYPROJECTS})
     }
     assert missing == set()

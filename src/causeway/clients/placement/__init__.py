@@ -1,14 +1,12 @@
-"""Placement: the client, and the real service in this process.
+"""Placement: the client.
 
 ::
 
-    placement = local_placement(directory / "placement.sqlite")   # or: client = remote_placement(conf)
-    client = placement.client()
+    client = remote_placement(conf)
     found = client.allocation_candidates(CandidatesRequest([RequestGroup(resources={"VCPU": 1})]))
     client.claim(server_uuid, found.requests[0].allocations, project_id, user_id)
 
-``LocalPlacement`` is in `causeway.embedded.placement.local`: importing that loads the whole Placement service, which processes
-with a remote one do not need.
+The embedded cloud runs the real service in its process: `causeway.embedded.placement`.
 """
 
 from causeway.clients.placement.client import PlacementClient, remote_placement
