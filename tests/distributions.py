@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PYPROJECTS = {"causeway": ROOT / "pyproject.toml", "causeway-embedded": ROOT / "distributions/embedded/pyproject.toml"}
+_LINE = re.compile(r"(?P<name>[\w.-]+)==(?P<version>\S+)(?: --hash=sha256:[0-9a-f]{64})+")
 
 
 def project(name: str = "causeway") -> dict[str, Any]:
@@ -49,4 +51,17 @@ def _named(name: str, extras: tuple[str, ...], seen: set[tuple[str, str]]) -> li
         seen.add((name, extra))
         for one in listed(name, extra):
             found += _named(one.name, ("", *one.extras), seen) if one.name in PYPROJECTS else [one]
+    return found
+
+
+def pinned(path: Path) -> dict[str, str]:
+    """Package -> version, of a list and of those that it includes. Fails at a line without a hash."""
+    found: dict[str, str] = {}
+    for line in path.read_text().splitlines():
+        if line.startswith("-r "):
+            found |= pinned(path.parent / line.removeprefix("-r "))
+        elif not line.startswith("#"):
+            matched = _LINE.fullmatch(line)
+            assert matched is not None, f"{path.name}: {line}"
+            found[canonicalize_name(matched["name"])] = matched["version"]
     return found

@@ -10,11 +10,12 @@ import sysconfig
 import tarfile
 import zipfile
 from email.parser import Parser
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from tests.distributions import PYPROJECTS, ROOT, project
+from tests.distributions import PYPROJECTS, ROOT, pinned, project
 
 VERSION = project()["version"]
 # distribution -> the beginning of its archives' names
@@ -77,12 +78,12 @@ def test_a_wheel_has_its_part_of_the_package_and_nothing_else(distribution: str,
     name = NAMES[distribution]
     with zipfile.ZipFile(built / f"{name}-py3-none-any.whl") as wheel:
         names = set(wheel.namelist())
-        metadata = Parser().parsestr(wheel.read(f"{name}.dist-info/METADATA").decode())
+        fields = Parser().parsestr(wheel.read(f"{name}.dist-info/METADATA").decode())
     assert {each for each in names if not each.startswith(f"{name}.dist-info/")} == sources(distribution)
     assert set(NEEDED if distribution == "causeway" else NEEDED_OF_EMBEDDED) <= names
     assert f"{name}.dist-info/licenses/LICENSE" in names
-    assert metadata["License-Expression"] == "Apache-2.0"
-    assert set(metadata.get_all("Provides-Extra") or ()) == set(project(distribution)["optional-dependencies"])
+    assert fields["License-Expression"] == "Apache-2.0"
+    assert set(fields.get_all("Provides-Extra") or ()) == set(project(distribution)["optional-dependencies"])
 
 
 @pytest.mark.parametrize("distribution", PYPROJECTS)
@@ -96,16 +97,28 @@ def test_a_source_archive_has_its_part_of_the_package(distribution: str, built: 
     assert not [each for each in names if "__pycache__" in each]
 
 
-def environment_with(built: Path, folder: Path, *distributions: str) -> Path:
-    """The programs of a new environment: these wheels are installed there, their dependencies are those of this environment."""
+def environment_with(built: Path, folder: Path, *distributions: str, listed: str | None = None) -> Path:
+    """The programs of a new environment in which these wheels are installed.
+
+    Their dependencies are all packages of this environment; ``listed``: those that the list of this extra in requirements/ names.
+    """
     environment = folder / "venv"
     run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=built)
     wheels = [built / f"{NAMES[each]}-py3-none-any.whl" for each in distributions]
     python = environment / "bin" / "python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps", *wheels, cwd=built)
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=built).strip())
-    # Files with this ending are only read here, not in the folder that is named: the sources are not found through it.
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    if listed is None:
+        # Files with this ending are only read here, not in the folder that is named: the sources are not found through it.
+        (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        return environment / "bin"
+    for name in pinned(ROOT / "requirements" / f"{listed}.txt"):
+        files = [
+            file for file in metadata.files(name) or () if ".." not in file.parts and "__pycache__" not in file.parts
+        ]
+        for file in files:
+            (site / file).parent.mkdir(parents=True, exist_ok=True)
+            (site / file).symlink_to(file.locate())
     return environment / "bin"
 
 
@@ -123,6 +136,30 @@ def test_without_the_second_wheel_its_commands_say_which_extra_they_need(built: 
     assert refused.returncode == 1
     assert "`causeway up` needs the extra 'embedded'" in refused.stderr
     assert "pip install 'causeway[embedded]'" in refused.stderr
+
+
+def test_a_host_runs_from_the_packages_of_its_list(built: Path, tmp_path: Path) -> None:
+    """The wheel beside what requirements/libvirt.txt lists, and nothing else: the process begins, and reads its configuration."""
+    pytest.importorskip("libvirt")
+    programs = environment_with(built, tmp_path, "causeway", listed="libvirt")
+    assert "STATE_PATH/hosts/HOST" in run(programs / "causeway", "compute", "--help", cwd=tmp_path)
+    run(programs / "python", "-c", "import causeway.virt.libvirt.driver, os_brick.initiator.connector", cwd=tmp_path)
+    file = tmp_path / "compute.conf"
+    file.write_text("[DEFAULT]\ncompute_driver = libvirt\ntransport_url = rabbit://127.0.0.1:1/\n")
+    for command, said in {
+        ("compute", "--config-file", str(file)): "Set [placement] auth_type",
+        ("conductor",): "pip install 'causeway[postgresql]' or 'causeway[mysql]'",
+        ("api",): "pip install 'causeway[api]'",
+        ("metadata",): "pip install 'causeway[api]'",
+        ("console-proxy",): "pip install 'causeway[console-proxy]'",
+        ("devcloud", "--state-dir", str(tmp_path)): "pip install 'causeway[embedded]'",
+        ("operation", "list"): "pip install 'causeway[client]'",
+    }.items():
+        refused = subprocess.run(
+            [programs / "causeway", *command], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+        )
+        assert refused.returncode == 1, command
+        assert said in refused.stderr, refused.stderr
 
 
 def test_the_programs_are_those_of_the_wheel(installed: Path, tmp_path: Path) -> None:

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.distributions import PYPROJECTS, ROOT, every_requirement, listed, packages_of, project
+from tests.distributions import PYPROJECTS, ROOT, every_requirement, listed, packages_of, pinned, project
 
 FOLDER = ROOT / "requirements"
-LINE = re.compile(r"(?P<name>[\w.-]+)==(?P<version>\S+)(?: --hash=sha256:[0-9a-f]{64})+")
 # scripts/lock_requirements.py, docs/architecture/dependencies.md.
 LEFT_OUT = {"eventlet"}
 EXTRAS = sorted(project()["optional-dependencies"])
-
-
-def pinned(path: Path) -> dict[str, str]:
-    """Package -> version, of a list and of those that it includes. Fails at a line without a hash."""
-    found: dict[str, str] = {}
-    for line in path.read_text().splitlines():
-        if line.startswith("-r "):
-            found |= pinned(path.parent / line.removeprefix("-r "))
-        elif not line.startswith("#"):
-            matched = LINE.fullmatch(line)
-            assert matched is not None, f"{path.name}: {line}"
-            found[canonicalize_name(matched["name"])] = matched["version"]
-    return found
 
 
 def constraints() -> dict[str, str]:
