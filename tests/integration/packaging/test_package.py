@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import sys
-import sysconfig
 import tarfile
 import zipfile
 from email.parser import Parser
@@ -16,15 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.distributions import PYPROJECTS, ROOT, pinned, project
+from tests.integration.packaging.installed import NAMES, PATIENCE, environment_with, run
 
-VERSION = project()["version"]
-# distribution -> the beginning of its archives' names
-NAMES = {name: f"{name.replace('-', '_')}-{VERSION}" for name in PYPROJECTS}
 # What is in the second distribution, by folder.
 EMBEDDED = tuple(
     f"causeway/{name}/" for name in ("cli/demo", "cli/embedded", "devcloud", "embedded", "virt/lab", "virt/simulated")
 )
-PATIENCE = 300
 # Without these a part does not run that no import would miss.
 NEEDED = (
     "causeway/py.typed",
@@ -46,31 +39,6 @@ def sources(distribution: str) -> set[str]:
     files = [file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
     names = {str(file.relative_to(ROOT / "src")) for file in files}
     return {name for name in names if name.startswith(EMBEDDED) == (distribution == "causeway-embedded")}
-
-
-def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    """What a command prints. Fails with all that it said."""
-    done = subprocess.run(
-        list(map(str, command)), cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=PATIENCE
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both archives, built of a copy, because a build writes beside the sources."""
-    folder = tmp_path_factory.mktemp("package")
-    copy = folder / "source"
-    copy.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, copy)
-    shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    shutil.copytree(ROOT / "distributions", copy / "distributions", symlinks=True)
-    shutil.copytree(ROOT / "tests" / "integration" / "packaging", copy / "tests")
-    for source in (copy, copy / "distributions/embedded"):
-        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", source, cwd=folder)
-    return folder / "dist"
 
 
 @pytest.mark.parametrize("distribution", PYPROJECTS)
@@ -95,31 +63,6 @@ def test_a_source_archive_has_its_part_of_the_package(distribution: str, built: 
     other = next(each for each in PYPROJECTS if each != distribution)
     assert not names & {f"src/{each}" for each in sources(other)}
     assert not [each for each in names if "__pycache__" in each]
-
-
-def environment_with(built: Path, folder: Path, *distributions: str, listed: str | None = None) -> Path:
-    """The programs of a new environment in which these wheels are installed.
-
-    Their dependencies are all packages of this environment; ``listed``: those that the list of this extra in requirements/ names.
-    """
-    environment = folder / "venv"
-    run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=built)
-    wheels = [built / f"{NAMES[each]}-py3-none-any.whl" for each in distributions]
-    python = environment / "bin" / "python"
-    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps", *wheels, cwd=built)
-    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=built).strip())
-    if listed is None:
-        # Files with this ending are only read here, not in the folder that is named: the sources are not found through it.
-        (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        return environment / "bin"
-    for name in pinned(ROOT / "requirements" / f"{listed}.txt"):
-        files = [
-            file for file in metadata.files(name) or () if ".." not in file.parts and "__pycache__" not in file.parts
-        ]
-        for file in files:
-            (site / file).parent.mkdir(parents=True, exist_ok=True)
-            (site / file).symlink_to(file.locate())
-    return environment / "bin"
 
 
 @pytest.fixture(scope="module")
@@ -195,3 +138,16 @@ def test_a_cloud_runs_from_it(installed: Path, tmp_path: Path) -> None:
             cloud.terminate()
     assert "gen1.small" in flavors
     assert made.strip().endswith("ACTIVE")
+
+
+def test_a_host_takes_no_more_room_than_it_may(built: Path) -> None:
+    """Counted on the disk, as scripts/measure_install.py does it in a new environment with everything compiled."""
+    pytest.importorskip("libvirt")
+    taken = 0
+    for name in pinned(ROOT / "requirements/libvirt.txt"):
+        files = [Path(str(file.locate())) for file in metadata.files(name) or ()]
+        taken += sum(file.lstat().st_blocks * 512 for file in files if file.exists())
+    with zipfile.ZipFile(built / f"{NAMES['causeway']}-py3-none-any.whl") as wheel:
+        # As it is, compiled, and blocks that are not full.
+        taken += 3 * sum(member.file_size for member in wheel.infolist())
+    assert 100e6 < taken < 150e6
