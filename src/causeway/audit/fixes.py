@@ -12,11 +12,11 @@ from causeway import errors
 from causeway.audit.services import AuditServices
 from causeway.context import admin_context
 from causeway.hardware.port_devices import with_device
+from causeway.hosts.disabling import HostRecords, enable_if_disabled_for
+from causeway.hosts.liveness import BINARY
 from causeway.model.audit import Disagreement
 from causeway.model.states import TaskState
 from causeway.moves.hardware import with_old
-from causeway.parts.disabling import HostRecords, enable_if_disabled_for
-from causeway.parts.liveness import BINARY
 from causeway.store import mapping_facts
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.api import cells as cell_records

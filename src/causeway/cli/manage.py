@@ -43,8 +43,8 @@ from causeway.cli import (
 from causeway.cli.nova_names import NovaNames
 from causeway.cli.secret_urls import url_option
 from causeway.clients.placement import PlacementClient, remote_placement
+from causeway.hosts.cell_removal import Removal
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
-from causeway.parts.cell_removal import Removal
 from causeway.rpc.transport import Transports
 from causeway.store import schema
 from causeway.store.api import cells as records

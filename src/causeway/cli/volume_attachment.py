@@ -23,7 +23,7 @@ from causeway.model.operations import OperationBrief
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import VmState
 from causeway.operations.attachment_refresh import request_refresh
-from causeway.parts.requests import Requests
+from causeway.requests.of_servers import Requests
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal
 from causeway.store.cell import block_devices, instances

@@ -18,7 +18,7 @@ the system itself         refused             ours                    ours      
 While a request is served, what a user named is used only with that user's token: 401, 403 and 404 are the user's answer. Only
 work that was accepted, and so may last longer than a token, continues with our own credentials; and only for the ids that the
 services let this user have while the request was served. Client methods that check an id note it (`RequestContext.has_checked`),
-and it is kept with the operation (`causeway.parts.requesters`). Only the engine of operations makes a context of accepted work
+and it is kept with the operation (`causeway.requests.requesters`). Only the engine of operations makes a context of accepted work
 (`RequestContext.for_work`). An attach has none of these ids: its user waits for it, and the volume is reserved with their token
 or not at all.
 

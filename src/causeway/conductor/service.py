@@ -26,10 +26,10 @@ from causeway.conductor.upkeep.periodic import Periodic
 from causeway.conductor.upkeep.recovery import Recovery, WorkEndpoint
 from causeway.drains.runner import Drains
 from causeway.operations.engine import engine_of
-from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import TOPIC, ConductorClient
 from causeway.rpc.server import RpcServer
 from causeway.rpc.transport import Transport
+from causeway.running.services import ConductorServices
 from causeway.store import mapping_facts
 from causeway.store.api import console_tokens
 

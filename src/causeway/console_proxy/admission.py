@@ -14,10 +14,10 @@ from oslo_config import cfg
 from causeway import errors
 from causeway.context import admin_context
 from causeway.model.console import ConsoleToken, Ending
-from causeway.parts.consoles import standings
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import console_tokens
 from causeway.store.cells import Cells
+from causeway.store.consoles import standings
 
 LOG = logging.getLogger(__name__)
 

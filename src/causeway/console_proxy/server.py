@@ -24,9 +24,9 @@ from causeway.console_proxy.relay import OpenConsole
 from causeway.console_proxy.visit import Visit
 from causeway.http.server import PortInUse
 from causeway.model.console import ConsoleToken, Ending, Standing
-from causeway.parts.consoles import standings
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.cells import Cells
+from causeway.store.consoles import standings
 
 LOG = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
             console.close()
 
     def look(self, tokens: Collection[ConsoleToken]) -> dict[str, Standing]:
-        """See `causeway.parts.consoles.standings`."""
+        """See `causeway.store.consoles.standings`."""
         return standings(self._cells, tokens)
 
     def _watch(self) -> None:

@@ -29,7 +29,7 @@ from causeway.operations.move_records import request_move_of_records
 from causeway.operations.shelve import ShelveMemory
 from causeway.operations.unshelve import WAS_OFF
 from causeway.operations.unshelve_memory import UnshelveMemory
-from causeway.parts.asking import ask
+from causeway.requests.asking import ask
 from causeway.store.api import cells, flavors, journal
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import utcnow

@@ -14,11 +14,11 @@ from causeway import errors
 from causeway.drains.look import Look
 from causeway.drains.scope import look_around
 from causeway.faults import injector
+from causeway.hosts.disabling import HostRecords, disable_for, enable_if_disabled_for
+from causeway.hosts.liveness import BINARY
 from causeway.model.drains import Scope, reason_of
 from causeway.model.host import Service
-from causeway.parts.disabling import HostRecords, disable_for, enable_if_disabled_for
-from causeway.parts.liveness import BINARY
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.api import cells
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts

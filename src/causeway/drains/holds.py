@@ -1,4 +1,4 @@
-"""Reads again until when owners ask a drain to wait (`causeway.parts.holds`), because they may have changed that."""
+"""Reads again until when owners ask a drain to wait (`causeway.model.holds`), because they may have changed that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from causeway import errors
 from causeway.drains.look import Look
 from causeway.drains.pace import is_due
 from causeway.model.drains import ON_HOLD, DrainServer, DrainServerState
-from causeway.parts.holds import held_until
+from causeway.model.holds import held_until
 from causeway.store.api import mappings
 from causeway.store.cell import instances
 from causeway.store.database import utcnow

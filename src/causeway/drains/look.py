@@ -21,8 +21,8 @@ from causeway.drains.climbing import room_of
 from causeway.drains.pace import Room
 from causeway.drains.paths import rate_of
 from causeway.model.drains import OVER, Drain, DrainRequest, DrainServer, DrainServerState, DrainState, Pacing
-from causeway.parts.requests import Requests
-from causeway.parts.services import ConductorServices
+from causeway.requests.of_servers import Requests
+from causeway.running.services import ConductorServices
 from causeway.store.api import drains as store
 from causeway.store.api import mappings
 from causeway.store.database import utcnow

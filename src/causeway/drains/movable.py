@@ -9,13 +9,13 @@ from causeway import errors
 from causeway.drains.holds import reason_of
 from causeway.drains.look import Look
 from causeway.drains.paths import lost_with_host, memory_lost_with_host
+from causeway.hosts import liveness
+from causeway.hosts.liveness import HostLife
 from causeway.model.drains import DrainServer, How
+from causeway.model.holds import held_until
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
 from causeway.operations.soft_delete import SINCE
-from causeway.parts import liveness
-from causeway.parts.holds import held_until
-from causeway.parts.liveness import HostLife
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database, utcnow
 

@@ -11,7 +11,7 @@ from causeway.drains.scope import Tenant
 from causeway.model.drains import Shortage
 from causeway.model.flavor import Flavor
 from causeway.moves.destination import ask_for_flavor, keeps_zone
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.scheduler.diagnose import PLACEMENT
 from causeway.scheduler.many import GroupPlaces, Homeless, Missing, Mover, Packing, PackRequest
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec

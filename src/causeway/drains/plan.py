@@ -17,9 +17,9 @@ from causeway.drains.scope import Scoped, Tenant
 from causeway.model.block_device import is_volume_backed
 from causeway.model.drains import Afterwards, DrainRequest, DrainServer, DrainServerState, How, Plan, Shortage, duration
 from causeway.model.flavor import Flavor
+from causeway.model.holds import PROPERTY, held_until
 from causeway.moves.steps.local_disks import refuse_smaller_disks
-from causeway.parts.holds import PROPERTY, held_until
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.scheduler.many import Packing, Place
 from causeway.store.api import flavors as flavor_records
 from causeway.store.cell.residents import Resident

@@ -17,9 +17,9 @@ from causeway.drains import asking, closing, following, holds, measuring, newcom
 from causeway.drains.look import Look
 from causeway.drains.pace import load_of
 from causeway.model.drains import AT_REST, IN_WORK, OVER, Afterwards, DrainServerState, DrainState, How, Window
-from causeway.parts.requests import Requests
-from causeway.parts.services import ConductorServices
+from causeway.requests.of_servers import Requests
 from causeway.rpc.conductor import ConductorClient
+from causeway.running.services import ConductorServices
 from causeway.store.api import drains as store
 from causeway.store.database import utcnow
 

@@ -1,7 +1,7 @@
 """Which work on a server excludes which: one table, from which all refusals (409) come.
 
 The server's task and its operations in the journal say what is under way. Each is read in the transaction that writes a request
-there, so of two requests one sees the other (`causeway.parts.acceptance`).
+there, so of two requests one sees the other (`causeway.requests.acceptance`).
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from causeway.hosts import liveness
+from causeway.hosts.liveness import HostLife
 from causeway.model.migration import Migration
 from causeway.model.operations import CONFIRM_RESIZE, present_name
 from causeway.model.sagas import SagaState
-from causeway.parts import liveness
-from causeway.parts.liveness import HostLife
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.api import journal
 from causeway.store.database import utcnow
 

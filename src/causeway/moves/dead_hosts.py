@@ -1,6 +1,6 @@
 """Moves whose hosts do not answer: which steps wait, and which continue without a fenced host.
 
-`causeway.parts.liveness` decides whether a host is fenced; this module applies that to the orders of moves. A step that only
+`causeway.hosts.liveness` decides whether a host is fenced; this module applies that to the orders of moves. A step that only
 removes something from a host (`clean_source`, `clean_target`) continues without a fenced host: the journal notes the order, and
 the host carries the order out when it is up again, before anything else. A step that needs the host (`answering`) fails at once
 if the host is fenced, and waits if the host is only down.
@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from causeway import errors
+from causeway.hosts import liveness
+from causeway.hosts.cleanups import missed_order
+from causeway.hosts.liveness import HostLife
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.moves.run import Run
-from causeway.parts import liveness
-from causeway.parts.cleanups import missed_order
-from causeway.parts.liveness import HostLife
 from causeway.store.api import cleanups
 from causeway.store.database import Database
 

@@ -15,6 +15,7 @@ from oslo_config.cfg import ConfigOpts
 from causeway import errors
 from causeway.hardware.port_devices import requests_of
 from causeway.hardware.requests import asked_of
+from causeway.hosts import liveness
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.missed import Missed
@@ -22,7 +23,6 @@ from causeway.model.outcomes import RecordedClaim
 from causeway.model.states import VmState
 from causeway.moves.dead_hosts import note_target
 from causeway.moves.run import Run
-from causeway.parts import liveness
 
 LOG = logging.getLogger(__name__)
 

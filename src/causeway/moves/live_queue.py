@@ -6,8 +6,8 @@ from causeway import errors
 from causeway.model.operation_kinds import recipes_where
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.parts.patience import While
-from causeway.parts.requests import context_of, notify_conductor
+from causeway.requests.of_servers import context_of, notify_conductor
+from causeway.running.patience import While
 from causeway.store.api import journal, live_turns, migrations
 
 _WAIT_HERE = recipes_where(lambda kind: kind.is_by_hypervisors)

@@ -21,8 +21,8 @@ from causeway.model.server_actions import ServerAction
 from causeway.model.states import MigrationStatus
 from causeway.moves import near_live
 from causeway.moves.memory import MEMORY_VERSION
-from causeway.parts.asking import ask
-from causeway.parts.requests import RequestServices
+from causeway.requests.asking import ask
+from causeway.requests.of_servers import RequestServices
 from causeway.store.cell import hosts
 
 
@@ -54,7 +54,7 @@ def request_live_migration(
 
     ``host``: the target; None to have one chosen. ``leaves_cell``: the target is in another cell; ``may_leave_cell``: another
     cell will do if no host of its own takes it. ``event``: its name in the server's history. ``action``: says in which states
-    it is allowed. ``also``: see `causeway.parts.asking.ask`. Raises StateChanged if another request was quicker, and
+    it is allowed. ``also``: see `causeway.requests.asking.ask`. Raises StateChanged if another request was quicker, and
     HostNotFound if the server's host has no compute node.
     """
     node = next(iter(hosts.list_nodes(services.cells.database(cell_uuid), host=instance.host)), None)

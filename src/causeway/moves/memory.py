@@ -81,7 +81,7 @@ class MoveMemory:
     # The source's hypervisor can migrate a server to the host that it is on.
     migrates_to_same_host: Given[bool] = False
 
-    # The server's group, if its policy must be checked (see `causeway.parts.groups`).
+    # The server's group, if its policy must be checked (see `causeway.hosts.groups`).
     group: RequestedGroup | None = None
     selection: Selection | None = None
     alternates: list[Selection] = field(default_factory=list)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from causeway.model.states import MigrationStatus
 from causeway.moves.run import Run
-from causeway.parts.patience import ServerStep, While
+from causeway.running.patience import ServerStep, While
 from causeway.sagas import recipe as sagas
 from causeway.sagas.journal import Write
 from causeway.store.api import migrations

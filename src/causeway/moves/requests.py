@@ -1,7 +1,7 @@
 """The functions with which the API requests a move.
 
-`causeway.parts.acceptance` writes the request, and decides when it is accepted. Then these functions notify a conductor. If they
-reach none, a conductor finds the move in the journal.
+`causeway.requests.acceptance` writes the request, and decides when it is accepted. Then these functions notify a conductor. If
+they reach none, a conductor finds the move in the journal.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from causeway.model.migration import Migration
 from causeway.model.operations import Operation
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import MEMORY_VERSION, MoveMemory
-from causeway.parts import acceptance
-from causeway.parts.requests import RequestServices, action_of, enter, notify_conductor
+from causeway.requests import acceptance
+from causeway.requests.of_servers import RequestServices, action_of, enter, notify_conductor
 from causeway.store.api import finished_moves, migrations
 from causeway.store.api.finished_moves import Finished
 from causeway.store.cell import hosts

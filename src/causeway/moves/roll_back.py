@@ -13,7 +13,7 @@ from causeway.moves.reasons import for_members
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import NOT_MOVED
 from causeway.moves.steps.dead_source import add_fault_in
-from causeway.parts.acceptance import task_of
+from causeway.requests.acceptance import task_of
 from causeway.store.api import migrations
 from causeway.store.cell import actions, instances
 from causeway.store.database import Database

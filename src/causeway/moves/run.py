@@ -8,16 +8,16 @@ import msgspec
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.hosts import liveness
+from causeway.hosts.liveness import HostLife
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance
 from causeway.model.operations import Operation
 from causeway.moves import live_of_0_1_0
 from causeway.moves.memory import MoveMemory
-from causeway.parts import liveness
-from causeway.parts.liveness import HostLife
-from causeway.parts.run import ServerRun
-from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
+from causeway.running.server_run import ServerRun
+from causeway.running.services import ConductorServices
 from causeway.sagas.environment import Environment
 from causeway.store.cell import copies
 from causeway.store.database import Database

@@ -17,7 +17,7 @@ from causeway.model.states import RESIZE_TASKS, MigrationStatus, TaskState
 from causeway.moves.memory import MEMORY_VERSION
 from causeway.moves.recipe import RESIZE_VERSION
 from causeway.moves.run import Run
-from causeway.parts.followers import follower_of
+from causeway.running.followers import follower_of
 from causeway.store.api import journal, migrations
 from causeway.store.cell import instances
 

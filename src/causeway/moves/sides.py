@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from causeway import errors
+from causeway.hosts import cleanups, liveness
+from causeway.hosts.liveness import HostLife
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.outcomes import OperationToken
 from causeway.moves.run import Run
-from causeway.parts import cleanups, liveness
-from causeway.parts.liveness import HostLife
 from causeway.rpc.compute import ComputeClient
 from causeway.store.database import Database
 

@@ -6,13 +6,13 @@ import msgspec
 
 from causeway import errors
 from causeway.clients.rights import SERVICE
+from causeway.devices import late
+from causeway.devices.late import ServerNow
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.moves.memory import MoveMemory
 from causeway.moves.run import Run
 from causeway.moves.steps.images import image_ids_of, parts_of
-from causeway.parts import late
-from causeway.parts.late import ServerNow
 from causeway.store.api import journal
 from causeway.store.cell import copies
 

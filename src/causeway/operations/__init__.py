@@ -11,6 +11,6 @@ How to add an operation:
    kinds of things it `makes` outside of the journal. Tests check this, and that every field is written before it is read. A
    recipe that makes things of other services before its pivot has an `undo_late`, for conductors that are too slow.
 3. Add a line to `recipes.py`. Then the journal, the leases, takeovers, `causeway operation` and the fault points know it.
-4. Add a handler of the API that requests it with `causeway.parts.asking.ask`.
+4. Add a handler of the API that requests it with `causeway.requests.asking.ask`.
 5. Add tests through the API, and an entry in tests/faults/operations/table.py.
 """

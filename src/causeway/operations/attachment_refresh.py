@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.devices import device_records
 from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -19,9 +20,8 @@ from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.operations.undo_late import undo_attachments
-from causeway.parts import devices
-from causeway.parts.asking import ask
-from causeway.parts.requests import RequestServices
+from causeway.requests.asking import ask
+from causeway.requests.of_servers import RequestServices
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import block_devices, instances
@@ -99,7 +99,7 @@ class ReplaceAttachment(Step[Refresh]):
 
     def undo(self, run: Refresh) -> None:
         # The attachment that the record names stays: the old one, or a new one that the host connects at the next start.
-        devices.release_reservations(
+        device_records.release_reservations(
             run.services, run.context, run.uuid, run.memory.resource_id, {_device(run).attachment_id}
         )
 

@@ -10,7 +10,10 @@ import msgspec
 
 from causeway import errors
 from causeway.clients import port_requests
+from causeway.devices import device_records, half_reserved, making, releasing
+from causeway.devices.port_devices import at_host
 from causeway.hardware.requests import asked_of
+from causeway.hosts import groups, liveness
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.host_failures import may_be_of_host
@@ -20,9 +23,8 @@ from causeway.model.things import Thing
 from causeway.operations import endings, given_volumes
 from causeway.operations.build_failed import TASKS, claim, release, rolled_back, undo_guest, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
-from causeway.parts import checked, devices, groups, half_reserved, liveness, making, releasing
-from causeway.parts.patience import ServerStep, While
-from causeway.parts.port_devices import at_host
+from causeway.requests import checked
+from causeway.running.patience import ServerStep, While
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import RequestSpec, Selection
 from causeway.store.api import build_requests, group_claims, mappings
@@ -108,7 +110,7 @@ class PlaceInCell(Step[BuildRun]):
     def _place(self, run: BuildRun, cell_uuid: str) -> None:
         """Raises RequestChanged, and StateChanged if the user has deleted the server."""
         memory, instance, present = run.memory, run.instance(), run.devices()
-        devices.name_devices(present)
+        device_records.name_devices(present)
         instance.host, instance.node = run.target.host, run.target.hypervisor_hostname
         instance.availability_zone = run.target.availability_zone
         instance.numa_topology, instance.pci_requests = memory.numa_topology, memory.pci_requests

@@ -15,6 +15,8 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.clients.network import is_made_for
 from causeway.clients.port_owners import PortOwner
+from causeway.devices import device_records, late, releasing
+from causeway.hosts import cleanups
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
@@ -23,9 +25,9 @@ from causeway.model.sagas import SagaState
 from causeway.model.states import TaskState, VmState
 from causeway.operations import given_volumes
 from causeway.operations.build_run import BuildMemory, BuildRun
-from causeway.parts import cleanups, devices, history, late, releasing
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.scheduler.request import Selection
+from causeway.store import history
 from causeway.store.api import build_requests, mappings
 from causeway.store.api.build_requests import Asked, BuildRequest
 from causeway.store.cell import actions, block_devices, copies, instances
@@ -191,7 +193,7 @@ def _delete_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[
     for device in asked:
         made = services.volumes.made_for(run.context, run.saga.project_id or "", device.uuid)
         for volume_id in {volume.id for volume in made} | ({device.volume_id} if device.volume_id else set()):
-            devices.release_reservations(services, run.context, run.uuid, volume_id, attachments)
+            device_records.release_reservations(services, run.context, run.uuid, volume_id, attachments)
         for volume in made:
             if volume.id != kept.get(device.uuid):
                 services.volumes.delete(run.context, volume.id)

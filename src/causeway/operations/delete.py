@@ -10,6 +10,8 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.devices import releasing
+from causeway.hosts import cleanups, liveness
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -20,9 +22,8 @@ from causeway.moves.steps.images import KEPT
 from causeway.operations import endings
 from causeway.operations.run import OperationRun
 from causeway.operations.shelve import IMAGE
-from causeway.parts import cleanups, liveness, releasing
-from causeway.parts.patience import ServerStep, While
-from causeway.parts.requests import action_of
+from causeway.requests.of_servers import action_of
+from causeway.running.patience import ServerStep, While
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store import servers
 from causeway.store.api import deletions, groups, journal, mappings

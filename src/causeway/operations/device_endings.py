@@ -12,7 +12,7 @@ from causeway import errors
 from causeway.model.instance import Instance, InstanceAction
 from causeway.operations import guests
 from causeway.operations.run import OperationRun
-from causeway.parts import history
+from causeway.store import history
 from causeway.store.api import journal
 from causeway.store.cell import actions
 

@@ -8,12 +8,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.devices import device_records
 from causeway.model import machine_type
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState
 from causeway.operations.run import OperationRun
-from causeway.parts import devices, history
+from causeway.store import history
 from causeway.store.cell import actions, instances
 from causeway.store.database import utcnow
 
@@ -62,7 +63,7 @@ def came_up(
         "pci_devices": guest.pci_devices,
     }
     with run.database.write() as connection:
-        devices.save_connections_in(connection, guest)
+        device_records.save_connections_in(connection, guest)
         if guest.machine_type is not None and machine_type.recorded(there.system_metadata) is None:
             metadata = changes.get("system_metadata")
             if metadata is None:
@@ -70,7 +71,7 @@ def came_up(
             changes["system_metadata"] = machine_type.recording(metadata, guest.machine_type)
         if beside_devices:
             try:
-                known["network_info"] = devices.seen_ports_in(connection, run.uuid, guest.network_info)
+                known["network_info"] = device_records.seen_ports_in(connection, run.uuid, guest.network_info)
             except errors.ServerNotFound:
                 return False
         if not _end_in(connection, run, tasks, known | changes):

@@ -19,12 +19,12 @@ from causeway.moves import recipes as moves
 from causeway.moves.run import Run
 from causeway.operations.build_run import BuildRun
 from causeway.operations.delete import DeleteRun
+from causeway.operations.journal import OperationJournal
 from causeway.operations.recipes import RECIPES
 from causeway.operations.run import OperationRun
-from causeway.parts import requesters
-from causeway.parts.journal import OperationJournal
-from causeway.parts.run import ServerRun
-from causeway.parts.services import ConductorServices
+from causeway.requests import requesters
+from causeway.running.server_run import ServerRun
+from causeway.running.services import ConductorServices
 from causeway.sagas import clock as sagas_clock
 from causeway.sagas import engine
 from causeway.sagas.environment import Environment

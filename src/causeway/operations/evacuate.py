@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.devices import late
 from causeway.model import operations
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.migration import EVACUATION, Migration
@@ -24,7 +25,6 @@ from causeway.operations import endings, guests, next_host
 from causeway.operations.next_host import FailedHosts
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
-from causeway.parts import late
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import MoveClaim

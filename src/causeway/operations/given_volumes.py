@@ -9,9 +9,9 @@ import logging
 
 from causeway import errors
 from causeway.clients.rights import OF_SERVER, named
+from causeway.devices import device_records
 from causeway.model.block_device import BlockDevice
 from causeway.operations.build_run import BuildRun
-from causeway.parts import devices
 
 LOG = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def keep(run: BuildRun, present: list[BlockDevice]) -> list[BlockDevice]:
 def release(run: BuildRun, present: list[BlockDevice]) -> None:
     """Releases the volumes of a server that was deleted meanwhile."""
     for device in given(present):
-        devices.release_reservations(run.services, run.context, run.uuid, device.volume_id or "", set())
+        device_records.release_reservations(run.services, run.context, run.uuid, device.volume_id or "", set())
 
 
 def _reserved(run: BuildRun, volume_id: str) -> str:
@@ -62,7 +62,9 @@ def _reserved(run: BuildRun, volume_id: str) -> str:
                 volumes.complete_attachment(run.context, each.id)
         called_as = OF_SERVER if found else named(volume_id)
         known: set[str | None] = {each.id for each in found}
-        kept = devices.reserve_volume(run.services, run.context, volume_id, run.uuid, known.copy, called_as=called_as)
+        kept = device_records.reserve_volume(
+            run.services, run.context, volume_id, run.uuid, known.copy, called_as=called_as
+        )
     for each in found:
         if each.id != kept:
             volumes.delete_attachment(run.context, each.id)

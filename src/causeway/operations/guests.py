@@ -8,11 +8,12 @@ from typing import Any
 from causeway import errors
 from causeway.clients.network import without_host
 from causeway.clients.port_owners import PortOwner
+from causeway.devices import attachments, device_records
+from causeway.hosts import cleanups, liveness
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.operations.run import OperationRun
-from causeway.parts import attachments, cleanups, devices, liveness
 
 
 def require_host(run: OperationRun[Any], host: str) -> None:
@@ -60,7 +61,7 @@ def keep_volumes_reserved(
     known: set[str | None] = {device.attachment_id for device in present}
     for device in present:
         if device.is_volume and device.volume_id is not None:
-            devices.release_reservations(run.services, run.context, run.uuid, device.volume_id, known)
+            device_records.release_reservations(run.services, run.context, run.uuid, device.volume_id, known)
 
 
 def set_volumes_in_use(run: OperationRun[Any]) -> None:

@@ -13,6 +13,8 @@ from causeway.clients.network import is_made_by, is_made_for
 from causeway.clients.network_api import Json
 from causeway.clients.port_owners import PortOwner
 from causeway.clients.port_requests import ALLOCATION, request_of
+from causeway.devices import making, port_resources, releasing
+from causeway.devices.port_devices import for_attach
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
@@ -20,9 +22,7 @@ from causeway.model.pci import InstancePCIRequest, PciDevice
 from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
-from causeway.parts import making, port_resources, releasing
-from causeway.parts.patience import ServerStep, While
-from causeway.parts.port_devices import for_attach
+from causeway.running.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import instances

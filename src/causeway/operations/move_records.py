@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.devices import late
 from causeway.model import operations, server_actions
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
@@ -23,9 +24,8 @@ from causeway.moves.steps.local_disks import for_flavor
 from causeway.moves.steps.records import last_read, require_authority
 from causeway.operations import endings
 from causeway.operations.run import OperationRun
-from causeway.parts import late
-from causeway.parts.asking import ask
-from causeway.parts.requests import RequestServices
+from causeway.requests.asking import ask
+from causeway.requests.of_servers import RequestServices
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.api import mappings
@@ -58,7 +58,7 @@ def request_move_of_records(
     reason: str | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> None:
-    """Requests the move. ``cell_uuid``: where the caller read the server. ``also``: see `causeway.parts.asking.ask`.
+    """Requests the move. ``cell_uuid``: where the caller read the server. ``also``: see `causeway.requests.asking.ask`.
 
     Raises Conflict if the server is on a host, StateChanged if another request was quicker.
     """

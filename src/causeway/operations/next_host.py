@@ -14,9 +14,9 @@ from typing import Any
 from causeway import errors
 from causeway.model.host_failures import may_be_of_host
 from causeway.model.instance import Instance
+from causeway.moves import placing
 from causeway.operations.run import OperationRun
-from causeway.parts import placing
-from causeway.parts.followers import follower_of
+from causeway.running.followers import follower_of
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import journal
 

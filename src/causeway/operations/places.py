@@ -22,7 +22,7 @@ class Place:
 
 
 def place_of(chosen: Instance) -> Place:
-    """The place of ``chosen``, which is the server as it will be (`causeway.parts.placing`)."""
+    """The place of ``chosen``, which is the server as it will be (`causeway.moves.placing`)."""
     return Place(chosen.host or "", chosen.node, chosen.availability_zone, chosen.network_info, chosen.pci_requests)
 
 

@@ -14,7 +14,7 @@ from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
-from causeway.parts import checked
+from causeway.requests import checked
 from causeway.sagas.recipe import Recipe, Step
 
 TASKS = {TaskState.REBUILDING, TaskState.REBUILD_SPAWNING}

@@ -14,9 +14,9 @@ from causeway.model.operation_kinds import recipes_where
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.operations.delete import DeleteMemory, mark
-from causeway.parts import requesters
-from causeway.parts.asking import operation_of
-from causeway.parts.requests import RequestServices, notify_conductor, run_waiting
+from causeway.requests import requesters
+from causeway.requests.asking import operation_of
+from causeway.requests.of_servers import RequestServices, notify_conductor, run_waiting
 from causeway.store.api import deletions, journal, wanted_operations
 from causeway.store.database import Database
 

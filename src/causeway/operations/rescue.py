@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from causeway import errors
+from causeway.hosts import liveness
 from causeway.model import operations
 from causeway.model import rescue as records
 from causeway.model.outcomes import GuestOutcome
@@ -19,8 +20,8 @@ from causeway.model.states import TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
-from causeway.parts import checked, liveness
-from causeway.parts.patience import ServerStep, While
+from causeway.requests import checked
+from causeway.running.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.database import utcnow

@@ -8,8 +8,8 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
-from causeway.parts.run import ServerRun
 from causeway.rpc.compute import ComputeClient
+from causeway.running.server_run import ServerRun
 from causeway.sagas.run import M
 from causeway.store.cell import actions, block_devices, instances
 from causeway.store.database import Database

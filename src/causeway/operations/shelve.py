@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from causeway import errors
+from causeway.hosts import cleanups, liveness
 from causeway.model import operations
 from causeway.model.block_device import is_volume_backed
 from causeway.model.image import ImageMeta
@@ -20,8 +21,7 @@ from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
-from causeway.parts import cleanups, liveness
-from causeway.parts.patience import ServerStep, While
+from causeway.running.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import instances

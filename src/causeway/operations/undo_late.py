@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from causeway.devices import late
 from causeway.operations.run import OperationRun
-from causeway.parts import late
 
 
 def undo_attachments(run: OperationRun[Any], *, more_volumes: Iterable[str] = ()) -> None:

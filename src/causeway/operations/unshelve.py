@@ -25,7 +25,7 @@ from causeway.operations.unshelve_memory import (
     UnshelveAcrossCellsMemory,
     UnshelveMemory,
 )
-from causeway.parts.followers import follower_of
+from causeway.running.followers import follower_of
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.api import journal
 from causeway.store.cell import instances

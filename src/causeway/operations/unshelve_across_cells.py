@@ -13,6 +13,7 @@ from causeway import errors
 from causeway.model import operations
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
+from causeway.moves import placing
 from causeway.moves.destination import keeps_zone
 from causeway.operations import endings
 from causeway.operations.move_records import (
@@ -29,8 +30,7 @@ from causeway.operations.unshelve_memory import (
     UNSHELVE_VERSION,
     UnshelveAcrossCellsMemory,
 )
-from causeway.parts import placing
-from causeway.parts.followers import follower_of
+from causeway.running.followers import follower_of
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.api import journal
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from causeway import errors
 from causeway.clients.rights import named
+from causeway.devices import device_records, half_reserved
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.states import TaskState
@@ -22,7 +23,6 @@ from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.operations.undo_late import undo_attachments
-from causeway.parts import devices, half_reserved
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import block_devices
 
@@ -69,7 +69,7 @@ class ReserveNewVolume(Step[Swap]):
         else:
             notify(run, "start")
         new_id = memory.new_volume_id
-        attachment_id = devices.reserve_volume(
+        attachment_id = device_records.reserve_volume(
             run.services, run.context, new_id, run.uuid, run.attachments, called_as=named(new_id)
         )
         memory.new = replace(
@@ -86,7 +86,7 @@ class ReserveNewVolume(Step[Swap]):
     def _release(self, run: Swap) -> None:
         # All attachments of the new volume to this server: nothing else makes any.
         new_id = run.memory.new_volume_id
-        had = devices.release_reservations(run.services, run.context, run.uuid, new_id, set())
+        had = device_records.release_reservations(run.services, run.context, run.uuid, new_id, set())
         if not had and half_reserved.is_in_doubt(run):
             half_reserved.end(run.services, run.context, run.instance(), new_id)
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.clients.rights import named
+from causeway.devices import device_records, half_reserved
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -20,8 +21,7 @@ from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
-from causeway.parts import devices, half_reserved
-from causeway.parts.patience import ServerStep, While
+from causeway.running.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.api import reservations
@@ -49,7 +49,7 @@ class DetachMemory:
     resource_id: str
     mapping: BlockDevice | None = None
     is_kept: bool = False
-    reserved: devices.KeptForRevert | None = None
+    reserved: device_records.KeptForRevert | None = None
 
 
 Attach: TypeAlias = OperationRun[AttachMemory]
@@ -72,7 +72,7 @@ class ReserveVolume(ServerStep[Attach]):
         device_endings.begin(run)
         with run.event("compute_reserve_block_device_name", instance.host or ""):
             volume = services.volumes.show(run.context, memory.resource_id)
-            devices.check_zone(services, instance, volume)
+            device_records.check_zone(services, instance, volume)
             mapping = BlockDevice(
                 # The attachment is in the operation's memory, so the undo can delete it.
                 uuid=run.saga.id,
@@ -85,7 +85,7 @@ class ReserveVolume(ServerStep[Attach]):
                 tag=memory.tag,
                 delete_on_termination=memory.delete_on_termination,
             )
-            mapping.attachment_id = devices.reserve_volume(
+            mapping.attachment_id = device_records.reserve_volume(
                 services,
                 run.context,
                 memory.resource_id,
@@ -115,7 +115,7 @@ class ReserveVolume(ServerStep[Attach]):
             )
         if memory.device is not None and any(other.device_name == memory.device for other in present):
             raise errors.Conflict(f"The supplied device path ({memory.device}) is in use.")
-        return memory.device or devices.next_device_name(present)
+        return memory.device or device_records.next_device_name(present)
 
     def undo(self, run: Attach) -> None:
         mapping = run.memory.mapping
@@ -124,7 +124,9 @@ class ReserveVolume(ServerStep[Attach]):
         else:
             # The server may have had the volume before.
             known = {device.attachment_id for device in run.devices() if device.uuid != run.saga.id}
-            had = devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, known)
+            had = device_records.release_reservations(
+                run.services, run.context, run.uuid, run.memory.resource_id, known
+            )
             if not had and half_reserved.is_in_doubt(run):
                 half_reserved.end(run.services, run.context, run.instance(tags=False), run.memory.resource_id)
         block_devices.delete(run.database, run.saga.id)
@@ -188,7 +190,7 @@ class DisconnectVolume(Step[Detach]):
             (each for each in run.devices() if each.volume_id == run.memory.resource_id), None
         )
         if instance is not None:
-            run.memory.reserved = devices.kept_for_revert(run.services, instance, run.memory.resource_id)
+            run.memory.reserved = device_records.kept_for_revert(run.services, instance, run.memory.resource_id)
         if instance is None or mapping is None or not instance.host:
             return
         with device_endings.detach_order(run, instance.host):
@@ -210,11 +212,13 @@ class ReleaseVolume(Step[Detach]):
             run.with_next_save(lambda connection: reservations.end_in(connection, reserved.move_id, reserved.volume_id))
         if mapping is None:
             # The volume was deleted with the server.
-            devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
+            device_records.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
             device_endings.ended(run)
             return
         if mapping.attachment_id is not None:
-            devices.release_volume(run.services, run.context, run.uuid, run.memory.resource_id, mapping.attachment_id)
+            device_records.release_volume(
+                run.services, run.context, run.uuid, run.memory.resource_id, mapping.attachment_id
+            )
         with run.database.write() as connection:
             block_devices.delete_in(connection, mapping.uuid)
             run.write_history(connection)

@@ -12,11 +12,11 @@ from causeway.conductor.cell_service import CellConductorService
 from causeway.conductor.service import ConductorService
 from causeway.notify import saved_states
 from causeway.notify.notifier import Notifier
-from causeway.parts.services import ConductorServices
 from causeway.roles.notifying import make_notifier
 from causeway.roles.surroundings import Surroundings
 from causeway.rpc.scheduler import SchedulerClient
 from causeway.rpc.transport import Transports
+from causeway.running.services import ConductorServices
 from causeway.sagas.lives import Life
 from causeway.store.cells import Cells
 from causeway.store.connections import ConnectionBudget

@@ -3,7 +3,7 @@
 Until a server's record says where it is, the next request of its group would not see it. So requests of one group take turns
 (`turn`), and a pick counts for a short time in addition to what the databases say. If a build fails, others see one member too
 many for that time, never one too few. A deleted server is no longer a member, so its pick does not count. Picks of other
-schedulers are not known here: the conductor checks again when it claims the host (`causeway.parts.groups`).
+schedulers are not known here: the conductor checks again when it claims the host (`causeway.hosts.groups`).
 """
 
 from __future__ import annotations

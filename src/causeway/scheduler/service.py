@@ -12,7 +12,7 @@ Many servers that are to move later are packed in memory, with the same filters 
 
 A boot costs two Placement calls, a move two. A claim is atomic in Placement, so two requests that race for the last slot
 are decided there. Placement does not know server groups: each scheduler respects them on its own (`group_picks`), and the
-conductor checks them again when it claims a host (`causeway.parts.groups`).
+conductor checks them again when it claims a host (`causeway.hosts.groups`).
 """
 
 from __future__ import annotations

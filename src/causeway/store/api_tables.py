@@ -259,7 +259,7 @@ class Operations(ApiBase):
     memory_version: Mapped[int | None]
     parked: Mapped[str | None] = mapped_column(Name)
     failing_since: Mapped[datetime | None]
-    # The requester, and the requester's token, encrypted (`causeway.parts.requesters`). Null when the operation has ended.
+    # The requester, and the requester's token, encrypted (`causeway.requests.requesters`). Null when the operation has ended.
     requester: Mapped[dict[str, Any] | None]
     sealed_token: Mapped[str | None] = mapped_column(LongText)
     # Each step's do or undo with all its attempts, written before it acts and completed afterwards. ``step``: the name of the

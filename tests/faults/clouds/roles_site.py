@@ -10,7 +10,7 @@ from causeway.conf import new_config
 from causeway.context import admin_context
 from causeway.embedded import content
 from causeway.model.operations import Operation
-from causeway.parts.requests import context_of
+from causeway.requests.of_servers import context_of
 from causeway.rpc.client import RpcClient
 from causeway.rpc.conductor import TOPIC
 from causeway.rpc.transport import Transports

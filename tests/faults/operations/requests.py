@@ -15,7 +15,7 @@ from causeway import errors
 from causeway.conf import new_config
 from causeway.context import admin_context
 from causeway.operations.attachment_refresh import request_refresh
-from causeway.parts.requests import Requests
+from causeway.requests.of_servers import Requests
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.transport import Transports
 from causeway.store.cell import instances

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from causeway.hosts.disabling import HostRecords, disable_for
 from causeway.model.drains import (
     Drain,
     DrainRequest,
@@ -19,7 +20,6 @@ from causeway.model.drains import (
     Targets,
     reason_of,
 )
-from causeway.parts.disabling import HostRecords, disable_for
 from causeway.store.api import cells
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts

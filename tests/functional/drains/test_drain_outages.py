@@ -12,7 +12,7 @@ from causeway.drains import asking, movable
 from causeway.model.drains import Afterwards, How, Limits, Scope, Targets
 from causeway.model.operations import CONFIRM_RESIZE
 from causeway.moves import requests
-from causeway.parts import acceptance
+from causeway.requests import acceptance
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts
 from tests.functional.servers.dead_hosts import away

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from causeway.parts import acceptance
+from causeway.requests import acceptance
 from causeway.rpc.transport import Verdict
 from causeway.store.api import deletions
 from tests.functional.servers.moves_cloud import until

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from causeway.parts import devices
+from causeway.devices import device_records
 
 from .known_bugs_cloud import ALL_HOSTS, KnownBugsCloud
 
@@ -129,7 +129,7 @@ def test_a_volume_that_is_being_attached_is_shown_whole_or_not_at_all(
 
         monkeypatch.setattr(target, method, watched)
 
-    watch(devices, "reserve_volume")
+    watch(device_records, "reserve_volume")
     for host in ALL_HOSTS:
         watch(cloud.driver(host), "attach_volume")
     cloud.attach(server, volume)

@@ -42,7 +42,7 @@ TABLE = (
         "images.show",
         "named",
         "api/servers/actions/rebuild.py api/servers/actions/rescue.py api/servers/creating/create_devices.py"
-        " conductor/endpoints/image_caching.py operations/rebuild_volume.py parts/checked.py",
+        " conductor/endpoints/image_caching.py operations/rebuild_volume.py requests/checked.py",
         _USERS,
     ),
     Row("images.create", "ONLY_USER", "api/servers/actions/images.py", "It is the user's image, in their project."),
@@ -93,45 +93,50 @@ TABLE = (
     ),
     Row("volumes.show_snapshot", "named", "api/servers/creating/create_devices.py", _USERS),
     Row("volumes.check_snapshots_left", "named", "api/servers/actions/images.py", _USERS),
-    Row("volumes.create", "ONLY_USER", "parts/making.py", "It is the user's volume, in their project."),
+    Row("volumes.create", "ONLY_USER", "devices/making.py", "It is the user's volume, in their project."),
     Row("volumes.create_snapshot", "ONLY_USER", "operations/volume_images.py", "It is the user's snapshot."),
-    Row("volumes.create_attachment", "called_as", "parts/devices.py", "Passed on: see `devices.reserve_volume`."),
+    Row(
+        "volumes.create_attachment",
+        "called_as",
+        "devices/device_records.py",
+        "Passed on: see `device_records.reserve_volume`.",
+    ),
     Row("volumes.create_attachment", "OF_SERVER", "moves/steps/reservations.py parts/live_volumes.py", _RECORDED),
     Row(
-        "devices.reserve_volume",
+        "device_records.reserve_volume",
         "named",
         "operations/volumes.py operations/volume_swap.py",
         "The volume was shown to the user with their token (`volumes.show`).",
     ),
     Row(
-        "devices.reserve_volume",
+        "device_records.reserve_volume",
         "called_as",
         "operations/given_volumes.py",
         "As the build reserved it: one that the user named and was shown, or that the server has already.",
     ),
     Row(
-        "devices.reserve_volume",
+        "device_records.reserve_volume",
         "named OF_SERVER",
-        "parts/making.py",
+        "devices/making.py",
         "One that the user named was shown to them; the others were made for the server.",
     ),
-    Row("devices.reserve_volume", "OF_SERVER", "parts/attachments.py", _RECORDED),
+    Row("device_records.reserve_volume", "OF_SERVER", "devices/attachments.py", _RECORDED),
     Row("volumes.delete", "OF_SERVER", "operations/build_failed.py", _MADE),
     Row(
         "volumes.delete",
         "OF_SERVER SERVICE named",
-        "parts/releasing.py",
+        "devices/releasing.py",
         "Made for the server; or the user may delete it, or it is of the server's project (`owner_of`).",
     ),
     Row(
         "volumes.owner_of",
         "SERVICE",
-        "parts/releasing.py",
+        "devices/releasing.py",
         "The volume is in the server's record. The user sees nothing.",
     ),
-    Row("volumes.show_any", "SERVICE", "parts/half_reserved.py", _HALF_RESERVED),
-    Row("volumes.attachments_of", "SERVICE", "parts/half_reserved.py", _HALF_RESERVED),
-    Row("volumes.reset_to_available", "SERVICE", "parts/half_reserved.py", _HALF_RESERVED),
+    Row("volumes.show_any", "SERVICE", "devices/half_reserved.py", _HALF_RESERVED),
+    Row("volumes.attachments_of", "SERVICE", "devices/half_reserved.py", _HALF_RESERVED),
+    Row("volumes.reset_to_available", "SERVICE", "devices/half_reserved.py", _HALF_RESERVED),
     Row(
         "volumes.reimage",
         "of_server_with",
@@ -140,7 +145,7 @@ TABLE = (
     ),
     Row("volumes.is_being_filled", "OF_SERVER", "operations/rebuild_volume.py", _RECORDED),
     Row("volumes.wait_reimaged", "OF_SERVER", "operations/rebuild_volume.py", _RECORDED),
-    Row("volumes.wait_available", "OF_SERVER", "parts/making.py parts/releasing.py", _MADE),
+    Row("volumes.wait_available", "OF_SERVER", "devices/making.py devices/releasing.py", _MADE),
     Row("volumes.wait_for_snapshot", "OF_SERVER", "operations/volume_images.py", _MADE),
     Row("volumes.delete_snapshot", "OF_SERVER", "operations/volume_images.py", _MADE),
     Row(
@@ -149,21 +154,21 @@ TABLE = (
     Row(
         "volumes.made_for",
         "SERVICE",
-        "operations/build_failed.py parts/making.py parts/releasing.py",
+        "operations/build_failed.py devices/making.py devices/releasing.py",
         "Only volumes of the server's project, by the id of our device.",
     ),
     Row(
         "volumes.attachments_of_server",
         "SERVICE",
-        "moves/steps/check.py moves/steps/reservations.py operations/given_volumes.py parts/devices.py parts/late.py"
-        " parts/live_volumes.py parts/releasing.py",
+        "moves/steps/check.py moves/steps/reservations.py operations/given_volumes.py devices/device_records.py devices/late.py"
+        " parts/live_volumes.py devices/releasing.py",
         "Attachments of a server that an accepted operation owns; the user does not see them.",
     ),
     Row("volumes.get_attachment", "OF_SERVER", "audit/fixes.py", _OPERATOR),
     Row(
         "volumes.get_attachment",
         "OF_SERVER",
-        "operations/attachment_refresh.py parts/attachments.py parts/live_volumes.py",
+        "operations/attachment_refresh.py devices/attachments.py parts/live_volumes.py",
         _RECORDED,
     ),
     Row("volumes.update_attachment", "OF_SERVER", "operations/attachment_refresh.py", _RECORDED),
@@ -171,7 +176,7 @@ TABLE = (
         "volumes.complete_attachment",
         "OF_SERVER",
         "operations/attachment_refresh.py operations/given_volumes.py operations/guests.py operations/volumes.py"
-        " parts/attachments.py",
+        " devices/attachments.py",
         _RECORDED,
     ),
     Row("volumes.delete_attachment", "OF_SERVER", "audit/fixes.py", _OPERATOR),
@@ -181,8 +186,8 @@ TABLE = (
         "moves/steps/confirm.py moves/steps/finish.py moves/steps/hand_over.py moves/steps/live_across_cells.py"
         " moves/steps/prepare.py moves/steps/reservations.py moves/steps/revert.py operations/live_arrival.py"
         " operations/live_target.py operations/given_volumes.py operations/volume_swap.py operations/volumes.py"
-        " parts/attachments.py"
-        " parts/devices.py parts/late.py parts/live_volumes.py parts/releasing.py",
+        " devices/attachments.py"
+        " devices/device_records.py devices/late.py parts/live_volumes.py devices/releasing.py",
         _RECORDED,
     ),
     Row(
@@ -201,8 +206,13 @@ TABLE = (
     Row("volumes.list_all_attachments", "SERVICE", "audit/gather.py", _OPERATOR),
     # network
     Row("network.forward", "ONLY_USER", "api/proxies/forward.py", _USERS),
-    Row("network.list_networks", "named", "api/proxies/networks.py parts/checked.py", _USERS),
-    Row("network.port_of_user", "SERVICE named", "parts/checked.py", "Only after the user's token has shown the port."),
+    Row("network.list_networks", "named", "api/proxies/networks.py requests/checked.py", _USERS),
+    Row(
+        "network.port_of_user",
+        "SERVICE named",
+        "requests/checked.py",
+        "Only after the user's token has shown the port.",
+    ),
     Row(
         "network.validate_networks",
         "SERVICE named",
@@ -214,7 +224,7 @@ TABLE = (
     Row(
         "network.security_group_ids",
         "named",
-        "api/servers/creating/create_networks.py api/servers/subresources/security_groups.py parts/making.py",
+        "api/servers/creating/create_networks.py api/servers/subresources/security_groups.py devices/making.py",
         _USERS,
     ),
     Row(
@@ -230,14 +240,14 @@ TABLE = (
         "The user sees the port only if it is that of a server that they may see.",
     ),
     Row("network.show_port", "SERVICE", "audit/fixes.py", _OPERATOR),
-    Row("network.show_port", "SERVICE", "parts/making.py", _VIF),
+    Row("network.show_port", "SERVICE", "devices/making.py", _VIF),
     Row(
         "network.ports_of_server",
         "SERVICE",
         "api/proxies/floating_ips.py api/servers/subresources/interfaces.py"
         " api/servers/subresources/security_groups.py conductor/endpoints/candidates.py"
         " moves/steps/select.py operations/build_failed.py operations/guests.py operations/interfaces.py"
-        " parts/making.py parts/placing.py parts/port_resources.py parts/releasing.py",
+        " devices/making.py moves/placing.py devices/port_resources.py devices/releasing.py",
         _PORTS_OF,
     ),
     Row("network.group_names", "SERVICE", "api/servers/subresources/security_groups.py", _PORTS_OF),
@@ -256,21 +266,21 @@ TABLE = (
         )
         for method in ("add_fixed_ip", "remove_fixed_ip")
     ),
-    Row("network.network_info", "SERVICE", "parts/shown_ports.py", _PORTS_OF),
-    Row("network.vif_of_port", "SERVICE", "operations/interfaces.py parts/making.py", _VIF),
+    Row("network.network_info", "SERVICE", "conductor/endpoints/shown_ports.py", _PORTS_OF),
+    Row("network.vif_of_port", "SERVICE", "operations/interfaces.py devices/making.py", _VIF),
     Row(
         "network.create_port",
         "SERVICE",
-        "parts/making.py",
+        "devices/making.py",
         "A port of the server's project on a network that was shown with the user's token (`validate_networks`).",
     ),
     Row(
         "network.delete_port",
         "SERVICE",
-        "operations/build_failed.py operations/interfaces.py parts/releasing.py",
+        "operations/build_failed.py operations/interfaces.py devices/releasing.py",
         _MADE,
     ),
-    Row("network.unbind_port", "SERVICE", "operations/interfaces.py parts/releasing.py", _BINDINGS),
+    Row("network.unbind_port", "SERVICE", "operations/interfaces.py devices/releasing.py", _BINDINGS),
     Row("network.update_port", "SERVICE", "operations/guests.py", _BINDINGS),
     Row("network.update_port", "SERVICE", "audit/fixes.py", _OPERATOR),
     Row("network.create_binding", "SERVICE", "moves/steps/prepare.py operations/live_target.py", _BINDINGS),
@@ -279,7 +289,7 @@ TABLE = (
         "network.delete_binding",
         "SERVICE",
         "moves/steps/confirm.py moves/steps/prepare.py moves/steps/revert.py operations/live_arrival.py"
-        " operations/live_target.py parts/late.py",
+        " operations/live_target.py devices/late.py",
         _BINDINGS,
     ),
     *(

@@ -12,7 +12,7 @@ import pytest
 
 from causeway.audit import audit_embedded
 from causeway.model import operations
-from causeway.parts.requesters import CHECKED
+from causeway.requests.requesters import CHECKED
 from causeway.store.api import journal
 from tests.functional.servers.dying_threads import SOON_TAKEN_OVER, THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until

@@ -181,7 +181,7 @@ def test_calls_are_made_as_the_table_says(method: str) -> None:
         made[file] |= kinds_at(method, call)
     # A variable that was decided a line before.
     if method == "devices.reserve_volume":
-        made["parts/making.py"] = {"named", "OF_SERVER"}
+        made["devices/making.py"] = {"named", "OF_SERVER"}
     assert made == said
 
 
@@ -210,7 +210,7 @@ def test_clients_without_users_get_no_context(client: type) -> None:
     ("name", "where"),
     [
         ("for_work", {"context.py", "operations/engine.py"}),
-        ("checked_of", {"operations/engine.py", "parts/requesters.py"}),
+        ("checked_of", {"operations/engine.py", "requests/requesters.py"}),
         ("is_without_identity", {"clients/connections.py", "clients/session.py"}),
         ("remember_expired", {"clients/connections.py", "clients/session.py"}),
     ],

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from causeway.operations.recipes import RECIPES
-from causeway.parts.patience import ServerStep, While, patience_while
+from causeway.running.patience import ServerStep, While, patience_while
 from causeway.sagas.retries import Patience
 
 PAGE = (Path(__file__).parents[3] / "docs/faults-of-parts.md").read_text()

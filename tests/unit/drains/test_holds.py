@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from causeway import errors
-from causeway.parts.holds import PROPERTY, held_until
+from causeway.model.holds import PROPERTY, held_until
 
 
 @pytest.mark.parametrize(

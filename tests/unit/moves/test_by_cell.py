@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from causeway import errors
-from causeway.parts.by_cell import ByCell
+from causeway.running.by_cell import ByCell
 
 PATIENCE = 60.0
 

@@ -14,7 +14,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.sagas import SagaState
 from causeway.moves.run import Run
-from causeway.parts.journal import OperationJournal
+from causeway.operations.journal import OperationJournal
 from causeway.sagas.clock import Clock
 from causeway.sagas.environment import Environment
 from causeway.store.api import journal, recording

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from causeway.hosts import liveness
+from causeway.hosts.liveness import HostLife, Liveness
 from causeway.model.sagas import StepPhase, StepRecord
 from causeway.moves import dead_hosts
 from causeway.moves import run as moves_run
 from causeway.moves.run import Run
-from causeway.parts import liveness
-from causeway.parts.liveness import HostLife, Liveness
 from causeway.store.cell import copies
 from tests.unit.moves.remembered import MEMORY
 

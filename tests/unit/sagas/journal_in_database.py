@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway.model.operations import Operation
-from causeway.parts.journal import OperationJournal
+from causeway.operations.journal import OperationJournal
 from causeway.sagas.clock import Clock
 from causeway.store.api import journal, wanted_operations
 from causeway.store.clock import utc_now

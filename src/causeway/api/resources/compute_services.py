@@ -1,7 +1,7 @@
 """``/os-services``. Source: Compute API reference, "Compute services".
 
 A disabled compute service carries the trait COMPUTE_STATUS_DISABLED in Placement, which keeps new servers away (see
-`causeway.parts.disabling`).
+`causeway.hosts.disabling`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from causeway.api.schemas import common as types
 from causeway.api.schemas import compute_services as schemas
 from causeway.api.validation import is_uuid
 from causeway.api.views import common
+from causeway.hosts.disabling import HostRecords, set_disabled
+from causeway.hosts.host_removal import remove_host
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus
-from causeway.parts.disabling import HostRecords, set_disabled
-from causeway.parts.host_removal import remove_host
 from causeway.store.api import cells as cell_records
 from causeway.store.api import migrations as migration_records
 from causeway.store.cell import hosts, instances

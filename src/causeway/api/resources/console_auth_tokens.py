@@ -8,8 +8,8 @@ from causeway import errors
 from causeway.api.answers import server_parts
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
-from causeway.parts.consoles import standings
 from causeway.store.api import console_tokens
+from causeway.store.consoles import standings
 
 _QUERY: VersionedSchemas = [(1, 98, common.query({})), (99, None, common.query({}, strict=True))]
 

@@ -12,7 +12,7 @@ from causeway.model.instance import Instance
 from causeway.model.states import TaskState, VmState
 from causeway.operations.requests import ask_for_delete
 from causeway.operations.soft_delete import RestoreMemory, SoftDeleteMemory
-from causeway.parts.requests import run_waiting
+from causeway.requests.of_servers import run_waiting
 from causeway.store.api import build_requests, groups, mappings, wanted_operations
 from causeway.store.database import Database
 

@@ -1,11 +1,11 @@
-"""Holds: a policy rule says who may set a server's property ``causeway:hold`` (`causeway.parts.holds`)."""
+"""Holds: a policy rule says who may set a server's property ``causeway:hold`` (`causeway.model.holds`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from causeway.api.request import ApiRequest
-from causeway.parts.holds import PROPERTY, held_until
+from causeway.model.holds import PROPERTY, held_until
 
 RULE = "causeway:servers:hold"
 

@@ -17,7 +17,7 @@ from causeway.model.host import Service
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.server_actions import HostCheck, ServerAction
 from causeway.model.states import DELETING, TaskState, VmState
-from causeway.parts.asking import ask
+from causeway.requests.asking import ask
 from causeway.store import listing, servers
 from causeway.store.api import mappings
 from causeway.store.cell import actions, instances
@@ -237,7 +237,7 @@ def load_and_begin(request: ApiRequest, server_id: str, rule: str, action: Serve
 
 
 def ask_for(request: ApiRequest, home: Home, action: ServerAction, recipe: str, memory: Any, **options: Any) -> None:
-    """Writes an operation to the journal and begins it. ``options``: those of `causeway.parts.asking.ask`."""
+    """Writes an operation to the journal and begins it. ``options``: those of `causeway.requests.asking.ask`."""
     ask(request.services, request.context, home.instance, home.cell_uuid, action, recipe, memory, **options)
 
 

@@ -1,7 +1,7 @@
 """Carries out the orders that this host missed while it was dead, before it takes other orders or starts guests.
 
 Servers that were here may run elsewhere by now. Their guests that still run here are destroyed, and so is what the host kept
-for moves that have ended. The conductors know these orders (`causeway.parts.cleanups`) and have checked where the servers
+for moves that have ended. The conductors know these orders (`causeway.hosts.cleanups`) and have checked where the servers
 live.
 """
 

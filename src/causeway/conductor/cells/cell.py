@@ -15,13 +15,13 @@ from causeway.conductor.cells import reports
 from causeway.conductor.cells.cloud_records import MOST_REFUSED, CloudRecords
 from causeway.conductor.cells.usage import note_usage
 from causeway.context import RequestContext
+from causeway.hosts import liveness
 from causeway.model.host import ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, OperationToken, RecordedClaim
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.moves.hardware import recorded_claims
-from causeway.parts import liveness
 from causeway.store.cell import hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
 from causeway.virt.live import LiveProgress

@@ -19,12 +19,12 @@ from causeway.conductor.cells.cell import CellEndpoint
 from causeway.conductor.cells.cloud_records import CloudEndpoint, map_hosts
 from causeway.conductor.cells.transfers import Transfers
 from causeway.model.host import CellMapping
-from causeway.parts.services import ConductorServices
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.endpoint import expose
 from causeway.rpc.late_answers import NAMESPACE, AwaitedAnswersEndpoint
 from causeway.rpc.server import RpcServer
+from causeway.running.services import ConductorServices
 
 LOG = logging.getLogger(__name__)
 

@@ -13,14 +13,14 @@ from typing import Protocol
 from causeway import errors
 from causeway.conductor.cells.transfers import Transfers
 from causeway.context import RequestContext
+from causeway.hosts import cleanups
 from causeway.model.host import HostMapping
 from causeway.model.migration import EVACUATION
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import OperationToken
 from causeway.model.states import MigrationStatus, TaskState, VmState
-from causeway.parts import cleanups
-from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
+from causeway.running.services import ConductorServices
 from causeway.store import own_nodes
 from causeway.store.api import cells as cell_records
 from causeway.store.api import cleanups as cleanup_records

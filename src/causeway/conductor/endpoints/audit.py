@@ -6,7 +6,7 @@ from causeway.audit import AuditServices, audit_cloud
 from causeway.audit.remap import map_server
 from causeway.context import RequestContext
 from causeway.model.audit import Report
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 
 
 class AuditEndpoint:

@@ -29,7 +29,7 @@ from causeway.moves.hardware import asking
 from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import ask_for_ports
 from causeway.moves.steps.warm import why_while_off
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.scheduler.explain import Explanation, HostVerdict, Refusal
 from causeway.store.cell import block_devices, hosts, instances
 

@@ -16,10 +16,10 @@ from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.operations import interfaces, volumes
 from causeway.operations.engine import Engine
-from causeway.parts import acceptance
-from causeway.parts.asking import operation_of
-from causeway.parts.requesters import CHECKED
-from causeway.parts.services import ConductorServices
+from causeway.requests import acceptance
+from causeway.requests.asking import operation_of
+from causeway.requests.requesters import CHECKED
+from causeway.running.services import ConductorServices
 from causeway.store.cell import instances
 
 

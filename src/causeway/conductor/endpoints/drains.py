@@ -7,7 +7,7 @@ from collections.abc import Callable
 from causeway.context import RequestContext
 from causeway.drains.plan import plan_of
 from causeway.model.drains import DrainRequest, Plan
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 
 
 class DrainsEndpoint:

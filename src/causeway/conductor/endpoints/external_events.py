@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
+from causeway.conductor.endpoints import shown_ports
 from causeway.context import RequestContext
 from causeway.model.events import CHANGED, HostEvents
-from causeway.parts import shown_ports
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 
 LOG = logging.getLogger(__name__)
 

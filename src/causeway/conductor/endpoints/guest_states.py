@@ -12,8 +12,8 @@ from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.server_actions import GuestAction
 from causeway.model.states import PowerState
-from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
+from causeway.running.services import ConductorServices
 
 
 class GuestStatesEndpoint:

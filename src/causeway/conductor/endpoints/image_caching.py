@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.hosts import liveness
 from causeway.model.host import Aggregate
-from causeway.parts import liveness
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.api import aggregates
 from causeway.store.api import cells as cell_records
 

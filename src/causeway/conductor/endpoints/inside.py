@@ -12,8 +12,8 @@ from causeway.model import server_actions
 from causeway.model.console import ConsoleAddress, ConsolePlace, ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
-from causeway.parts import history
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
+from causeway.store import history
 from causeway.store.cell import instances
 
 

@@ -12,9 +12,9 @@ from causeway.model.operation_kinds import recipes_where
 from causeway.model.operations import Operation
 from causeway.model.outcomes import OperationToken
 from causeway.model.sagas import ENDED
-from causeway.parts import history
-from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
+from causeway.running.services import ConductorServices
+from causeway.store import history
 from causeway.store.api import journal, migrations
 from causeway.store.cell import instances
 

@@ -15,11 +15,11 @@ from causeway.model.operation_kinds import recipes_where
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.operations.requests import discard_prepared
-from causeway.parts.acceptance import delete_if_refused
-from causeway.parts.by_cell import ByCell
-from causeway.parts.requests import context_of, run_waiting
-from causeway.parts.services import ConductorServices
+from causeway.requests.acceptance import delete_if_refused
+from causeway.requests.of_servers import context_of, run_waiting
 from causeway.rpc.conductor import ConductorClient
+from causeway.running.by_cell import ByCell
+from causeway.running.services import ConductorServices
 from causeway.sagas import keeper
 
 LOG = logging.getLogger(__name__)

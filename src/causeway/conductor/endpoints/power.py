@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.devices import device_records
+from causeway.hosts import liveness
 from causeway.model import server_actions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.server_actions import GuestAction
-from causeway.parts import devices, history, liveness
-from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
+from causeway.running.services import ConductorServices
+from causeway.store import history
 from causeway.store.cell import block_devices, instances
 
 Work = Callable[[ComputeClient, Instance, list[BlockDevice]], GuestOutcome]
@@ -80,7 +82,9 @@ def change_guest(
         history.fail(database, uuid, failure, instance.host, action.meanwhile, vm_state=vm_state)
         return
     becomes = action.becomes or instance.vm_state
-    devices.save_guest(database, uuid, outcome, vm_state=becomes, task_state=None, expected_task=set(action.meanwhile))
+    device_records.save_guest(
+        database, uuid, outcome, vm_state=becomes, task_state=None, expected_task=set(action.meanwhile)
+    )
     instance.vm_state, instance.task_state, instance.power_state = becomes, None, outcome.power_state
     notify(services, context, instance, action, "end")
 

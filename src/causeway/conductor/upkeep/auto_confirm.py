@@ -16,9 +16,9 @@ from causeway.model.migration import Migration
 from causeway.model.states import DELETING, MigrationStatus, VmState
 from causeway.moves.confirmable import obstacle as obstacle_to
 from causeway.moves.requests import request_confirm
-from causeway.parts.requests import Requests
-from causeway.parts.services import ConductorServices
+from causeway.requests.of_servers import Requests
 from causeway.rpc.conductor import ConductorClient
+from causeway.running.services import ConductorServices
 from causeway.store.api import mappings, migrations
 from causeway.store.cell import instances
 from causeway.store.database import utcnow

@@ -8,10 +8,10 @@ from causeway.model import operations, server_actions
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
 from causeway.operations.shelve import SINCE, ShelveMemory
-from causeway.parts.asking import ask
-from causeway.parts.requests import Requests
-from causeway.parts.services import ConductorServices
+from causeway.requests.asking import ask
+from causeway.requests.of_servers import Requests
 from causeway.rpc.conductor import ConductorClient
+from causeway.running.services import ConductorServices
 
 
 def interval(services: ConductorServices) -> float:

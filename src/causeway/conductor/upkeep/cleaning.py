@@ -10,10 +10,10 @@ from functools import partial
 
 from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
+from causeway.hosts.liveness import BINARY
 from causeway.model.migration import EVACUATION
 from causeway.model.states import MigrationStatus
-from causeway.parts.liveness import BINARY
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.api import cleanups
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow

@@ -10,14 +10,14 @@ import logging
 
 from causeway import errors
 from causeway.context import RequestContext, admin_context
+from causeway.hosts import cleanups, whereabouts
 from causeway.model import operations
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.migration import EVACUATION, Migration
 from causeway.model.missed import Missed, MissedOrder
 from causeway.model.states import MigrationStatus
-from causeway.parts import cleanups, whereabouts
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.api import journal, migrations
 
 LOG = logging.getLogger(__name__)

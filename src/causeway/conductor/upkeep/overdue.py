@@ -10,7 +10,7 @@ from functools import partial
 from causeway import errors
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
 

@@ -8,10 +8,10 @@ from causeway.model import operations, rescue, server_actions
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
 from causeway.operations.rescue import UnrescueMemory
-from causeway.parts.asking import ask
-from causeway.parts.requests import Requests
-from causeway.parts.services import ConductorServices
+from causeway.requests.asking import ask
+from causeway.requests.of_servers import Requests
 from causeway.rpc.conductor import ConductorClient
+from causeway.running.services import ConductorServices
 
 # Seconds between two checks.
 LONGEST = 60.0

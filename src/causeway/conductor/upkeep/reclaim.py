@@ -8,9 +8,9 @@ from causeway.model.instance import Instance
 from causeway.model.states import VmState
 from causeway.operations.requests import ask_for_delete
 from causeway.operations.soft_delete import SINCE
-from causeway.parts.requests import Requests
-from causeway.parts.services import ConductorServices
+from causeway.requests.of_servers import Requests
 from causeway.rpc.conductor import ConductorClient
+from causeway.running.services import ConductorServices
 
 # Seconds between two checks.
 LONGEST = 60.0

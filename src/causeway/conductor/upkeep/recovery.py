@@ -22,10 +22,10 @@ from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
 from causeway.model.states import DELETING, PowerState, VmState
-from causeway.parts import history
-from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import TOPIC, ConductorClient
+from causeway.running.services import ConductorServices
 from causeway.sagas.lives import Life
+from causeway.store import history
 from causeway.store.api import journal
 from causeway.store.cell import hosts, instances
 from causeway.store.database import Database, utcnow

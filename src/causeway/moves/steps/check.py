@@ -10,6 +10,7 @@ import dataclasses
 import logging
 
 from causeway import errors
+from causeway.hosts.liveness import HostLife
 from causeway.model.block_device import BlockDevice, has_local_disks
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState
@@ -17,7 +18,6 @@ from causeway.moves.dead_hosts import at_source, at_target, raise_if_down, recen
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import for_old_flavor
-from causeway.parts.liveness import HostLife
 from causeway.rpc.compute import ComputeClient
 from causeway.virt.driver import GuestFacts
 

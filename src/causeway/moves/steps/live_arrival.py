@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 from causeway import errors
+from causeway.devices import device_records
+from causeway.hosts import groups
 from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
@@ -26,8 +28,6 @@ from causeway.moves.steps.confirm import ReleaseSource, release_source
 from causeway.moves.steps.live_prepare import OF_THE_TARGET, at_target, devices_at_source, devices_at_target
 from causeway.moves.steps.near_live import EndNearLiveMigration
 from causeway.moves.steps.records import SwitchInstanceMapping
-from causeway.parts import devices as device_records
-from causeway.parts import groups
 from causeway.sagas.journal import Write
 from causeway.store.api import mappings
 from causeway.store.cell import instances

@@ -8,6 +8,7 @@ from contextlib import suppress
 from causeway import errors
 from causeway.clients.rights import OF_SERVER
 from causeway.context import admin_context
+from causeway.devices.device_records import noted_by_operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
@@ -20,7 +21,6 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.sides import send_or_note, target_of
 from causeway.moves.steps.reservations import volumes
-from causeway.parts.devices import noted_by_operations
 
 # The fields of memory that `at_target` reads.
 OF_THE_TARGET = frozenset({"port_requests", "selection", "source_cell", "source_host"})

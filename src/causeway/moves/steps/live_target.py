@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
+from causeway.hosts import groups
 from causeway.model.instance import MigrationContext
 from causeway.model.things import Thing
-from causeway.moves import events, hardware, reach
+from causeway.moves import events, hardware, placing, reach
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.sides import life_of, source_of, target_of
 from causeway.moves.steps.prepare import ReserveHost
-from causeway.parts import groups, placing
 from causeway.rpc.compute.live import LiveCheck
 from causeway.scheduler.request import MoveClaim, RequestSpec
 from causeway.store.api import mappings, migrations

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from causeway import errors
+from causeway.hosts import cleanups
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
@@ -21,7 +22,6 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.sides import Side, life_of, source_of, target_of
 from causeway.moves.steps.live_prepare import OF_THE_TARGET, at_target, devices_at_target, failure_of
-from causeway.parts import cleanups
 from causeway.rpc.compute.live import GuestPresence
 from causeway.store.api import migrations
 from causeway.virt.live import LiveOptions, LiveProgress, Presence

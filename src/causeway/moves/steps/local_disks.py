@@ -7,11 +7,11 @@ import uuid as uuids
 from typing import Any
 
 from causeway import errors
+from causeway.devices.device_records import next_device_name
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.flavor import Flavor
 from causeway.moves.run import Run
-from causeway.parts.devices import next_device_name
-from causeway.parts.run import ServerRun
+from causeway.running.server_run import ServerRun
 
 
 def check_no_shrink(run: Run) -> None:

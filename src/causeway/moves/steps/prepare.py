@@ -10,8 +10,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any, ClassVar
 
 from causeway import errors
+from causeway.devices.port_devices import at_host
 from causeway.hardware import firmware
 from causeway.hardware.port_devices import needs_device, with_device
+from causeway.hosts import groups
 from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.network import Vif
@@ -25,8 +27,6 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.reservations import delete_orphaned_attachments, reserve_once, volumes
 from causeway.moves.steps.select import note_destination
-from causeway.parts import groups
-from causeway.parts.port_devices import at_host
 from causeway.scheduler.request import Selection
 from causeway.store.cell import instances
 

@@ -19,7 +19,7 @@ from causeway.moves.run import Run
 from causeway.moves.steps.direct import wipe_secret
 from causeway.moves.steps.images import delete_images
 from causeway.moves.steps.local_disks import for_new_flavor
-from causeway.parts.run import ServerRun
+from causeway.running.server_run import ServerRun
 from causeway.sagas.journal import Write
 from causeway.store.api import group_claims, mappings, migrations
 from causeway.store.cell import actions, block_devices, copies, instances

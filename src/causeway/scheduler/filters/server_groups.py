@@ -2,7 +2,7 @@
 
 Members in every cell count, and a member that is being moved counts on both hosts. The server itself never counts: it may stay
 where it is, and an only member may go anywhere. Within one scheduler, requests of one group take turns; for those of different
-schedulers, the conductor checks again when it claims the host (`causeway.parts.groups`).
+schedulers, the conductor checks again when it claims the host (`causeway.hosts.groups`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Proposed operations: they are in the journal, and neither accepted nor refused (`causeway.parts.acceptance`)."""
+"""Proposed operations: they are in the journal, and neither accepted nor refused (`causeway.requests.acceptance`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `causeway.parts.shown_ports` writes when the network service says that it changed something."""
+"""What `causeway.conductor.endpoints.shown_ports` writes when the network service says that it changed something."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from causeway.conductor.endpoints import shown_ports
 from causeway.model.instance import Instance
 from causeway.model.network import FixedIp, Vif
-from causeway.parts import shown_ports
 from causeway.store.cell import instances
 
 PORT, OTHER = "p0000000-0000-0000-0000-000000000001", "p0000000-0000-0000-0000-000000000002"

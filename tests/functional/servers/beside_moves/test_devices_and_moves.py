@@ -11,7 +11,7 @@ import pytest
 from causeway.api.servers import loading
 from causeway.conductor.endpoints import devices as conductors
 from causeway.operations import requests
-from causeway.parts import acceptance
+from causeway.requests import acceptance
 from tests.functional.servers.moves_cloud import Cloud, until
 
 

@@ -14,8 +14,9 @@ from causeway import errors
 from causeway.conductor.endpoints import operations as callers
 from causeway.conductor.service import ConductorService
 from causeway.conductor.upkeep import auto_confirm, auto_offload
+from causeway.hosts import cleanups
 from causeway.model.missed import Missed
-from causeway.parts import acceptance, cleanups
+from causeway.requests import acceptance
 from causeway.roles.conductor import make_conductor
 from causeway.rpc.server import RpcServer
 from causeway.store.api import cleanups as noted

@@ -155,7 +155,7 @@ def dies_before_acceptance(cloud: Cloud, server: Any, action: str, value: Any = 
         raise RuntimeError("the API ends here")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("causeway.parts.acceptance._accept", die)
+        patched.setattr("causeway.requests.acceptance._accept", die)
         answer = cloud.admin.compute.post(f"/servers/{server.id}/action", json={action: value}, microversion="2.79")
         assert answer.status_code == 500
     proposed = newest(cloud, server)
@@ -214,7 +214,7 @@ def test_a_request_that_is_not_accepted_leaves_no_image(cloud: Cloud) -> None:
         def away(*_: Any) -> bool:
             raise errors.DatabaseFailed("The database of the API failed.")
 
-        patched.setattr("causeway.parts.acceptance.PAUSES", ())
+        patched.setattr("causeway.requests.acceptance.PAUSES", ())
         patched.setattr(proposals, "accept_in", away)
         answer = cloud.member.compute.post(
             f"/servers/{server.id}/action", json={"createImage": {"name": "never"}}, microversion="2.79"

@@ -9,9 +9,9 @@ import pytest
 
 from causeway import errors
 from causeway.context import admin_context
+from causeway.hosts import cleanups, whereabouts
 from causeway.model.missed import Missed
 from causeway.model.states import TaskState, VmState
-from causeway.parts import cleanups, whereabouts
 from causeway.rpc.compute import ComputeClient
 from causeway.store.api import journal
 from causeway.store.cell import instances

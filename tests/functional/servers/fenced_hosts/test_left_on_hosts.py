@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from causeway.compute.upkeep.missed_orders import MissedOrdersEndpoint
 from causeway.conductor.upkeep import cleaning
+from causeway.hosts.cleanups import note
 from causeway.model.missed import Missed
 from causeway.model.states import PowerState
-from causeway.parts.cleanups import note
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import mappings
 from tests.functional.servers.broken_hosts import force_down, start

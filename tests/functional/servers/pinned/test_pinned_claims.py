@@ -15,9 +15,9 @@ from causeway.compute.host.claims import Claims
 from causeway.conductor.upkeep import cleaning
 from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
+from causeway.hosts.cleanups import missed_order
 from causeway.model.missed import Missed
 from causeway.model.outcomes import OperationToken
-from causeway.parts.cleanups import missed_order
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import cleanups, journal, mappings, migrations
 from causeway.store.cell import hosts, pci_devices

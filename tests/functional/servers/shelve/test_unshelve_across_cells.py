@@ -16,7 +16,7 @@ from causeway.model.sagas import SagaState
 from causeway.operations import unshelve_across_cells
 from causeway.operations.unshelve_across_cells import UnshelveThere
 from causeway.operations.unshelve_memory import UNSHELVE_VERSION
-from causeway.parts.followers import follower_of
+from causeway.running.followers import follower_of
 from causeway.store.api import journal
 from causeway.store.cell import copies
 from tests.functional.servers.moves_cloud import Cloud, until

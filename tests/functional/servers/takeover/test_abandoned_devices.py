@@ -15,7 +15,7 @@ import pytest
 from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
 from causeway.model.operations import Operation
-from causeway.parts import acceptance
+from causeway.requests import acceptance
 from causeway.store.api import journal
 from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import Cloud, until

@@ -14,9 +14,9 @@ import pytest
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.moves import requests as moves
-from causeway.parts import acceptance
-from causeway.parts.acceptance import delete_if_refused
-from causeway.parts.requests import Requests
+from causeway.requests import acceptance
+from causeway.requests.acceptance import delete_if_refused
+from causeway.requests.of_servers import Requests
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import flavors, journal
 from causeway.store.cell import actions, instances

@@ -17,7 +17,7 @@ from causeway import errors
 from causeway.clients import volume_migrations as volumes
 from causeway.clients.volume import VolumeClient
 from causeway.model.states import TaskState
-from causeway.parts import acceptance
+from causeway.requests import acceptance
 from causeway.store import servers
 from causeway.store.cell import actions, instances
 from tests.functional.servers.moves_cloud import Cloud, until

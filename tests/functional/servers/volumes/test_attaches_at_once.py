@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from causeway.parts import devices
+from causeway.devices import device_records
 from tests.functional.servers.moves_cloud import Cloud
 
 pytestmark = pytest.mark.embedded("replaces code")
@@ -21,13 +21,13 @@ def all_reserve_first(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Called with a number: so many attaches wait for one another before they reserve their volumes."""
 
     def wait_for(count: int) -> None:
-        barrier, reserve = threading.Barrier(count, timeout=30), devices.reserve_volume
+        barrier, reserve = threading.Barrier(count, timeout=30), device_records.reserve_volume
 
         def wait(*arguments: Any, **named: Any) -> str:
             barrier.wait()
             return reserve(*arguments, **named)
 
-        monkeypatch.setattr(devices, "reserve_volume", wait)
+        monkeypatch.setattr(device_records, "reserve_volume", wait)
 
     return wait_for
 
@@ -66,7 +66,7 @@ def test_one_name_goes_to_one_of_them(cloud: Cloud, all_reserve_first: Callable[
 
 
 def test_a_server_that_has_all_disks_gets_no_more(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "string", SimpleNamespace(ascii_lowercase="ab"))
+    monkeypatch.setattr(device_records, "string", SimpleNamespace(ascii_lowercase="ab"))
     server, first, second = cloud.boot(), cloud.volume(), cloud.volume()
     cloud.attach(server, first)
     assert at_once(cloud, server, [{"volumeId": second.id}]) == [403]

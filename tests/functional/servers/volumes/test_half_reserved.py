@@ -24,7 +24,7 @@ RESERVE = "call.volume POST /v3/attachments.request"
 
 @pytest.fixture(autouse=True)
 def settled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("causeway.parts.half_reserved.SETTLED_AFTER", 0.0)
+    monkeypatch.setattr("causeway.devices.half_reserved.SETTLED_AFTER", 0.0)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from causeway.model.block_device import is_volume_backed
 from causeway.model.states import VmState
 from causeway.operations.evacuate import EvacuateMemory, migration_of
 from causeway.operations.recipes import OPERATIONS
-from causeway.parts.requests import notify_conductor
+from causeway.requests.of_servers import notify_conductor
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal, wanted_operations
 from causeway.store.cell import block_devices

@@ -22,7 +22,7 @@ from causeway.model.states import VmState
 from causeway.operations.images import ImageMemory
 from causeway.operations.requests import discard_image
 from causeway.operations.volume_images import VolumeImageMemory
-from causeway.parts.asking import ask
+from causeway.requests.asking import ask
 from causeway.store.cell import block_devices
 from causeway.virt import quiescing
 

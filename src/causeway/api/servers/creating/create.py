@@ -38,9 +38,9 @@ from causeway.model.network import RequestedNetwork
 from causeway.model.operations import Operation
 from causeway.model.states import TaskState, VmState
 from causeway.operations.build_run import BuildMemory
-from causeway.parts import requesters
-from causeway.parts.asking import operation_of
-from causeway.parts.requests import notify_conductor
+from causeway.requests import requesters
+from causeway.requests.asking import operation_of
+from causeway.requests.of_servers import notify_conductor
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
 from causeway.store.api import build_requests, groups, journal, keypairs, mappings
 from causeway.store.api import cells as cell_records

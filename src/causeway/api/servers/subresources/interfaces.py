@@ -14,7 +14,7 @@ from causeway.clients.port_owners import PortOwner
 from causeway.model import operations, server_actions
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.operations.interfaces import DetachMemory
-from causeway.parts.asking import ask_at_once
+from causeway.requests.asking import ask_at_once
 
 RULE = "os_compute_api:os-attach-interfaces:"
 EXTERNAL = "network:attach_external_network"

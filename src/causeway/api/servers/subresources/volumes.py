@@ -21,7 +21,7 @@ from causeway.model.exclusion import Work, tasks_beside
 from causeway.model.server_actions import ServerAction
 from causeway.model.states import SHELVED, VmState
 from causeway.operations.volumes import DetachMemory
-from causeway.parts.asking import ask_at_once
+from causeway.requests.asking import ask_at_once
 from causeway.store.api import build_requests
 from causeway.store.cell import block_devices, instances
 from causeway.store.listing import Listed

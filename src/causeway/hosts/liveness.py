@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from causeway import errors
 from causeway.model.host import Service
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.cell import hosts
 from causeway.store.database import Database, utcnow
 

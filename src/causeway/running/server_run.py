@@ -14,7 +14,7 @@ from causeway.model.operation_kinds import OperationKind, kind_of
 from causeway.model.operations import Operation
 from causeway.model.orders import Order
 from causeway.model.outcomes import OperationToken
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.sagas import run as sagas
 from causeway.sagas.environment import Environment
 from causeway.sagas.run import M

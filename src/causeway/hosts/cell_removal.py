@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 from causeway import errors
 from causeway.clients.placement import PlacementClient
+from causeway.hosts.host_removal import remove_host
+from causeway.hosts.liveness import BINARY
 from causeway.model.drains import AT_REST, DrainState
 from causeway.model.host import CellMapping, Service
 from causeway.model.migration import EVACUATION
 from causeway.model.states import MigrationStatus
-from causeway.parts.host_removal import remove_host
-from causeway.parts.liveness import BINARY
 from causeway.store import archive, own_nodes
 from causeway.store.api import cells, cleanups, drains, journal, mappings, migrations
 from causeway.store.cell import hosts, instances

@@ -18,11 +18,11 @@ from causeway.clients.port_owners import PortOwner
 from causeway.clients.rights import SERVICE, named
 from causeway.clients.volume import UNFINISHED
 from causeway.context import RequestContext, admin_context
+from causeway.devices.device_records import release_volume
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
-from causeway.parts.devices import release_volume
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 
 LOG = logging.getLogger(__name__)
 

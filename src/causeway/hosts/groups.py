@@ -8,7 +8,7 @@ database. So it has no races between cells, conductors and schedulers. Only serv
 from __future__ import annotations
 
 from causeway import errors
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.scheduler.request import RequestedGroup
 from causeway.store import group_places
 from causeway.store.api import group_claims, groups

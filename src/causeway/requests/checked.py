@@ -11,7 +11,7 @@ from __future__ import annotations
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.network import RequestedNetwork
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 
 
 def require_image(services: ConductorServices, context: RequestContext, image_id: str) -> None:

@@ -17,7 +17,7 @@ from causeway.hardware.pci_request import affinity_of
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.pci import InstancePCIRequest
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 
 # The network service's agent for SR-IOV, in the names of its providers.
 NIC_AGENT = "NIC Switch agent"
@@ -50,7 +50,7 @@ def for_attach(
     request: InstancePCIRequest,
     resource_request: Mapping[str, Any] | None,
 ) -> list[InstancePCIRequest]:
-    """The same for a port that is being attached. `causeway.parts.port_resources` has noted the provider of its bandwidth."""
+    """The same for a port that is being attached. `causeway.devices.port_resources` has noted the provider of its bandwidth."""
     policed = port_devices.with_policy([request], affinity_of(instance.flavor, instance.image_meta))
     asked, allocation = request_of(vif.id, resource_request), vif.profile.get(ALLOCATION)
     if asked is None or allocation is None:

@@ -12,7 +12,7 @@ from causeway.clients.port_requests import ALLOCATION, PortRequest, requests_of,
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.cell import hosts
 from causeway.store.database import Database
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.network import Vif
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store import servers
 from causeway.store.api import mappings
 from causeway.store.cell import instances

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.hosts import liveness
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.states import MigrationStatus
-from causeway.parts import liveness
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.api import mappings, migrations
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database

@@ -13,8 +13,8 @@ from typing import Any
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
-from causeway.parts.run import ServerRun
-from causeway.parts.services import ConductorServices
+from causeway.running.server_run import ServerRun
+from causeway.running.services import ConductorServices
 
 LOG = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Makes ports and volumes for servers.
 
 Each of them names its server in its own service. So it is found again if the answer is lost, or if the conductor dies before it
-is recorded; then `causeway.parts.releasing` releases it.
+is recorded; then `causeway.devices.releasing` releases it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from causeway.clients.port_owners import PortOwner
 from causeway.clients.rights import OF_SERVER, named
 from causeway.clients.volume import MADE_FOR_DEVICE, MADE_FOR_SERVER, Volume
 from causeway.context import RequestContext
+from causeway.devices import device_records, half_reserved
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
-from causeway.parts import checked, devices, half_reserved
-from causeway.parts.services import ConductorServices
+from causeway.requests import checked
+from causeway.running.services import ConductorServices
 
 LOG = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ def make_volume(
         device.volume_id, device.multiattach = volume.id, volume.multiattach
     if again and device.attachment_id is None:
         # Deletes unrecorded reservations of an earlier attempt.
-        had = devices.release_reservations(services, context, instance.uuid, device.volume_id, set())
+        had = device_records.release_reservations(services, context, instance.uuid, device.volume_id, set())
         if not had and in_doubt:
             half_reserved.end(services, context, instance, device.volume_id)
     if is_new:
@@ -130,7 +131,7 @@ def reserve_first_volume(
     """Reserves the device's volume for a server that is being built, unless that is recorded. See `make_volume`."""
     if device.volume_id is not None and device.attachment_id is None:
         called_as = named(device.volume_id) if device.source_type == "volume" else OF_SERVER
-        device.attachment_id = devices.reserve_volume(
+        device.attachment_id = device_records.reserve_volume(
             services, context, device.volume_id, instance.uuid, set, called_as=called_as
         )
 

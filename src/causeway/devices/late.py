@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from causeway import errors
+from causeway.devices.device_records import noted_by_operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
 from causeway.model.states import MigrationStatus
-from causeway.parts.devices import noted_by_operations
-from causeway.parts.run import ServerRun
+from causeway.running.server_run import ServerRun
 from causeway.store.api import journal, migrations
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database

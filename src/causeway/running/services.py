@@ -14,11 +14,11 @@ from causeway.clients.volume import VolumeClient
 from causeway.clock import Clock
 from causeway.model import versions
 from causeway.notify.notifier import Notifier
-from causeway.parts.by_cell import ByCell
 from causeway.rpc.compute import ComputeClient
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.scheduler import SchedulerClient
 from causeway.rpc.transport import Transports
+from causeway.running.by_cell import ByCell
 from causeway.sagas.lives import Life
 from causeway.store.cells import Cells
 from causeway.store.database import Database

@@ -1,6 +1,6 @@
 """Reserves and records ports and volumes of servers.
 
-They are made in `causeway.parts.making` and released in `causeway.parts.releasing`.
+They are made in `causeway.devices.making` and released in `causeway.devices.releasing`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MIGRATION_ENDED, TaskState
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.api import journal, migrations
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database

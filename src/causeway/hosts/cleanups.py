@@ -14,6 +14,8 @@ import msgspec
 
 from causeway import errors
 from causeway.context import RequestContext, admin_context
+from causeway.hosts import liveness, whereabouts
+from causeway.hosts.whereabouts import Whereabouts
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed, MissedOrder
@@ -21,9 +23,7 @@ from causeway.model.operations import Operation
 from causeway.model.outcomes import OperationToken
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import TaskState
-from causeway.parts import liveness, whereabouts
-from causeway.parts.services import ConductorServices
-from causeway.parts.whereabouts import Whereabouts
+from causeway.running.services import ConductorServices
 from causeway.store.api import cleanups, journal
 from causeway.store.api.cleanups import Cleanup
 from causeway.store.database import Database

@@ -10,7 +10,7 @@ from oslo_config import cfg
 from causeway.conf import new_config
 from causeway.context import RequestContext
 from causeway.model.requesters import Requester
-from causeway.parts import requesters
+from causeway.requests import requesters
 
 UUID, OTHER_UUID = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
 TOKEN = "the-users-token"

@@ -10,7 +10,7 @@ import math
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
-from causeway.parts.run import ServerRun
+from causeway.running.server_run import ServerRun
 from causeway.sagas.environment import Options
 from causeway.sagas.recipe import Step
 from causeway.sagas.retries import NONE, Patience

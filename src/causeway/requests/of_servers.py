@@ -1,6 +1,6 @@
 """Requests operations on servers.
 
-`causeway.parts.acceptance` says what is written where, and when a request counts. Then a conductor is notified. If none can be
+`causeway.requests.acceptance` says what is written where, and when a request counts. Then a conductor is notified. If none can be
 reached, one finds the operation in the journal.
 """
 
@@ -16,7 +16,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.operations import Operation
-from causeway.parts import acceptance, requesters
+from causeway.requests import acceptance, requesters
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal
 from causeway.store.cell import actions

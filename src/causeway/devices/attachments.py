@@ -5,9 +5,9 @@ from __future__ import annotations
 from causeway import errors
 from causeway.clients.rights import OF_SERVER
 from causeway.context import RequestContext
+from causeway.devices import device_records
 from causeway.model.block_device import BlockDevice
-from causeway.parts import devices
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.store.cell import block_devices
 from causeway.store.database import Database
 
@@ -32,7 +32,7 @@ def reserve_anew(
             continue
         old = device.attachment_id
         known = {other.attachment_id for other in present}
-        new = devices.reserve_volume(
+        new = device_records.reserve_volume(
             services, context, device.volume_id, device.instance_uuid, known.copy, called_as=OF_SERVER
         )
         if not block_devices.swap_attachment(database, device.uuid, old, new):

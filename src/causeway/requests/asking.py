@@ -15,8 +15,8 @@ from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
 from causeway.model.server_actions import ServerAction
-from causeway.parts import acceptance, requesters
-from causeway.parts.requests import RequestServices, action_of, enter, notify_conductor
+from causeway.requests import acceptance, requesters
+from causeway.requests.of_servers import RequestServices, action_of, enter, notify_conductor
 from causeway.store.api import migrations
 
 

@@ -13,13 +13,13 @@ from causeway.clients import port_requests
 from causeway.clients.port_owners import PortOwner
 from causeway.clients.port_requests import PortRequest
 from causeway.context import RequestContext
+from causeway.devices.port_devices import at_host
 from causeway.hardware.port_devices import requests_of
 from causeway.hardware.requests import asked_of
+from causeway.hosts import liveness
 from causeway.model.instance import Instance
 from causeway.model.orders import Order
-from causeway.parts import liveness
-from causeway.parts.port_devices import at_host
-from causeway.parts.services import ConductorServices
+from causeway.running.services import ConductorServices
 from causeway.scheduler.request import Destination, MoveClaim, RequestSpec, Selection
 from causeway.store.api import mappings
 

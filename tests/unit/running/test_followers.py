@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid as uuids
 
 from causeway.model.operations import Operation
-from causeway.parts.followers import follower_of
+from causeway.running.followers import follower_of
 
 
 def _operation() -> Operation:
