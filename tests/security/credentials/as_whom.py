@@ -101,7 +101,7 @@ TABLE = (
         "devices/device_records.py",
         "Passed on: see `device_records.reserve_volume`.",
     ),
-    Row("volumes.create_attachment", "OF_SERVER", "moves/steps/reservations.py parts/live_volumes.py", _RECORDED),
+    Row("volumes.create_attachment", "OF_SERVER", "moves/steps/reservations.py moves/steps/live_prepare.py", _RECORDED),
     Row(
         "device_records.reserve_volume",
         "named",
@@ -161,14 +161,14 @@ TABLE = (
         "volumes.attachments_of_server",
         "SERVICE",
         "moves/steps/check.py moves/steps/reservations.py operations/given_volumes.py devices/device_records.py devices/late.py"
-        " parts/live_volumes.py devices/releasing.py",
+        " moves/steps/live_prepare.py devices/releasing.py",
         "Attachments of a server that an accepted operation owns; the user does not see them.",
     ),
     Row("volumes.get_attachment", "OF_SERVER", "audit/fixes.py", _OPERATOR),
     Row(
         "volumes.get_attachment",
         "OF_SERVER",
-        "operations/attachment_refresh.py devices/attachments.py parts/live_volumes.py",
+        "operations/attachment_refresh.py devices/attachments.py moves/steps/live_prepare.py",
         _RECORDED,
     ),
     Row("volumes.update_attachment", "OF_SERVER", "operations/attachment_refresh.py", _RECORDED),
@@ -183,11 +183,11 @@ TABLE = (
     Row(
         "volumes.delete_attachment",
         "OF_SERVER",
-        "moves/steps/confirm.py moves/steps/finish.py moves/steps/hand_over.py moves/steps/live_across_cells.py"
-        " moves/steps/prepare.py moves/steps/reservations.py moves/steps/revert.py operations/live_arrival.py"
-        " operations/live_target.py operations/given_volumes.py operations/volume_swap.py operations/volumes.py"
+        "moves/steps/confirm.py moves/steps/finish.py moves/steps/hand_over.py"
+        " moves/steps/prepare.py moves/steps/reservations.py moves/steps/revert.py"
+        " operations/given_volumes.py operations/volume_swap.py operations/volumes.py"
         " devices/attachments.py"
-        " devices/device_records.py devices/late.py parts/live_volumes.py devices/releasing.py",
+        " devices/device_records.py devices/late.py moves/steps/live_prepare.py devices/releasing.py",
         _RECORDED,
     ),
     Row(
@@ -283,13 +283,13 @@ TABLE = (
     Row("network.unbind_port", "SERVICE", "operations/interfaces.py devices/releasing.py", _BINDINGS),
     Row("network.update_port", "SERVICE", "operations/guests.py", _BINDINGS),
     Row("network.update_port", "SERVICE", "audit/fixes.py", _OPERATOR),
-    Row("network.create_binding", "SERVICE", "moves/steps/prepare.py operations/live_target.py", _BINDINGS),
+    Row("network.create_binding", "SERVICE", "moves/steps/prepare.py moves/steps/live_prepare.py", _BINDINGS),
     Row("network.activate_binding", "SERVICE", "moves/steps/dead_source.py", _BINDINGS),
     Row(
         "network.delete_binding",
         "SERVICE",
-        "moves/steps/confirm.py moves/steps/prepare.py moves/steps/revert.py operations/live_arrival.py"
-        " operations/live_target.py devices/late.py",
+        "moves/steps/confirm.py moves/steps/prepare.py moves/steps/revert.py"
+        " moves/steps/live_prepare.py devices/late.py",
         _BINDINGS,
     ),
     *(
