@@ -59,8 +59,8 @@ def method_of(used: ast.Attribute) -> str | None:
     name = name.lstrip("_")
     if name == "client" and used.attr == "forward":
         return "client.forward"
-    if name == "devices" and used.attr == "reserve_volume":
-        return "devices.reserve_volume"
+    if name == "device_records" and used.attr == "reserve_volume":
+        return "device_records.reserve_volume"
     return f"{name}.{used.attr}" if name in METHODS and used.attr in METHODS[name] else None
 
 
@@ -156,7 +156,7 @@ def kinds_in(client: type, name: str, seen: frozenset[str] = frozenset()) -> set
 def kinds_at(method: str, call: ast.Call | None) -> set[str]:
     """As whom one call of a method is made."""
     owner, _dot, name = method.partition(".")
-    of_method = {"called_as"} if owner == "devices" else kinds_in(CLIENTS[owner], name)
+    of_method = {"called_as"} if owner == "device_records" else kinds_in(CLIENTS[owner], name)
     if "called_as" not in of_method:
         return of_method
     given = [each.value for each in call.keywords if each.arg == "called_as"] if call is not None else []
@@ -180,7 +180,7 @@ def test_calls_are_made_as_the_table_says(method: str) -> None:
     for file, call in calls()[method]:
         made[file] |= kinds_at(method, call)
     # A variable that was decided a line before.
-    if method == "devices.reserve_volume":
+    if method == "device_records.reserve_volume":
         made["devices/making.py"] = {"named", "OF_SERVER"}
     assert made == said
 

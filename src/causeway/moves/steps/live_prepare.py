@@ -78,16 +78,16 @@ class PrepareTarget(Step):
 
     def _attach(self, run: Run, device: BlockDevice, volume_id: str) -> BlockDevice:
         """Attaches a volume to the target. Returns the device with that attachment; the source keeps its own."""
-        pair, service = run.memory.pair(volume_id), run.services.volumes
+        pair = run.memory.pair(volume_id)
         pair.source = device.attachment_id
         if pair.target is None:
-            made = service.create_attachment(
+            made = run.services.volumes.create_attachment(
                 run.context, volume_id, run.uuid, run.memory.connector, device.device_name, called_as=OF_SERVER
             )
             pair.target = made.id
             run.save()
         else:
-            made = service.get_attachment(run.context, pair.target)
+            made = run.services.volumes.get_attachment(run.context, pair.target)
         return dataclasses.replace(device, attachment_id=made.id, connection_info=made.connection_info)
 
     def undo(self, run: Run) -> None:
