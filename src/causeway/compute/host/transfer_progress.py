@@ -5,8 +5,9 @@ The answer may limit the rate from now on: each report divides a drain's rate an
 
 from __future__ import annotations
 
-import dataclasses
 import logging
+
+import msgspec
 
 from causeway import errors
 from causeway.compute.host.bandwidth import Bandwidth
@@ -53,7 +54,7 @@ class TransferProgress:
         self._host = host
         self._context = context
         # A report without a step of the move is not written.
-        self._token = dataclasses.replace(
+        self._token = msgspec.structs.replace(
             token, step=token.step if is_shown else "", heeds_rate=follows_rate and is_shown
         )
         self._is_joined = is_joined
