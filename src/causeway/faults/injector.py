@@ -198,7 +198,7 @@ def scope(host: str | None = None, operation_id: str | None = None, method: str 
     if _active is None:
         yield
         return
-    given = {"host": host, "move_id": operation_id, "method": method}
+    given = {"host": host, "operation_id": operation_id, "method": method}
     token = _scope.set(replace(_scope.get(), **{name: value for name, value in given.items() if value is not None}))
     try:
         yield
