@@ -152,8 +152,8 @@ def test_what_was_asked_for_while_the_queue_was_unavailable_is_found_in_the_jour
     """The request is accepted: the move is written down, and whoever looks at the journal continues with it."""
     reported = []
 
-    def away(_conductor: Any, _context: Any, *, operation_id: str) -> None:
-        reported.append(operation_id)
+    def away(_conductor: Any, _context: Any, *, move_id: str) -> None:
+        reported.append(move_id)
         raise errors.ServiceFailed("The message queue did not take the request run_move.")
 
     monkeypatch.setattr(ConductorClient, "run_move", away)
