@@ -26,6 +26,7 @@ state_dir_option = click.option(
 os_cloud_option = click.option(
     "--os-cloud", help="An administrator's cloud of clouds.yaml, for a cloud of many processes."
 )
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 timeout_option = click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for the answer.")
 
 

@@ -71,7 +71,6 @@ COMMANDS = {
         ("client",),
         "Show the progress of everything that takes long, and what it waits for; cancel it.",
     ),
-    "move": Command("causeway.cli.move", "move", ("client", "database"), "The same for moves of servers only."),
     "server": Command(
         "causeway.cli.server",
         "server",
@@ -92,6 +91,10 @@ COMMANDS = {
 }
 
 
+# Names that work and are not listed -> the listed ones.
+ALIASES = {"move": "operation"}
+
+
 class LazyGroup(click.Group):
     """Loads a command when it is asked for."""
 
@@ -99,6 +102,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         wanted = COMMANDS[cmd_name]

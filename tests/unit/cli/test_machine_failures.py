@@ -125,6 +125,6 @@ def test_an_unknown_cloud_is_named_with_those_that_there_are(tmp_path: Path, mon
         "clouds: {one: {auth: {auth_url: 'http://127.0.0.1:1'}}, two: {auth: {auth_url: 'http://127.0.0.1:1'}}}"
     )
     monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(file))
-    ended = CliRunner().invoke(cli, ["move", "list", "--os-cloud=nowhere"])
+    ended = CliRunner().invoke(cli, ["operation", "list", "--os-cloud=nowhere"])
     assert ended.exit_code == 2
     assert f"There is no cloud nowhere in {file}, which has one, two." in ended.output

@@ -57,7 +57,7 @@ def an_operation(server: str) -> dict[str, Any]:
 def test_operations_fit_on_narrow_terminals(width: int) -> None:
     console, stream = printed(width)
     found = [an_operation(server) for server in SERVERS]
-    timelines.show_overview("operation", found, console)
+    timelines.show_overview(found, console)
     ids = [each["id"] for each in found]
     text = check(stream, width, *SERVERS, *ids, STEP, "resize", "conductor-1.example.org")
     assert text.count(WHY) == 1

@@ -13,9 +13,9 @@ from rich.markup import escape
 
 from causeway.cli import ask, tables
 from causeway.cli.aliases import hidden
+from causeway.cli.ask import json_option
 from causeway.cli.drain.group import PATH, PLAN_TIMEOUT, drain, of_a_cloud, of_one_drain, path_of, sentence
 from causeway.cli.drain.request import limit_options, limits_of, request_of, request_options
-from causeway.cli.timelines import json_option
 from causeway.model.drains import Limits
 
 

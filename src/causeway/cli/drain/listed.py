@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from causeway.cli import ask, tables
+from causeway.cli.ask import json_option
 from causeway.cli.drain.group import PATH, drain, of_a_cloud, of_one_drain, path_of, sentence
-from causeway.cli.timelines import json_option
 from causeway.client import words
 from causeway.model.drains import DrainServerState
 

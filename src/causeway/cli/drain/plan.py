@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from causeway.cli import ask, tables
+from causeway.cli.ask import json_option
 from causeway.cli.drain.group import PATH, PLAN_TIMEOUT, drain, of_a_cloud
 from causeway.cli.drain.request import request_of, request_options
-from causeway.cli.timelines import json_option
 from causeway.client import words
 from causeway.model.drains import DrainServer, DrainServerState, Plan, duration
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from causeway import errors
-from causeway.cli.move import move as move_command
+from causeway.cli.operation import operation as operation_command
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState, StepRecord, StepState
 from causeway.rpc.transport import Outgoing, Verdict
@@ -93,9 +93,9 @@ def test_a_stuck_move_does_not_grow(cloud: Cloud) -> None:
     assert len(cloud.events(server, "confirmResize")) == 2
 
     words = ["show", server.id, "--state-dir", str(cloud.parts.state.path)]
-    shown = CliRunner().invoke(move_command, [*words, "--json"])
+    shown = CliRunner().invoke(operation_command, [*words, "--json"])
     (_check_shown, step_shown, *_rest) = json.loads(shown.output)[-1]["steps"]
     assert step_shown["attempt"] == steps[1].attempt
     assert step_shown["first_error"]["message"] == "The first one."
-    table = CliRunner().invoke(move_command, words, env={"COLUMNS": "300"})
+    table = CliRunner().invoke(operation_command, words, env={"COLUMNS": "300"})
     assert "Attempts" in table.output and "At first: The first one." in table.output
