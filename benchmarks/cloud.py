@@ -34,8 +34,8 @@ from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.content import GENERATION
 from causeway.model.flavor import Flavor
-from causeway.moves import run as moves_run
-from causeway.moves.run import Run
+from causeway.moves import move_run as moves_run
+from causeway.moves.move_run import Run
 from causeway.moves.steps.confirm import FinishConfirm
 from causeway.moves.steps.records import MoveRecord, ShowTarget
 from causeway.moves.steps.revert import FinishRevert

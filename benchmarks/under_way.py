@@ -29,7 +29,7 @@ from rich.table import Table
 from sqlalchemy import event
 
 from causeway.embedded.cloud import EmbeddedCloud
-from causeway.store.api import standing
+from causeway.store.api import operation_counts
 
 # Of each cell: a host listens with 64 threads.
 MOVES_OF_A_HOST = 50
@@ -133,7 +133,7 @@ def _statuses(user: Any) -> Counter[str]:
 
 
 def _copying(cloud: EmbeddedCloud) -> int:
-    return sum(each.count for each in standing.moves(cloud.api_database) if each.step == "CopyWhileRunning")
+    return sum(each.count for each in operation_counts.under_way(cloud.api_database) if each.step == "CopyWhileRunning")
 
 
 def _process() -> dict[str, Any]:

@@ -24,7 +24,7 @@ It reads a running cloud:
 - `run`: the two looks, and the fixes.
 """
 
-from causeway.audit.run import audit_cloud, audit_embedded
+from causeway.audit.audit_run import audit_cloud, audit_embedded
 from causeway.audit.services import AuditServices
 from causeway.model.audit import Disagreement, Fix, Report, Severity
 

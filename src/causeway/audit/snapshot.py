@@ -127,7 +127,7 @@ class Movement:
         return {found for pair in pairs for found in (pair.source, pair.target) if found is not None}
 
 
-class Standing(Enum):
+class ServerStanding(Enum):
     """Whether a uuid is that of a server."""
 
     LIVE = "live"  # it has a record in a cell, or is about to be built
@@ -215,17 +215,17 @@ class Snapshot:
         """The records of all servers, each in the cell where it lives."""
         return [home for uuid in self.records if (home := self.home(uuid)) is not None]
 
-    def standing(self, uuid: str) -> Standing:
+    def standing(self, uuid: str) -> ServerStanding:
         if uuid in self.records or uuid in self.build_requests:
-            return Standing.LIVE
+            return ServerStanding.LIVE
         mapping = self.mappings.get(uuid)
         if mapping is not None and mapping.cell_uuid in self.down_cells:
-            return Standing.UNSEEN
+            return ServerStanding.UNSEEN
         if uuid in self.deleted:
-            return Standing.DELETED
+            return ServerStanding.DELETED
         if mapping is not None:
-            return Standing.DELETED if mapping.queued_for_delete else Standing.LIVE
-        return Standing.UNSEEN if self.down_cells else Standing.UNKNOWN
+            return ServerStanding.DELETED if mapping.queued_for_delete else ServerStanding.LIVE
+        return ServerStanding.UNSEEN if self.down_cells else ServerStanding.UNKNOWN
 
     def is_quiet(self, record: Record) -> bool:
         """Whether nobody works on the server, so that its record must be true. (Attaching and detaching set no task state.)"""

@@ -27,7 +27,7 @@ COLORS = {Severity.CRITICAL: "bold red", Severity.ERROR: "red", Severity.WARNING
 
 
 @dataclass(frozen=True)
-class Place:
+class AuditScope:
     """Where a server is to be mapped."""
 
     server: str
@@ -69,7 +69,7 @@ def audit(
     if server is not None:
         if cell is None or host is None or fix:
             raise click.UsageError("--map-server needs --cell and --host, and goes without --fix.")
-        place = Place(server, cell, host)
+        place = AuditScope(server, cell, host)
     if config_file:
         report = _from_here(config_file, fix, place)
     else:
@@ -88,7 +88,7 @@ def exit_status(report: Report) -> int:
 
 
 def _over_the_api(
-    state_dir: Path, os_cloud: str | None, fix: bool, timeout: float, place: Place | None = None
+    state_dir: Path, os_cloud: str | None, fix: bool, timeout: float, place: AuditScope | None = None
 ) -> Report:
     cloud = connect(state_dir, os_cloud)
     if place is not None:
@@ -99,7 +99,7 @@ def _over_the_api(
     return msgspec.convert(body["audit"], Report)
 
 
-def _from_here(config_files: tuple[str, ...], fix: bool, place: Place | None = None) -> Report:
+def _from_here(config_files: tuple[str, ...], fix: bool, place: AuditScope | None = None) -> Report:
     extras.require("database", "An audit from here (--config-file)")
     from causeway import errors
     from causeway.audit import AuditServices, audit_cloud

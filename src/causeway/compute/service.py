@@ -30,7 +30,7 @@ from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.guests.rescue import RescueEndpoint
 from causeway.compute.guests.volume_jobs import VolumeJobsEndpoint
 from causeway.compute.handover.dry_run import DryRunEndpoint
-from causeway.compute.handover.live import LiveEndpoint
+from causeway.compute.handover.live_endpoint import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.verify import VerifyEndpoint

@@ -17,7 +17,7 @@ from causeway.conductor.endpoints.external_events import EventsEndpoint
 from causeway.conductor.endpoints.guest_states import GuestStatesEndpoint
 from causeway.conductor.endpoints.image_caching import ImageCachingEndpoint
 from causeway.conductor.endpoints.inside import InsideEndpoint
-from causeway.conductor.endpoints.live import LiveEndpoint
+from causeway.conductor.endpoints.live_orders import LiveEndpoint
 from causeway.conductor.endpoints.operations import Keeper, OperationCallers, OperationsEndpoint
 from causeway.conductor.endpoints.power import PowerEndpoint
 from causeway.conductor.upkeep import auto_confirm, auto_offload, cleaning, overdue_rescues, reclaim, recovery

@@ -23,7 +23,7 @@ from causeway.console_proxy.admission import Admission, Admitted
 from causeway.console_proxy.relay import OpenConsole
 from causeway.console_proxy.visit import Visit
 from causeway.http.server import PortInUse
-from causeway.model.console import ConsoleToken, Ending, Standing
+from causeway.model.console import ConsoleStanding, ConsoleToken, Ending
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.cells import Cells
 from causeway.store.consoles import standings
@@ -154,7 +154,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
                 watched.console = None
             console.close()
 
-    def look(self, tokens: Collection[ConsoleToken]) -> dict[str, Standing]:
+    def look(self, tokens: Collection[ConsoleToken]) -> dict[str, ConsoleStanding]:
         """See `causeway.store.consoles.standings`."""
         return standings(self._cells, tokens)
 
@@ -184,7 +184,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
             for connection in self._connections.values():
                 if connection.console is None or connection.token is None:
                     continue
-                standing = found.get(connection.token.token_hash, Standing(None, is_busy=True))
+                standing = found.get(connection.token.token_hash, ConsoleStanding(None, is_busy=True))
                 if standing.ending is not None:
                     connection.console.end(standing.ending)
                 elif connection.console.is_left and not standing.is_busy:

@@ -16,7 +16,7 @@ from causeway import errors
 from causeway.console_proxy import pages
 from causeway.console_proxy.admission import BY_RULE, Admission, Admitted, Refused, token_of
 from causeway.console_proxy.relay import PATIENCE, ConsoleSocket, MeteredSocket, OpenConsole, Relay, farewell
-from causeway.model.console import ConsoleToken, Standing
+from causeway.model.console import ConsoleStanding, ConsoleToken
 
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Proxy(Protocol):
     def opened(self, connection: socket.socket, admitted: Admitted) -> AbstractContextManager[OpenConsole]:
         """A context in which a console is watched."""
 
-    def look(self, tokens: Collection[ConsoleToken]) -> dict[str, Standing]:
+    def look(self, tokens: Collection[ConsoleToken]) -> dict[str, ConsoleStanding]:
         """Hash of a token -> the standing of its console."""
 
 

@@ -20,7 +20,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.holds import PROPERTY, held_until
 from causeway.moves.steps.local_disks import refuse_smaller_disks
 from causeway.running.services import ConductorServices
-from causeway.scheduler.many import Packing, Place
+from causeway.scheduler.many import AssignedHost, Packing
 from causeway.store.api import flavors as flavor_records
 from causeway.store.cell.residents import Resident
 from causeway.store.database import Database, utcnow
@@ -157,7 +157,7 @@ def _set_way(
     services: ConductorServices,
     planned: _Planned,
     tenant: Tenant,
-    place: Place,
+    place: AssignedHost,
     request: DrainRequest,
     scoped: Scoped,
 ) -> None:
@@ -185,7 +185,7 @@ def _set_way(
     planned.transfers.append(_transfer(row, cost))
 
 
-def _set_cell(tenant: Tenant, place: Place, row: DrainServer) -> None:
+def _set_cell(tenant: Tenant, place: AssignedHost, row: DrainServer) -> None:
     """Gives a server that moves as records its cell. This takes no time or capacity that the schedule must count."""
     row.how, row.target_cell, row.seconds, row.pause = How.RECORDS, place.cell_name, 0.0, 0.0
     if place.cell_uuid == tenant.cell_uuid:

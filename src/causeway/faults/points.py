@@ -7,7 +7,7 @@ import inspect
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.guests.rescue import RescueEndpoint
 from causeway.compute.guests.volume_jobs import VolumeJobsEndpoint
-from causeway.compute.handover.live import LiveEndpoint
+from causeway.compute.handover.live_endpoint import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.warm import WarmEndpoint

@@ -61,7 +61,7 @@ class Ending(Enum):
 
 
 @dataclass
-class Standing:
+class ConsoleStanding:
     """The standing of a console. ``ending``: None while it may stay open. ``is_busy``: its server is being changed."""
 
     ending: Ending | None

@@ -20,7 +20,7 @@ from causeway.hosts.liveness import HostLife
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.store.api import cleanups
 from causeway.store.database import Database
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Self
 
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from causeway.model.missed import Missed
 from causeway.model.outcomes import RecordedClaim
 from causeway.model.states import VmState
 from causeway.moves.dead_hosts import note_target
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 
 LOG = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.store.cell import hosts, instances
 from causeway.store.cells import Cells
 from causeway.store.database import Database
-from causeway.virt.live import LiveSource, LiveTarget
+from causeway.virt.live_guest import LiveSource, LiveTarget
 
 
 @dataclass

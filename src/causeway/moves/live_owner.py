@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from causeway.virt.live import Presence
+from causeway.virt.live_guest import Presence
 
 # The source's hypervisor has no guest that could run.
 _GONE = (Presence.ABSENT, Presence.OFF, Presence.CRASHED)

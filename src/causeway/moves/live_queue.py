@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.model.operation_kinds import recipes_where
+from causeway.moves.move_run import Run
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.requests.of_servers import context_of, notify_conductor
 from causeway.running.patience import While
 from causeway.store.api import journal, live_turns, migrations

@@ -20,7 +20,7 @@ from causeway.model.warm import WarmCopy
 from causeway.sagas.memory import Given
 from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.virt.driver import MEMORY
-from causeway.virt.live import LiveSource, LiveTarget
+from causeway.virt.live_guest import LiveSource, LiveTarget
 
 # The version of the memory's format, and the oldest one that this release reads. The version rises by 1 when the release before
 # would misread a memory. A new field needs no new version if its default describes how moves were without the field; releases

@@ -13,8 +13,8 @@ from causeway import errors
 from causeway.model import operations
 from causeway.moves import near_live
 from causeway.moves.memory import MEMORY_VERSION, MoveMemory
+from causeway.moves.move_run import Run
 from causeway.moves.recipe import NEAR_LIVE_VERSION
-from causeway.moves.run import Run
 from causeway.running.followers import follower_of
 from causeway.store.api import journal, migrations
 from causeway.store.cell import hosts

@@ -11,7 +11,7 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 
 
 @contextmanager

@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass
-class Place:
+class ClaimedHost:
     """A host that is claimed in Placement, and the server as it will be there. ``asked``: the resources of its ports."""
 
     selection: Selection
@@ -48,7 +48,7 @@ def choose(
     ignore: Collection[str] = (),
     leaves_cell: bool = False,
     zone: str | None = None,
-) -> Place:
+) -> ClaimedHost:
     """Chooses and claims a host. Raises NoValidHost.
 
     ``order``: names the order, each time one is sent. ``host``: the requested one; ``forced``: skips all filters; ``ignore``:
@@ -91,7 +91,7 @@ def choose(
         network_info=vifs,
         pci_requests=at_host(services, spec.pci_requests, asked, selection.allocation_request.mappings),
     )
-    return Place(selection, there, asked)
+    return ClaimedHost(selection, there, asked)
 
 
 def _select(

@@ -12,9 +12,9 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.moves import near_live
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.rpc.compute import ComputeClient
-from causeway.virt.live import LiveSource
+from causeway.virt.live_guest import LiveSource
 
 # The longest time, in seconds, that a guest stands still while hypervisors hand it over.
 LIVE_PAUSE = 1.0

@@ -7,7 +7,7 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from causeway.model.states import MigrationStatus
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.running.patience import ServerStep, While
 from causeway.sagas import recipe as sagas
 from causeway.sagas.journal import Write

@@ -9,8 +9,8 @@ from causeway.model.instance import InstanceFault
 from causeway.model.migration import live_status_after
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.live_queue import run_queued
+from causeway.moves.move_run import Run
 from causeway.moves.reasons import for_members
-from causeway.moves.run import Run
 from causeway.moves.steps.confirm import NOT_MOVED
 from causeway.moves.steps.dead_source import add_fault_in
 from causeway.requests.acceptance import task_of

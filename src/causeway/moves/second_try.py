@@ -15,8 +15,8 @@ from causeway.model import operations
 from causeway.model.operations import Operation
 from causeway.model.states import RESIZE_TASKS, MigrationStatus, TaskState
 from causeway.moves.memory import MEMORY_VERSION
+from causeway.moves.move_run import Run
 from causeway.moves.recipe import RESIZE_VERSION
-from causeway.moves.run import Run
 from causeway.running.followers import follower_of
 from causeway.store.api import journal, migrations
 from causeway.store.cell import instances

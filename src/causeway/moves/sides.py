@@ -12,7 +12,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.outcomes import OperationToken
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.rpc.compute import ComputeClient
 from causeway.store.database import Database
 

@@ -11,7 +11,7 @@ from causeway.devices.late import ServerNow
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.moves.memory import MoveMemory
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.moves.steps.images import image_ids_of, parts_of
 from causeway.store.api import journal
 from causeway.store.cell import copies

@@ -18,7 +18,7 @@ from causeway.model.instance import Instance
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
-from causeway.operations.run import OperationRun
+from causeway.operations.operation_run import OperationRun
 from causeway.operations.undo_late import undo_attachments
 from causeway.requests.asking import ask
 from causeway.requests.of_servers import RequestServices

@@ -20,7 +20,7 @@ from causeway.model.states import DELETING, TaskState, VmState
 from causeway.moves.requests import request_confirm
 from causeway.moves.steps.images import KEPT
 from causeway.operations import endings
-from causeway.operations.run import OperationRun
+from causeway.operations.operation_run import OperationRun
 from causeway.operations.shelve import IMAGE
 from causeway.requests.of_servers import action_of
 from causeway.running.patience import ServerStep, While

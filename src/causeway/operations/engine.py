@@ -16,12 +16,12 @@ from causeway.model import operations
 from causeway.model.operations import Operation
 from causeway.model.sagas import Saga, StepRecord
 from causeway.moves import recipes as moves
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.operations.build_run import BuildRun
 from causeway.operations.delete import DeleteRun
 from causeway.operations.journal import OperationJournal
+from causeway.operations.operation_run import OperationRun
 from causeway.operations.recipes import RECIPES
-from causeway.operations.run import OperationRun
 from causeway.requests import requesters
 from causeway.running.server_run import ServerRun
 from causeway.running.services import ConductorServices

@@ -22,9 +22,9 @@ from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests, next_host
+from causeway.operations.new_home import NewHome, at_new_home, new_home_of
 from causeway.operations.next_host import FailedHosts
-from causeway.operations.places import Place, at_place, place_of
-from causeway.operations.run import OperationRun
+from causeway.operations.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import MoveClaim
@@ -47,7 +47,7 @@ class EvacuateMemory:
     old_vm_state: VmState
     wanted_host: Given[str | None] = None
     forced: Given[bool] = False
-    place: Place | None = None
+    place: NewHome | None = None
     guest: GuestOutcome | None = None
     failed_hosts: Given[FailedHosts] = field(default_factory=dict)
 
@@ -76,7 +76,7 @@ def migration_of(context: RequestContext, instance: Instance, cell_uuid: str, so
 
 def _there(run: Run) -> Instance:
     """The server as it will be on its new host."""
-    return at_place(run.instance(), run.memory.place)
+    return at_new_home(run.instance(), run.memory.place)
 
 
 class SelectHost(Step[Run]):
@@ -97,7 +97,7 @@ class SelectHost(Step[Run]):
         with run.event("rebuild_server"):
             claim = MoveClaim(migration, memory.source_node)
             chosen = next_host.choose(run, run.instance(), forced=memory.forced, move=claim)
-        memory.place = place_of(chosen.instance)
+        memory.place = new_home_of(chosen.instance)
         context = MigrationContext(migration, dest_host=chosen.selection.host, dest_cell=run.cell.uuid)
         instances.update(run.database, run.uuid, migration_context=context)
         migrations.update(

@@ -12,7 +12,7 @@ from causeway.model import operations
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
-from causeway.operations.run import OperationRun
+from causeway.operations.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 

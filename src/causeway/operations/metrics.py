@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from causeway import errors
-from causeway.store.api import standing
+from causeway.store.api import operation_counts
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class OperationsCollector:
     def collect(self) -> Iterable[Metric]:
         gauge = GaugeMetricFamily("causeway_moves", "Moves that have not ended.", labels=["recipe", "state", "step"])
         try:
-            for found in standing.moves(self._api):
+            for found in operation_counts.under_way(self._api):
                 gauge.add_metric([found.recipe, found.state, found.step or ""], found.count)
         except errors.DatabaseFailed as failure:
             # A failure here must not keep the other metrics from Prometheus.

@@ -23,7 +23,7 @@ from causeway.model.states import TaskState
 from causeway.moves.steps.local_disks import for_flavor
 from causeway.moves.steps.records import last_read, require_authority
 from causeway.operations import endings
-from causeway.operations.run import OperationRun
+from causeway.operations.operation_run import OperationRun
 from causeway.requests.asking import ask
 from causeway.requests.of_servers import RequestServices
 from causeway.sagas.memory import Given

@@ -15,7 +15,7 @@ from causeway import errors
 from causeway.model.host_failures import may_be_of_host
 from causeway.model.instance import Instance
 from causeway.moves import placing
-from causeway.operations.run import OperationRun
+from causeway.operations.operation_run import OperationRun
 from causeway.running.followers import follower_of
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import journal
@@ -28,7 +28,7 @@ FailedHosts = dict[str, str]
 
 def choose(
     run: OperationRun[Any], instance: Instance, *, forced: bool = False, move: MoveClaim | None = None
-) -> placing.Place:
+) -> placing.ClaimedHost:
     """Chooses and claims a host that has not failed. Raises NoValidHost, with what the hosts said that were tried before."""
     memory = run.memory
     try:

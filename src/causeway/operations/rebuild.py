@@ -13,7 +13,7 @@ from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
-from causeway.operations.run import OperationRun
+from causeway.operations.operation_run import OperationRun
 from causeway.requests import checked
 from causeway.sagas.recipe import Recipe, Step
 

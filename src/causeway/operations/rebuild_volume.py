@@ -10,7 +10,7 @@ from causeway.model import operations
 from causeway.model.states import VmState
 from causeway.model.things import Thing
 from causeway.operations import guests, rebuild
-from causeway.operations.run import OperationRun
+from causeway.operations.operation_run import OperationRun
 from causeway.operations.undo_late import undo_attachments
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step

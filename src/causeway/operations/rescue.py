@@ -19,7 +19,7 @@ from causeway.model.rescue import RescueImage
 from causeway.model.states import TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
-from causeway.operations.run import OperationRun
+from causeway.operations.operation_run import OperationRun
 from causeway.requests import checked
 from causeway.running.patience import ServerStep, While
 from causeway.sagas.memory import Given

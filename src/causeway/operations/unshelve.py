@@ -15,8 +15,8 @@ from causeway.model.instance import Instance
 from causeway.model.states import SHELVED, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests, next_host
-from causeway.operations.places import at_place, place_of
-from causeway.operations.run import OperationRun
+from causeway.operations.new_home import at_new_home, new_home_of
+from causeway.operations.operation_run import OperationRun
 from causeway.operations.shelve import HOST, IMAGE, SINCE
 from causeway.operations.undo_late import undo_claim
 from causeway.operations.unshelve_memory import (
@@ -55,7 +55,7 @@ def _require_shelved(run: Run) -> None:
 
 def _there(run: Run) -> Instance:
     """The server as it will be on its new host."""
-    return at_place(run.instance(), run.memory.place)
+    return at_new_home(run.instance(), run.memory.place)
 
 
 class SelectHost(Step[Run]):
@@ -81,7 +81,7 @@ class SelectHost(Step[Run]):
             services.placement.delete_allocations(run.uuid)
         with run.event("conductor_unshelve_instance"):
             chosen = next_host.choose(run, instance).instance
-        run.memory.place = place_of(chosen)
+        run.memory.place = new_home_of(chosen)
         instances.update(run.database, run.uuid, host=chosen.host, node=chosen.node)
 
     def undo(self, run: Run) -> None:

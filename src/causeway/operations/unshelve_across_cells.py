@@ -22,8 +22,8 @@ from causeway.operations.move_records import (
     SwitchInstanceMapping,
     undo_late,
 )
-from causeway.operations.places import place_of
-from causeway.operations.run import OperationRun
+from causeway.operations.new_home import new_home_of
+from causeway.operations.operation_run import OperationRun
 from causeway.operations.undo_late import undo_claim
 from causeway.operations.unshelve_memory import (
     UNSHELVE_ACROSS_CELLS_VERSION,
@@ -70,7 +70,7 @@ class SelectHostElsewhere(Step[Run]):
                 zone=instance.availability_zone if keeps else None,
             )
         memory.target_cell = place.selection.cell_uuid
-        memory.unshelve = dataclasses.replace(memory.unshelve, place=place_of(place.instance))
+        memory.unshelve = dataclasses.replace(memory.unshelve, place=new_home_of(place.instance))
 
     def undo(self, run: Run) -> None:
         run.services.placement.delete_allocations(run.uuid)

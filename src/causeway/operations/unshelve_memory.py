@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from causeway.model.outcomes import GuestOutcome
 from causeway.operations.move_records import MoveRecordsMemory
+from causeway.operations.new_home import NewHome
 from causeway.operations.next_host import FailedHosts
-from causeway.operations.places import Place
 from causeway.sagas.memory import Given
 
 # The memory version of their recipes.
@@ -27,7 +27,7 @@ class UnshelveMemory:
     offloaded: Given[bool] = True
     image_id: Given[str | None] = None
     power_on: Given[bool] = True
-    place: Place | None = None
+    place: NewHome | None = None
     guest: GuestOutcome | None = None
     may_leave_cell: Given[bool] = False
     failed_hosts: Given[FailedHosts] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
-from causeway.operations.run import OperationRun
+from causeway.operations.operation_run import OperationRun
 from causeway.operations.undo_late import undo_attachments
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import block_devices

@@ -7,7 +7,7 @@ from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, OperationToken, RecordedClaim
 from causeway.model.states import TaskState
 from causeway.rpc.declare import HOLDERS_OF_TOKEN, Client, call
-from causeway.virt.live import LiveProgress
+from causeway.virt.live_guest import LiveProgress
 
 TOPIC = "cell_conductor"
 HISTORY = {

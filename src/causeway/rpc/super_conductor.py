@@ -11,7 +11,7 @@ from causeway.context import RequestContext
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import OperationToken
 from causeway.rpc.declare import Client, IfSet, call, cast
-from causeway.virt.live import LiveProgress
+from causeway.virt.live_guest import LiveProgress
 
 TOPIC = "super_conductor"
 HISTORY = {

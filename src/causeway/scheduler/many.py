@@ -47,7 +47,7 @@ class PackRequest:
 
 
 @dataclass
-class Place:
+class AssignedHost:
     host: str
     cell_uuid: str
     cell_name: str
@@ -88,7 +88,7 @@ class Missing:
 class Packing:
     """``places`` and ``homeless`` are by the server's id."""
 
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, AssignedHost] = field(default_factory=dict)
     homeless: dict[str, Homeless] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
     silent_cells: list[str] = field(default_factory=list)

@@ -23,7 +23,7 @@ from causeway.scheduler.filters import Request, first_refusal
 from causeway.scheduler.filters.hardware import fitted
 from causeway.scheduler.filters.lifetimes import Filters
 from causeway.scheduler.host_state import HostState
-from causeway.scheduler.many import GroupPlaces, Homeless, Lack, Missing, Mover, Packing, Place
+from causeway.scheduler.many import AssignedHost, GroupPlaces, Homeless, Lack, Missing, Mover, Packing
 from causeway.scheduler.request import RequestSpec, likeness
 from causeway.scheduler.select import verdict_on
 
@@ -298,7 +298,7 @@ class _Answer:
         packing = Packing(silent_cells=self._silent_cells)
         for uuid, number in attempt.placed.items():
             host = attempt.hosts[number]
-            packing.places[uuid] = Place(host.host, host.cell_uuid, host.record.cell_name)
+            packing.places[uuid] = AssignedHost(host.host, host.cell_uuid, host.record.cell_name)
         here = {host.host for host in attempt.hosts}
         for mover in attempt.homeless:
             kind = attempt.kinds[mover.spec]

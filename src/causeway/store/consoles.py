@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from causeway.model.console import ConsoleToken, Ending, Standing
+from causeway.model.console import ConsoleStanding, ConsoleToken, Ending
 from causeway.model.host import CellMapping
 from causeway.store.api import mappings
 from causeway.store.cell.instances import TABLE as INSTANCES
@@ -16,25 +16,25 @@ from causeway.store.cells import Cells
 from causeway.store.database import Database, parts
 
 
-def standings(cells: Cells, tokens: Collection[ConsoleToken]) -> dict[str, Standing]:
+def standings(cells: Cells, tokens: Collection[ConsoleToken]) -> dict[str, ConsoleStanding]:
     """The standing of each token's console, by the token's hash, without those of cells that do not answer.
 
     Makes one statement in all, and one for each cell. Raises DatabaseFailed if the API database does not answer.
     """
     homes = mappings.cells_of(cells.api, sorted({token.instance_uuid for token in tokens}))
-    found: dict[str, Standing] = {}
+    found: dict[str, ConsoleStanding] = {}
     to_ask: dict[str, list[ConsoleToken]] = defaultdict(list)
     for token in tokens:
         if token.instance_uuid not in homes:
-            found[token.token_hash] = Standing(Ending.DELETED)
+            found[token.token_hash] = ConsoleStanding(Ending.DELETED)
         elif homes[token.instance_uuid] != token.cell_uuid:
-            found[token.token_hash] = Standing(Ending.MOVED)
+            found[token.token_hash] = ConsoleStanding(Ending.MOVED)
         else:
             to_ask[token.cell_uuid].append(token)
     if not to_ask:
         return found
 
-    def ask(cell: CellMapping, database: Database) -> dict[str, Standing]:
+    def ask(cell: CellMapping, database: Database) -> dict[str, ConsoleStanding]:
         return _in_cell(database, to_ask[cell.uuid])
 
     for answered in cells.ask(to_ask, ask, without_failed=True).by_cell.values():
@@ -42,7 +42,7 @@ def standings(cells: Cells, tokens: Collection[ConsoleToken]) -> dict[str, Stand
     return found
 
 
-def _in_cell(database: Database, tokens: list[ConsoleToken]) -> dict[str, Standing]:
+def _in_cell(database: Database, tokens: list[ConsoleToken]) -> dict[str, ConsoleStanding]:
     columns = INSTANCES.c
     rows: dict[str, sa.Row[Any]] = {}
     with database.read() as connection:
@@ -55,9 +55,9 @@ def _in_cell(database: Database, tokens: list[ConsoleToken]) -> dict[str, Standi
     for token in tokens:
         row = rows.get(token.instance_uuid)
         if row is None:
-            found[token.token_hash] = Standing(Ending.DELETED)
+            found[token.token_hash] = ConsoleStanding(Ending.DELETED)
         elif row.host != token.compute_host:
-            found[token.token_hash] = Standing(Ending.MOVED)
+            found[token.token_hash] = ConsoleStanding(Ending.MOVED)
         else:
-            found[token.token_hash] = Standing(None, is_busy=row.task_state is not None)
+            found[token.token_hash] = ConsoleStanding(None, is_busy=row.task_state is not None)
     return found

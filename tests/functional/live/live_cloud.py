@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from causeway.virt.simulated.live import BUSY
+from causeway.virt.simulated.live_transfer import BUSY
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.moves_cloud import PATIENCE, until
 

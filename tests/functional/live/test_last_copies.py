@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from causeway.virt.driver import GuestFacts
-from causeway.virt.live import Presence
+from causeway.virt.live_guest import Presence
 from tests.functional.servers.moves_cloud import until
 from tests.functional.servers.operations.test_watched_operations import operations
 

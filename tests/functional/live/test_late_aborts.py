@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.compute.handover.live import LiveEndpoint
+from causeway.compute.handover.live_endpoint import LiveEndpoint
 from causeway.compute.host.departures import Departures
 from causeway.context import admin_context
 from causeway.model.outcomes import OperationToken

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from causeway.faults import points
-from causeway.rpc.compute.live import LiveCalls
+from causeway.rpc.compute.live_calls import LiveCalls
 from causeway.rpc.transport import Verdict
-from causeway.virt.live import Presence
+from causeway.virt.live_guest import Presence
 from tests.functional.servers.dead_hosts import come_back
 from tests.functional.servers.dying_threads import THREADS_DIE
 from tests.functional.servers.moves_cloud import until

@@ -11,7 +11,7 @@ import pytest
 
 from causeway.virt.lab.hosts import Lab, missing
 from causeway.virt.libvirt.commands import run
-from causeway.virt.live import Presence
+from causeway.virt.live_guest import Presence
 from tests.functional.servers import patience
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.moves_cloud import until

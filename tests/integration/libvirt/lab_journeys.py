@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
+from causeway.virt.live_guest import LiveOptions, LiveProgress, LiveTarget, Presence
 from tests.integration.libvirt.lab_guests import Guest
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from causeway.errors import GuestFailed
 from causeway.model.console import ConsoleType
-from causeway.virt.live import LiveOptions
+from causeway.virt.live_guest import LiveOptions
 from tests.integration.libvirt.lab_guests import Cloud, Net
 from tests.integration.libvirt.lab_journeys import no_word, prepared
 

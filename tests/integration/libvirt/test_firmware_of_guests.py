@@ -12,7 +12,7 @@ from causeway.model.image import ImageMeta
 from causeway.model.states import PowerState
 from causeway.virt.driver import KEPT_STATE, GuestSpec
 from causeway.virt.libvirt.guest_xml import uefi
-from causeway.virt.live import LiveOptions, Presence
+from causeway.virt.live_guest import LiveOptions, Presence
 from tests.integration.libvirt.lab_guests import Cloud, Guest
 from tests.integration.libvirt.lab_journeys import no_word, prepared
 

@@ -17,7 +17,7 @@ import pytest
 
 from causeway.errors import GuestFailed
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
-from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
+from causeway.virt.live_guest import LiveOptions, LiveProgress, LiveTarget, Presence
 from tests.integration.libvirt.lab_guests import Cloud, Guest
 from tests.integration.libvirt.lab_journeys import (
     SLOW,

@@ -14,7 +14,7 @@ from causeway.model.image import ImageMeta
 from causeway.virt.driver import LocalDisk, RootDisk
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
 from causeway.virt.libvirt.commands import run
-from causeway.virt.live import LiveOptions, LiveProgress, Presence
+from causeway.virt.live_guest import LiveOptions, LiveProgress, Presence
 from tests.integration.libvirt.lab_guests import Cloud, Guest, Net, image_lines
 from tests.integration.libvirt.lab_journeys import (
     SLOW,

@@ -19,7 +19,7 @@ from causeway.errors import GuestFailed
 from causeway.model.outcomes import OperationToken
 from causeway.model.states import PowerState, VmState
 from causeway.virt.driver import MEMORY, ROOT_DISK, RootDisk
-from causeway.virt.live import Presence
+from causeway.virt.live_guest import Presence
 from tests.integration.libvirt.lab_guests import Cloud, Console, Guest, Net, image_lines
 from tests.integration.libvirt.lab_journeys import TICKING
 from tests.integration.libvirt.test_warm_copies import Warm

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from causeway.virt.lab.hosts import missing
-from causeway.virt.live import Presence
+from causeway.virt.live_guest import Presence
 from tests.functional.servers import patience
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.moves_cloud import until

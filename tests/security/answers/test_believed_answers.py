@@ -28,10 +28,10 @@ from causeway.model.pci import InstancePCIRequest, PciDevice
 from causeway.model.states import PowerState
 from causeway.model.warm import CopiedDisk, CopyRound, RoundReceived
 from causeway.rpc.compute import ComputeClient, answers
-from causeway.rpc.compute.live import LiveCheck, LiveOutcome
+from causeway.rpc.compute.live_calls import LiveCheck, LiveOutcome
 from causeway.rpc.declare import calls_of
 from causeway.virt.driver import MEMORY, GuestFacts
-from causeway.virt.live import LiveDisk, LiveSource
+from causeway.virt.live_guest import LiveDisk, LiveSource
 
 HOST, SERVER, MIGRATION, PORT, IMAGE = "host1", "11111111-aaaa-4aaa-8aaa-000000000000", "migration", "port", "image"
 OTHER = "99999999-aaaa-4aaa-8aaa-000000000000"

@@ -21,7 +21,7 @@ from causeway.virt.driver import SWAP_DISK, GuestSpec, LocalDisk, RootDisk
 from causeway.virt.libvirt.live import live_source, live_target
 from causeway.virt.libvirt.live.live_settings import LiveSettings
 from causeway.virt.libvirt.storage.disks import InstanceDisks
-from causeway.virt.live import LiveDisk, LiveOptions, LiveSource, LiveTarget, Presence
+from causeway.virt.live_guest import LiveDisk, LiveOptions, LiveSource, LiveTarget, Presence
 from tests.integration.libvirt.lab_guests import Cloud
 from tests.integration.libvirt.lab_journeys import no_word, prepared
 from tests.security.definitions.guests import UUID

@@ -18,7 +18,7 @@ from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.live import live_target
 from causeway.virt.libvirt.storage import blank_disks, qemu_img
 from causeway.virt.libvirt.storage.disks import InstanceDisks
-from causeway.virt.live import LiveDisk, LiveSource, Presence
+from causeway.virt.live_guest import LiveDisk, LiveSource, Presence
 from causeway.virt.simulated import disk as simulated_disk
 from tests.security.images.contents import CONTENTS, DISK_FORMATS, MIB, qcow2, vmdk_text
 

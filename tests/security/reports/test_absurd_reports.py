@@ -21,7 +21,7 @@ from causeway.model.outcomes import HostReport, OperationToken
 from causeway.model.states import PowerState
 from causeway.store.cell import hosts, pci_devices
 from causeway.store.database import Database
-from causeway.virt.live import LiveProgress
+from causeway.virt.live_guest import LiveProgress
 from tests.security.reports.absurd import ABSURD, Lie, devices, topology
 from tests.unit.new_databases import new_database
 

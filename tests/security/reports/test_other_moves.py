@@ -16,7 +16,7 @@ from causeway.context import admin_context
 from causeway.model.states import MigrationStatus
 from causeway.store.api import migrations
 from causeway.store.database import Database
-from causeway.virt.live import LiveProgress
+from causeway.virt.live_guest import LiveProgress
 from tests.progress_checks import sending_move
 from tests.unit.new_databases import new_database
 

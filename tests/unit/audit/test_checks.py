@@ -28,7 +28,7 @@ from causeway.audit.checks import (
     operations as operation_checks,
 )
 from causeway.audit.fixes import ACTIONS
-from causeway.audit.snapshot import HostState, OpenEvent, Record, Snapshot, Standing
+from causeway.audit.snapshot import HostState, OpenEvent, Record, ServerStanding, Snapshot
 from causeway.clients.placement.types import AllocationRequest
 from causeway.clients.volume import Attachment, Volume
 from causeway.model.audit import HostContents, OrphanedFile, Severity
@@ -146,7 +146,7 @@ def test_a_move_that_has_ended_explains_nothing(status: MigrationStatus) -> None
 def test_nothing_is_said_of_servers_whose_cell_is_down() -> None:
     snapshot = cloud(record(), down_cells={"cell1"})
     snapshot.records.clear()
-    assert snapshot.standing(SERVER) is Standing.UNSEEN
+    assert snapshot.standing(SERVER) is ServerStanding.UNSEEN
     assert run_checks(snapshot) == []
 
 

@@ -13,7 +13,7 @@ import pytest
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.sagas import SagaState
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.operations.journal import OperationJournal
 from causeway.sagas.clock import Clock
 from causeway.sagas.environment import Environment

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from causeway.moves.live_owner import Decision, owner
-from causeway.virt.live import Presence
+from causeway.virt.live_guest import Presence
 
 ANY: list[Presence | None] = [None, *Presence]
 ALIVE = (Presence.RUNNING, Presence.PAUSED)

@@ -11,8 +11,8 @@ from causeway.hosts import liveness
 from causeway.hosts.liveness import HostLife, Liveness
 from causeway.model.sagas import StepPhase, StepRecord
 from causeway.moves import dead_hosts
-from causeway.moves import run as moves_run
-from causeway.moves.run import Run
+from causeway.moves import move_run as moves_run
+from causeway.moves.move_run import Run
 from causeway.store.cell import copies
 from tests.unit.moves.remembered import MEMORY
 

@@ -17,7 +17,7 @@ from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.live.live_settings import LiveSettings
 from causeway.virt.libvirt.live.migration import LiveMigrations
-from causeway.virt.live import Presence
+from causeway.virt.live_guest import Presence
 from tests.unit.virt.libvirt_hypervisor import UUID, TestHypervisor
 
 

@@ -24,7 +24,7 @@ from causeway.virt.libvirt.connection import AsideCall, Connection
 from causeway.virt.libvirt.driver import LibvirtDriver
 from causeway.virt.libvirt.hypervisor_events import EVENT_LOOP
 from causeway.virt.libvirt.presence import presence_of
-from causeway.virt.live import Presence
+from causeway.virt.live_guest import Presence
 from tests.unit.virt.libvirt_hypervisor import UUID, TestHypervisor
 
 URI = "test:///default"

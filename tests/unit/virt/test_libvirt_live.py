@@ -25,7 +25,7 @@ from causeway.virt.libvirt.live import dirty_memory
 from causeway.virt.libvirt.live.live_settings import LiveSettings, from_options
 from causeway.virt.libvirt.live.migration import LiveMigrations, arrival_of, flags_of, migration_of, progress_of
 from causeway.virt.libvirt.presence import presence_of, refuse_in_transit
-from causeway.virt.live import LiveOptions, Presence
+from causeway.virt.live_guest import LiveOptions, Presence
 
 UUID = "8f1a4b0e-66c5-4d8c-9d35-2b3b0d0c0001"
 RUNNING, PAUSED, OFF = libvirt.VIR_DOMAIN_RUNNING, libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_SHUTOFF

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from causeway.audit.snapshot import Record, Snapshot, Standing
+from causeway.audit.snapshot import Record, ServerStanding, Snapshot
 from causeway.clients.placement.types import Allocations, Resources
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.sagas import ENDED
@@ -146,7 +146,7 @@ def of_migrations(snapshot: Snapshot) -> Iterator[Disagreement]:
         held = snapshot.allocations.get(uuid, {})
         server = migration.instance_uuid
         if migration.status in MIGRATION_ENDED:
-            if held and uuid not in ending and snapshot.standing(server) is not Standing.UNSEEN:
+            if held and uuid not in ending and snapshot.standing(server) is not ServerStanding.UNSEEN:
                 yield _left_by_migration(snapshot, uuid, server, held)
             continue
         waiting = snapshot.waiting(server)
@@ -199,7 +199,7 @@ def of_others(snapshot: Snapshot) -> Iterator[Disagreement]:
         ):
             continue
         standing = snapshot.standing(consumer)
-        if standing is Standing.DELETED:
+        if standing is ServerStanding.DELETED:
             yield Disagreement(
                 "allocation.orphaned",
                 Severity.WARNING,
@@ -208,7 +208,7 @@ def of_others(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"The server is deleted, but still holds {_show(_total(held))} in Placement.",
                 Fix("delete_allocation", {"consumer": consumer}),
             )
-        elif standing is Standing.UNKNOWN:
+        elif standing is ServerStanding.UNKNOWN:
             yield Disagreement(
                 "allocation.unknown_consumer",
                 Severity.WARNING,

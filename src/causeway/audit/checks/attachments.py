@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from causeway.audit.checks.bindings import WITH_GUEST
-from causeway.audit.snapshot import Snapshot, Standing
+from causeway.audit.snapshot import ServerStanding, Snapshot
 from causeway.clients.volume import Attachment
 from causeway.model.audit import Disagreement, Fix, Severity
 
@@ -17,7 +17,7 @@ def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
         if server is None:
             continue
         standing = snapshot.standing(server)
-        if standing is Standing.DELETED:
+        if standing is ServerStanding.DELETED:
             yield _orphaned(attachment, server, "a server that is deleted")
             continue
         home = snapshot.home(server)
@@ -57,7 +57,7 @@ def connected_twice(snapshot: Snapshot) -> Iterator[Disagreement]:
         if attachment.instance_uuid is not None and attachment.is_connected:
             by_use.setdefault((attachment.instance_uuid, attachment.volume_id), []).append(attachment)
     for (server, volume_id), found in by_use.items():
-        if len(found) > 1 and snapshot.standing(server) is not Standing.UNKNOWN:
+        if len(found) > 1 and snapshot.standing(server) is not ServerStanding.UNKNOWN:
             names = ", ".join(sorted(attachment.id for attachment in found))
             yield Disagreement(
                 "attachment.connected_twice",

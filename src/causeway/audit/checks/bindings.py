@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from causeway.audit.snapshot import Record, Snapshot, Standing
+from causeway.audit.snapshot import Record, ServerStanding, Snapshot
 from causeway.clients.network import PortBinding
 from causeway.clients.port_owners import PortOwner
 from causeway.hardware.port_devices import profile_of, with_device
@@ -163,7 +163,7 @@ def ports_orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Ports of deleted servers. (Those of uuids that this cloud does not know may be another cloud's.)"""
     for port_id, port in (snapshot.ports or {}).items():
         server = port["device_id"]
-        if snapshot.standing(server) is Standing.DELETED:
+        if snapshot.standing(server) is ServerStanding.DELETED:
             yield Disagreement(
                 "port.orphaned",
                 Severity.WARNING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from causeway.audit.snapshot import HostState, Record, Snapshot, Standing
+from causeway.audit.snapshot import HostState, Record, ServerStanding, Snapshot
 from causeway.model.audit import Disagreement, Fix, HostClaim, Severity
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import VmState
@@ -45,7 +45,7 @@ def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
             by_server.setdefault(claim.instance_uuid, []).append(claim)
         for uuid, claims in by_server.items():
             standing, home = snapshot.standing(uuid), snapshot.home(uuid)
-            if standing is Standing.UNSEEN or (standing is Standing.LIVE and home is None):
+            if standing is ServerStanding.UNSEEN or (standing is ServerStanding.LIVE and home is None):
                 continue
             if home is not None and (not snapshot.is_quiet(home) or home.vm_state in UNDECIDED):
                 continue
@@ -58,12 +58,12 @@ def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
                 yield _orphan(host, claim, standing, home)
 
 
-def _orphan(host: HostState, claim: HostClaim, standing: Standing, home: Record | None) -> Disagreement:
+def _orphan(host: HostState, claim: HostClaim, standing: ServerStanding, home: Record | None) -> Disagreement:
     if home is not None:
         why = f"which is on {home.host}, and no move explains it"
     else:
-        why = "which is deleted" if standing is Standing.DELETED else "which nobody knows"
-    left = "This cloud does not know whose it is." if standing is Standing.UNKNOWN else ""
+        why = "which is deleted" if standing is ServerStanding.DELETED else "which nobody knows"
+    left = "This cloud does not know whose it is." if standing is ServerStanding.UNKNOWN else ""
     if host.contents is not None and claim.instance_uuid in host.contents.guests:
         left = "There is a guest that may use it."
     return Disagreement(

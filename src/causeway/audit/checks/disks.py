@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from causeway.audit.snapshot import Snapshot, Standing
+from causeway.audit.snapshot import ServerStanding, Snapshot
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.states import VmState
 
@@ -28,9 +28,9 @@ def _can_go(snapshot: Snapshot, uuid: str, host: str) -> str:
     contents = snapshot.contents_of(host)
     if contents is None or uuid in contents.guests:
         return "There is a guest that may use them."
-    if standing is Standing.DELETED:
+    if standing is ServerStanding.DELETED:
         return ""
-    if standing is not Standing.LIVE:
+    if standing is not ServerStanding.LIVE:
         return "This cloud does not know whose they are."
     home = snapshot.home(uuid)
     there = snapshot.contents_of(home.host) if home is not None else None
@@ -47,10 +47,10 @@ def _disagreement(snapshot: Snapshot, uuid: str, host: str, *, stashed: bool) ->
     left = _can_go(snapshot, uuid, host)
     standing, home = snapshot.standing(uuid), snapshot.home(uuid)
     what = "stashed disks" if stashed else "disks"
-    if standing is Standing.LIVE and home is not None:
+    if standing is ServerStanding.LIVE and home is not None:
         why = f"which is on {home.host}" + (", and no move explains them" if stashed else "")
     else:
-        why = "which is deleted" if standing is Standing.DELETED else "which nobody knows"
+        why = "which is deleted" if standing is ServerStanding.DELETED else "which nobody knows"
     return Disagreement(
         "disk.stashed" if stashed else "disk.orphaned",
         Severity.WARNING,
@@ -65,7 +65,7 @@ def _disagreement(snapshot: Snapshot, uuid: str, host: str, *, stashed: bool) ->
 def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
     for host in snapshot.hosts.values():
         for uuid in host.contents.disks if host.contents is not None else []:
-            if snapshot.standing(uuid) is Standing.UNSEEN or host.name in snapshot.may_hold(uuid):
+            if snapshot.standing(uuid) is ServerStanding.UNSEEN or host.name in snapshot.may_hold(uuid):
                 continue
             yield _disagreement(snapshot, uuid, host.name, stashed=False)
 
@@ -74,7 +74,7 @@ def stashed(snapshot: Snapshot) -> Iterator[Disagreement]:
     for host in snapshot.hosts.values():
         for uuid in host.contents.stashed if host.contents is not None else []:
             movement, home = snapshot.movement(uuid), snapshot.home(uuid)
-            if snapshot.standing(uuid) is Standing.UNSEEN:
+            if snapshot.standing(uuid) is ServerStanding.UNSEEN:
                 continue
             if movement is not None and host.name in movement.hosts:
                 continue

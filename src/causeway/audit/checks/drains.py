@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from causeway.audit.snapshot import Snapshot, Standing
+from causeway.audit.snapshot import ServerStanding, Snapshot
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.drains import AT_REST, Drain, DrainServerState, DrainState, reason_of
 
@@ -66,7 +66,7 @@ def servers(snapshot: Snapshot) -> Iterator[Disagreement]:
         if not is_over and not snapshot.is_old(row.began_at):
             continue
         what, name = f"drain {drain.id}", f"drain {drain.name} ({drain.id}), which is {_words(drain.state)}"
-        if snapshot.standing(row.instance_uuid) in (Standing.DELETED, Standing.UNKNOWN):
+        if snapshot.standing(row.instance_uuid) in (ServerStanding.DELETED, ServerStanding.UNKNOWN):
             yield Disagreement(
                 "drain.server_gone",
                 Severity.WARNING,

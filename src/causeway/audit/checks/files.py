@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from causeway.audit.snapshot import Snapshot, Standing
+from causeway.audit.snapshot import ServerStanding, Snapshot
 from causeway.model.audit import Disagreement, Fix, Severity
 
 PART_OF = re.compile(r"\.part-of-([0-9a-f-]{36})")
@@ -38,7 +38,7 @@ def files(snapshot: Snapshot) -> Iterator[Disagreement]:
 def _why_needed(snapshot: Snapshot, server: str) -> str | None:
     """Why copies of a server's disks may be the only ones; None if they can't be."""
     standing, home = snapshot.standing(server), snapshot.home(server)
-    if standing is Standing.DELETED:
+    if standing is ServerStanding.DELETED:
         return None
     if home is None:
         return "It may be the only copy of the disks: the server's record is not there, or can't be read."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from causeway.audit.snapshot import Record, Snapshot, Standing
+from causeway.audit.snapshot import Record, ServerStanding, Snapshot
 from causeway.model.audit import Disagreement, Severity
 from causeway.model.states import PowerState, VmState
 
@@ -55,7 +55,7 @@ def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Guests on hosts other than the server's, and than those of its move."""
     for uuid, places in _by_server(snapshot).items():
         standing = snapshot.standing(uuid)
-        if standing is Standing.UNSEEN:
+        if standing is ServerStanding.UNSEEN:
             continue
         allowed = snapshot.may_hold(uuid)
         home = snapshot.home(uuid)
@@ -64,13 +64,13 @@ def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
                 continue
             runs = power_state in ALIVE
             where = f"its server is on {home.host}" if home is not None else "there is no such server"
-            if standing is Standing.DELETED:
+            if standing is ServerStanding.DELETED:
                 where = "its server is deleted"
             yield Disagreement(
-                "guest.unknown" if standing is Standing.UNKNOWN else "guest.orphaned",
-                Severity.CRITICAL if runs and standing is Standing.LIVE else Severity.ERROR,
+                "guest.unknown" if standing is ServerStanding.UNKNOWN else "guest.orphaned",
+                Severity.CRITICAL if runs and standing is ServerStanding.LIVE else Severity.ERROR,
                 f"guest on {host}",
-                None if standing is Standing.UNKNOWN else uuid,
+                None if standing is ServerStanding.UNKNOWN else uuid,
                 f"{host} has a guest {uuid} ({power_state.name.lower()}), but {where}.",
                 left=UNTOUCHED,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from causeway.audit.snapshot import Snapshot, Standing
+from causeway.audit.snapshot import ServerStanding, Snapshot
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.states import SHELVED, VmState
 
@@ -26,9 +26,9 @@ def orphaned(snapshot: Snapshot) -> Iterator[Disagreement]:
         left = "This cloud does not know the migration: it may be another cloud's."
         if migration is not None:
             standing, home = snapshot.standing(migration.instance_uuid), snapshot.home(migration.instance_uuid)
-            if standing is Standing.UNSEEN:
+            if standing is ServerStanding.UNSEEN:
                 continue
-            is_in_doubt = standing is Standing.LIVE and (home is None or home.vm_state is VmState.ERROR)
+            is_in_doubt = standing is ServerStanding.LIVE and (home is None or home.vm_state is VmState.ERROR)
             left = "It may be the only copy of the server's disk." if is_in_doubt else ""
         yield Disagreement(
             "image.orphaned",
@@ -71,7 +71,7 @@ def of_operations(snapshot: Snapshot) -> Iterator[Disagreement]:
         standing, home = snapshot.standing(server), snapshot.home(server)
         if (
             image.name.endswith(SUFFIX)
-            or standing not in (Standing.LIVE, Standing.DELETED)
+            or standing not in (ServerStanding.LIVE, ServerStanding.DELETED)
             or server in snapshot.working
         ):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from causeway.audit.snapshot import Snapshot, Standing
+from causeway.audit.snapshot import ServerStanding, Snapshot
 from causeway.model.audit import Disagreement, Severity
 from causeway.model.operation_kinds import recipes_where
 from causeway.model.operations import CREATE_VOLUME_IMAGE, DELETE, Operation
@@ -44,7 +44,7 @@ def without_server(snapshot: Snapshot) -> Iterator[Disagreement]:
         if operation.instance_uuid in snapshot.build_requests:
             # A server without a host has no record in any cell yet.
             continue
-        gone = snapshot.standing(operation.instance_uuid) in (Standing.DELETED, Standing.UNKNOWN)
+        gone = snapshot.standing(operation.instance_uuid) in (ServerStanding.DELETED, ServerStanding.UNKNOWN)
         if gone or (snapshot.home(operation.instance_uuid) is None and not snapshot.down_cells):
             yield Disagreement(
                 "move.without_server",

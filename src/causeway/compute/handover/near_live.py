@@ -22,7 +22,7 @@ from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OperationToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState, VmState
 from causeway.virt.driver import MEMORY, ROOT_DISK, GuestFacts, GuestSpec
-from causeway.virt.live import LiveSource
+from causeway.virt.live_guest import LiveSource
 
 _LIVING = (PowerState.RUNNING, PowerState.PAUSED)
 

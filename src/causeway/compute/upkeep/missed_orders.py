@@ -13,7 +13,7 @@ import logging
 from causeway import errors
 from causeway.compute.guests import build
 from causeway.compute.guests.orders import OrdersEndpoint
-from causeway.compute.handover.live import LiveEndpoint
+from causeway.compute.handover.live_endpoint import LiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.host import Host

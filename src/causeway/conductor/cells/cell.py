@@ -24,7 +24,7 @@ from causeway.model.states import PowerState, TaskState, VmState
 from causeway.moves.hardware import recorded_claims
 from causeway.store.cell import hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
-from causeway.virt.live import LiveProgress
+from causeway.virt.live_guest import LiveProgress
 
 LOG = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from causeway.store.api import cells as cell_records
 from causeway.store.api import cleanups as cleanup_records
 from causeway.store.api import migrations, ordered_operations
 from causeway.store.cell import hosts, instances
-from causeway.virt.live import LiveProgress
+from causeway.virt.live_guest import LiveProgress
 
 LOG = logging.getLogger(__name__)
 

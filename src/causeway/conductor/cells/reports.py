@@ -19,7 +19,7 @@ from causeway.model.host import FAILED_BUILDS, FOLDERS_LACK, LIVE_MIGRATION_LACK
 from causeway.model.outcomes import HostReport
 from causeway.model.pci import PciDeviceStatus, PciDeviceType
 from causeway.model.states import PowerState
-from causeway.virt.live import LiveProgress
+from causeway.virt.live_guest import LiveProgress
 
 # bytes of JSON: of the record of a node, which every scheduler keeps, and of a host's PCI devices
 LARGEST_NODE = 2**20

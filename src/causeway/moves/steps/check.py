@@ -15,8 +15,8 @@ from causeway.model.block_device import BlockDevice, has_local_disks
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState
 from causeway.moves.dead_hosts import at_source, at_target, raise_if_down, recent_life
+from causeway.moves.move_run import Run
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.rpc.compute import ComputeClient
 from causeway.virt.driver import GuestFacts

@@ -11,8 +11,8 @@ from causeway.model.states import MigrationStatus, PowerState, VmState
 from causeway.moves import events
 from causeway.moves.dead_hosts import answering, at_target, clean_source
 from causeway.moves.events import EventNames
+from causeway.moves.move_run import Run
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.steps.check import is_deleting, require_whole_target_again
 from causeway.moves.steps.records import require_authority
 from causeway.store.api import migrations

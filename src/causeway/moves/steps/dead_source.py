@@ -16,7 +16,7 @@ from causeway.model.instance import InstanceFault
 from causeway.model.missed import Missed
 from causeway.model.states import PowerState
 from causeway.moves.dead_hosts import IS_DEAD, note_source
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.store.cell import actions, block_devices, instances
 
 

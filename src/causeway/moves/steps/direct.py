@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from causeway import errors
 from causeway.moves.dead_hosts import answering, at_source
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.moves.steps.images import make_images, note_images
 from causeway.store.cell import hosts
 from causeway.virt.driver import ROOT_DISK

@@ -12,10 +12,10 @@ from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.moves import dead_hosts, events
 from causeway.moves.events import EventNames
+from causeway.moves.move_run import Run
 from causeway.moves.notices import notified
 from causeway.moves.port_resources import at_target
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.steps.check import require_way_back
 from causeway.moves.steps.direct import send_offered
 from causeway.moves.steps.hand_over import place_after_handing_over

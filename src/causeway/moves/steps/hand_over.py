@@ -14,9 +14,9 @@ from causeway.model.things import Thing
 from causeway.moves import events
 from causeway.moves.dead_hosts import answering, at_source
 from causeway.moves.events import EventNames
+from causeway.moves.move_run import Run
 from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.steps.dead_source import restore_records_only
 from causeway.moves.steps.direct import is_direct, require_own_address
 from causeway.moves.steps.images import KEPT, delete_incomplete_images, image_ids_of, make_images

@@ -8,7 +8,7 @@ from contextlib import suppress
 from causeway import errors
 from causeway.clients.rights import SERVICE
 from causeway.model.block_device import local_disk_names
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.virt.driver import KEPT_STATE, MEMORY
 
 # The key of the server's system metadata for images of its disks that a move did not delete because the disks' host is dead.

@@ -15,10 +15,10 @@ from causeway.model.missed import Missed
 from causeway.model.things import Thing
 from causeway.moves.dead_hosts import answering
 from causeway.moves.dead_hosts import at_target as life_at_target
+from causeway.moves.move_run import Run
 from causeway.moves.notices import notified
 from causeway.moves.port_resources import at_target as with_profiles
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.sides import send_or_note, target_of
 from causeway.moves.steps.reservations import volumes
 

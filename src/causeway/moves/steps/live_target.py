@@ -9,15 +9,15 @@ from causeway.hosts import groups
 from causeway.model.instance import MigrationContext
 from causeway.model.things import Thing
 from causeway.moves import events, hardware, placing, reach
+from causeway.moves.move_run import Run
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.sides import life_of, source_of, target_of
 from causeway.moves.steps.prepare import ReserveHost
-from causeway.rpc.compute.live import LiveCheck
+from causeway.rpc.compute.live_calls import LiveCheck
 from causeway.scheduler.request import MoveClaim, RequestSpec
 from causeway.store.api import mappings, migrations
 from causeway.store.cell import hosts, instances
-from causeway.virt.live import LiveSource
+from causeway.virt.live_guest import LiveSource
 
 LOG = logging.getLogger(__name__)
 

@@ -18,13 +18,13 @@ from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, PowerState
 from causeway.model.things import Thing
 from causeway.moves.live_owner import Decision, owner
+from causeway.moves.move_run import Run
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.sides import Side, life_of, source_of, target_of
 from causeway.moves.steps.live_prepare import OF_THE_TARGET, at_target, devices_at_target, failure_of
-from causeway.rpc.compute.live import GuestPresence
+from causeway.rpc.compute.live_calls import GuestPresence
 from causeway.store.api import migrations
-from causeway.virt.live import LiveOptions, LiveProgress, Presence
+from causeway.virt.live_guest import LiveOptions, LiveProgress, Presence
 
 LOG = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from causeway import errors
 from causeway.devices.device_records import next_device_name
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.flavor import Flavor
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.running.server_run import ServerRun
 
 

@@ -22,9 +22,9 @@ from causeway.model.states import MigrationStatus, PowerState, TaskState, VmStat
 from causeway.moves import events, reach
 from causeway.moves.dead_hosts import answering, at_target
 from causeway.moves.hardware import asking
+from causeway.moves.move_run import Run
 from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.steps.check import is_deleting, require_whole_target_again
 from causeway.moves.steps.confirm import NOT_MOVED, ReleaseSource, delete_stash, release_source
 from causeway.moves.steps.direct import is_direct

@@ -21,10 +21,10 @@ from causeway.model.things import Thing
 from causeway.moves import events, hardware
 from causeway.moves.dead_hosts import answering, at_target
 from causeway.moves.events import EventNames
+from causeway.moves.move_run import Run
 from causeway.moves.notices import notified
 from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.steps.reservations import delete_orphaned_attachments, reserve_once, volumes
 from causeway.moves.steps.select import note_destination
 from causeway.scheduler.request import Selection

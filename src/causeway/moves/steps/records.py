@@ -14,8 +14,8 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.states import DELETING, MigrationStatus, TaskState, VmState
 from causeway.moves.hardware import with_new
+from causeway.moves.move_run import Run
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.steps.direct import wipe_secret
 from causeway.moves.steps.images import delete_images
 from causeway.moves.steps.local_disks import for_new_flavor

@@ -9,7 +9,7 @@ from __future__ import annotations
 from causeway.clients.rights import OF_SERVER
 from causeway.clients.volume import Attachment
 from causeway.model.block_device import BlockDevice
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 
 
 def volumes(devices: list[BlockDevice]) -> list[tuple[BlockDevice, str]]:

@@ -20,9 +20,9 @@ from causeway.moves import events
 from causeway.moves.dead_hosts import answering, at_source, clean_target, raise_if_down, recent_life, undo_order
 from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
+from causeway.moves.move_run import Run
 from causeway.moves.port_resources import at_source as ports_at_source
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.steps.check import require_whole_source_again
 from causeway.moves.steps.confirm import NOT_MOVED
 from causeway.moves.steps.dead_source import add_fault_in, restore_records_only

@@ -11,9 +11,9 @@ from causeway.clients.port_owners import PortOwner
 from causeway.hardware.port_devices import requests_of
 from causeway.model.things import Thing
 from causeway.moves.destination import request_spec
+from causeway.moves.move_run import Run
 from causeway.moves.port_resources import ask_for_ports
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import check_no_shrink
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import migrations

@@ -21,8 +21,8 @@ from causeway.model.outcomes import Snapshot
 from causeway.model.things import Thing
 from causeway.model.warm import CopiedDisk, CopyRound, WarmCopy
 from causeway.moves.dead_hosts import answering, at_source, at_target, clean_target, note_source, note_target
+from causeway.moves.move_run import Run
 from causeway.moves.recipe import Step
-from causeway.moves.run import Run
 from causeway.moves.steps.direct import require_own_address
 from causeway.moves.steps.images import disks_beside_root, make_image
 from causeway.sagas.retries import Patience

@@ -34,9 +34,9 @@ from causeway.model.outcomes import CopiedVolume, DiskOffer, GuestOutcome, Snaps
 from causeway.model.pci import InstancePCIRequest, PciDevice
 from causeway.model.states import PowerState
 from causeway.model.warm import CopyRound, RoundReceived
-from causeway.rpc.compute.live import GuestPresence, LiveCheck, LiveOutcome
+from causeway.rpc.compute.live_calls import GuestPresence, LiveCheck, LiveOutcome
 from causeway.virt.driver import KEPT_STATE, MEMORY, ROOT_DISK, GuestFacts
-from causeway.virt.live import LiveSource, LiveTarget
+from causeway.virt.live_guest import LiveSource, LiveTarget
 
 LOG = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OperationToken, Snapshot, SourceOutcome
 from causeway.rpc.declare import Client, call
 from causeway.virt.driver import GuestFacts
-from causeway.virt.live import LiveSource
+from causeway.virt.live_guest import LiveSource
 
 order = call(since="1.14", monitor=True)
 

@@ -1,7 +1,7 @@
 """Live migration: a guest goes to another host while it runs. All of it is optional.
 
-A driver that sets `supports_live_migration` has all of these methods, and `HostMethods.disk_room`. `causeway.virt.live` says in
-which order they are called, and how callers decide who owns the guest.
+A driver that sets `supports_live_migration` has all of these methods, and `HostMethods.disk_room`. `causeway.virt.live_guest`
+says in which order they are called, and how callers decide who owns the guest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from causeway.model.instance import Instance
 from causeway.virt.driver.specs import GuestSpec
 from causeway.virt.driver.support import unsupported
-from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+from causeway.virt.live_guest import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 
 _MIGRATE = "migrate guests live"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from causeway.virt.driver.specs import GuestSpec
 from causeway.virt.driver.support import unsupported
-from causeway.virt.live import LiveSource
+from causeway.virt.live_guest import LiveSource
 
 _SAVE = "save the memory of guests to files"
 _WAKE = "wake guests from saved memory"

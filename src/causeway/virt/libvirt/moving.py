@@ -21,7 +21,7 @@ from causeway.virt.libvirt.storage import blank_disks, disk_readers, rounds, sav
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.kept_files import KeptFiles
 from causeway.virt.libvirt.storage.volumes import Volumes
-from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+from causeway.virt.live_guest import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 from causeway.virt.undo import undone_on_failure
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 

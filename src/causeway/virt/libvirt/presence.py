@@ -12,7 +12,7 @@ from typing import Any
 import libvirt
 
 from causeway.errors import GuestFailed
-from causeway.virt.live import Presence
+from causeway.virt.live_guest import Presence
 
 _HANDED_OVER = (
     libvirt.VIR_DOMAIN_PAUSED_MIGRATION,

@@ -17,7 +17,7 @@ from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
 from causeway.virt.simulated.host_files import HostFiles
 from causeway.virt.simulated.inside import InsideDriver
 from causeway.virt.simulated.link import Link
-from causeway.virt.simulated.live import LiveDriver
+from causeway.virt.simulated.live_transfer import LiveDriver
 from causeway.virt.simulated.moved_disks import MovedDisksDriver
 from causeway.virt.simulated.power import PowerDriver
 from causeway.virt.simulated.saved_memory import SavedMemoryDriver

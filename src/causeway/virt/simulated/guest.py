@@ -14,7 +14,7 @@ from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt.driver import RESCUE_DISK, ROOT_DISK, GuestSpec
-from causeway.virt.live import LiveProgress
+from causeway.virt.live_guest import LiveProgress
 from causeway.virt.simulated import disk, volume
 from causeway.virt.simulated.firmware import names_of
 from causeway.virt.simulated.habits import Habits, habits_of

@@ -18,7 +18,7 @@ from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
-from causeway.virt.live import LiveSource
+from causeway.virt.live_guest import LiveSource
 from causeway.virt.simulated import activity
 from causeway.virt.simulated.base import SimulatedBase
 from causeway.virt.simulated.guest import define

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.moves.steps.select import SelectDestination
 from causeway.scheduler.group_picks import GroupPicks
 from causeway.store.api import group_claims

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from causeway.model.warm import CopyRound, WarmCopy
-from causeway.moves.run import Run
+from causeway.moves.move_run import Run
 from causeway.moves.steps.warm import CopyWhileRunning
 from tests.functional.servers.conftest import ProcessDiedError
 from tests.functional.servers.dying_threads import THREADS_DIE

@@ -23,7 +23,7 @@ from causeway.virt.libvirt.live import live_reach
 from causeway.virt.libvirt.live.live_settings import LiveSettings
 from causeway.virt.libvirt.storage import qemu_img, saved_memory
 from causeway.virt.libvirt.storage.disks import InstanceDisks
-from causeway.virt.live import LiveDisk, LiveSource, LiveTarget
+from causeway.virt.live_guest import LiveDisk, LiveSource, LiveTarget
 
 HYPERVISOR_TYPE = "QEMU"
 # Seconds for a libvirtd to answer.

@@ -12,7 +12,7 @@ from causeway import durable
 from causeway.errors import GuestFailed, GuestRefused
 from causeway.virt.driver import ROOT_DISK, GuestSpec
 from causeway.virt.libvirt.storage.disks import InstanceDisks
-from causeway.virt.live import LiveSource, Presence
+from causeway.virt.live_guest import LiveSource, Presence
 
 _INCOMING = "incoming"
 _MIB = 2**20

@@ -26,7 +26,7 @@ from causeway.virt.libvirt.live import dirty_memory
 from causeway.virt.libvirt.live.dead_peers import PeersOf
 from causeway.virt.libvirt.live.live_settings import LiveSettings, checked, in_uri
 from causeway.virt.libvirt.live.live_source import MIGRATABLE
-from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
+from causeway.virt.live_guest import LiveOptions, LiveProgress, LiveTarget, Presence
 from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from causeway.model.pci import InstancePCIRequest
 
 
 @dataclass
-class Place:
+class NewHome:
     """``ports``: as they will be bound there; ``pci_requests``: the devices to claim there."""
 
     host: str
@@ -21,12 +21,12 @@ class Place:
     pci_requests: list[InstancePCIRequest] = field(default_factory=list)
 
 
-def place_of(chosen: Instance) -> Place:
+def new_home_of(chosen: Instance) -> NewHome:
     """The place of ``chosen``, which is the server as it will be (`causeway.moves.placing`)."""
-    return Place(chosen.host or "", chosen.node, chosen.availability_zone, chosen.network_info, chosen.pci_requests)
+    return NewHome(chosen.host or "", chosen.node, chosen.availability_zone, chosen.network_info, chosen.pci_requests)
 
 
-def at_place(instance: Instance, place: Place | None) -> Instance:
+def at_new_home(instance: Instance, place: NewHome | None) -> Instance:
     """The server as it will be at its place; unchanged if no place was chosen."""
     if place is None:
         return instance

@@ -25,9 +25,9 @@ from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome, OperationToken
 from causeway.model.states import PowerState
-from causeway.rpc.compute.live import GuestPresence, LiveCheck, LiveOutcome
+from causeway.rpc.compute.live_calls import GuestPresence, LiveCheck, LiveOutcome
 from causeway.virt.driver import ROOT_DISK, RootDisk
-from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+from causeway.virt.live_guest import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 
 LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from causeway.store.database import Database
 
 OPERATIONS: sa.Table = Operations.__table__  # type: ignore[assignment]
 
-_STANDING = (
+_COUNTS = (
     sa.select(OPERATIONS.c.recipe, OPERATIONS.c.state, OPERATIONS.c.step, sa.func.count())
     .where(OPERATIONS.c.state.not_in([state.value for state in ENDED]))
     .group_by(OPERATIONS.c.recipe, OPERATIONS.c.state, OPERATIONS.c.step)
@@ -20,8 +20,8 @@ _STANDING = (
 
 
 @dataclass(frozen=True)
-class Standing:
-    """``count`` moves of a recipe in a state, at the step that began last (None before the first)."""
+class OperationCount:
+    """``count`` operations of a recipe in a state, at the step that began last (None before the first)."""
 
     recipe: str
     state: str
@@ -29,7 +29,7 @@ class Standing:
     count: int
 
 
-def moves(database: Database) -> list[Standing]:
+def under_way(database: Database) -> list[OperationCount]:
     """Raises DatabaseFailed."""
     with database.read() as connection:
-        return [Standing(*row) for row in connection.execute(_STANDING)]
+        return [OperationCount(*row) for row in connection.execute(_COUNTS)]

@@ -34,7 +34,7 @@ from causeway.model.instance import Instance
 from causeway.model.states import PowerState, VmState
 from causeway.virt import driver as virt
 from causeway.virt.image_formats import check_size, most_bytes
-from causeway.virt.live import LiveDisk, LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+from causeway.virt.live_guest import LiveDisk, LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 from causeway.virt.simulated import activity, disk
 from causeway.virt.simulated.base import SimulatedBase
 from causeway.virt.simulated.guest import Guest, define

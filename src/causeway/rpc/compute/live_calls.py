@@ -10,7 +10,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, OperationToken
 from causeway.rpc.declare import Client, call
-from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+from causeway.virt.live_guest import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 
 
 @dataclass
