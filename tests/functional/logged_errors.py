@@ -20,7 +20,7 @@ class _Kept(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         # What the `openstack` plug-in says to its user is no log of a service, and no process logs that it was killed.
-        if not record.name.startswith("causeway.client.") and not _is_death(record):
+        if not record.name.startswith("causeway.openstack_plugin.") and not _is_death(record):
             self.records.append(record)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from causeway.cli.state_dirs import CLOUDS, DEFAULT_STATE_DIR
-from causeway.client import asking
-from causeway.client import wanted as asked_for
+from causeway.openstack_plugin import asking
+from causeway.openstack_plugin import wanted as asked_for
 
 ADMIN_CLOUD = "causeway-admin"
 

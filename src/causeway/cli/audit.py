@@ -19,8 +19,8 @@ from rich.markup import escape
 
 from causeway.cli import extras, tables
 from causeway.cli.ask import NotAsked, ask, connect, os_cloud_option, state_dir_option
-from causeway.client import words
 from causeway.model.audit import Disagreement, Report, Severity
+from causeway.openstack_plugin import words
 
 PATH = "/os-causeway/audit"
 COLORS = {Severity.CRITICAL: "bold red", Severity.ERROR: "red", Severity.WARNING: "yellow"}

@@ -13,16 +13,16 @@ from causeway.cli import ask, machine_failures
 from causeway.cli.ready import say_ready
 
 if TYPE_CHECKING:
-    from causeway.console.app import Console
+    from causeway.operators_page.app import Console
 
 THREADS = 24
 
 
 def make_console(state_dir: Path, os_cloud: str | None, prefix: str = "") -> tuple[Console, str]:
     """The console, and the path that opens it once. ``prefix``: where it is mounted. Raises NotAsked."""
-    from causeway.console.app import Console
-    from causeway.console.cloud import Cloud
-    from causeway.console.sessions import Sessions
+    from causeway.operators_page.app import Console
+    from causeway.operators_page.cloud import Cloud
+    from causeway.operators_page.sessions import Sessions
 
     sessions = Sessions()
     made = Console(Cloud(ask.connect(state_dir, os_cloud).compute), sessions, prefix)

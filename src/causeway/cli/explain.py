@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from causeway.cli import ask, tables
-from causeway.client import words
+from causeway.openstack_plugin import words
 
 # The color of a check that passed, failed, or is unknown before the move.
 COLORS = {True: "green", False: "red", None: "yellow"}

@@ -1,4 +1,4 @@
-"""Prints tables that show everything at any width (`causeway.client.layout`)."""
+"""Prints tables that show everything at any width (`causeway.openstack_plugin.layout`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from causeway.client.layout import arrange, columns_of
+from causeway.openstack_plugin.layout import arrange, columns_of
 
 # What another program reads has no width.
 _OF_A_PIPE = 10_000

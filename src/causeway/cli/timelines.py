@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from causeway.cli import tables
-from causeway.client import words
+from causeway.openstack_plugin import words
 
 Operation = dict[str, Any]
 

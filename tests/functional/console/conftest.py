@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import requests
 
-from causeway.console.app import Console
-from causeway.console.cloud import Cloud
-from causeway.console.sessions import Sessions
 from causeway.http.server import make_server
+from causeway.operators_page.app import Console
+from causeway.operators_page.cloud import Cloud
+from causeway.operators_page.sessions import Sessions
 from tests.functional.servers.conftest import (
     at_point,
     cloud,

@@ -21,8 +21,8 @@ EMBEDDED = tuple(
 # Without these a part does not run that no import would miss.
 NEEDED = (
     "causeway/py.typed",
-    "causeway/console/static/console.css",
-    "causeway/console/templates/page.html.j2",
+    "causeway/operators_page/static/console.css",
+    "causeway/operators_page/templates/page.html.j2",
     "causeway/console_proxy/static/serial.html",
     "causeway/store/migrations/api/env.py",
     "causeway/store/migrations/api/script.py.mako",

@@ -12,10 +12,10 @@ from uuid import UUID
 import pytest
 import requests
 
-from causeway.client.asking import NotAsked
-from causeway.console.app import Console
-from causeway.console.sessions import Sessions
 from causeway.http.server import make_server
+from causeway.openstack_plugin.asking import NotAsked
+from causeway.operators_page.app import Console
+from causeway.operators_page.sessions import Sessions
 
 DRAIN = str(UUID(int=5))
 OTHER_PORT = 1

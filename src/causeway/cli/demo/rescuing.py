@@ -6,7 +6,7 @@ from causeway.cli.demo.chapter import Traveller
 from causeway.cli.demo.neighbour import NeighbourChapter
 from causeway.cli.demo.picture import picture_of
 from causeway.cli.demo.serial_console import SerialConsole
-from causeway.console.cloud import serial_page
+from causeway.operators_page.cloud import serial_page
 
 # Where the boot loader of the demonstration's image reads what to boot.
 _LOADER = "boot/extlinux/extlinux.conf"

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from causeway.cli import ask
-from causeway.client import words
 from causeway.model.drains import ARRIVED, DrainProgress
+from causeway.openstack_plugin import words
 
 PATH = "/os-causeway/drains"
 # Planning thousands of servers takes its time.

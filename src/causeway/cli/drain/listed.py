@@ -13,8 +13,8 @@ from rich.markup import escape
 from causeway.cli import ask, tables
 from causeway.cli.ask import json_option
 from causeway.cli.drain.group import PATH, drain, of_a_cloud, of_one_drain, path_of, sentence
-from causeway.client import words
 from causeway.model.drains import DrainServerState
+from causeway.openstack_plugin import words
 
 
 @drain.command("list")

@@ -16,8 +16,8 @@ from causeway.cli import ask, tables
 from causeway.cli.ask import json_option
 from causeway.cli.drain.group import PATH, PLAN_TIMEOUT, drain, of_a_cloud
 from causeway.cli.drain.request import request_of, request_options
-from causeway.client import words
 from causeway.model.drains import DrainServer, DrainServerState, Plan, duration
+from causeway.openstack_plugin import words
 
 _WHY = "Why not; what would help"
 

@@ -11,8 +11,8 @@ from typing import Any
 import jinja2
 import msgspec
 
-from causeway.client import words
 from causeway.model.drains import ARRIVED, Drain, DrainServer, DrainServerState
+from causeway.openstack_plugin import words
 
 # The size of the plots, in pixels.
 WIDTH, HEIGHT = 640, 200

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from causeway.cli import ask
-from causeway.client import drain_texts
 from causeway.model.drains import TO_CHOOSE, Afterwards, First, How, Limits
+from causeway.openstack_plugin import drain_texts
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Read = TypeVar("Read")

@@ -18,8 +18,8 @@ from rich.text import Text
 
 from causeway.cli import ask
 from causeway.cli.drain.group import counts, drain, of_one_drain, path_of, progress_of
-from causeway.client import words
 from causeway.model.drains import AT_REST
+from causeway.openstack_plugin import words
 
 Shown = dict[str, Any]
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from causeway.client import asking, drain_texts, drains
 from causeway.model.drains import (
     ON_HOLD,
     Afterwards,
@@ -33,6 +32,7 @@ from causeway.model.drains import (
     Targets,
     Window,
 )
+from causeway.openstack_plugin import asking, drain_texts, drains
 from causeway.store.api import drains as store
 from causeway.store.database import utcnow
 from tests.functional.conftest import Recorder

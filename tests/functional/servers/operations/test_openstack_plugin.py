@@ -177,7 +177,7 @@ def test_the_plug_in_needs_nothing_of_the_services(module: str) -> None:
     """What an operator's client does not have is not imported."""
     look = (
         "import sys; heavy = ('sqlalchemy', 'falcon', 'oslo_messaging', 'msgspec', 'placement', 'alembic');"
-        f"import causeway.client.{module};"
+        f"import causeway.openstack_plugin.{module};"
         "print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)

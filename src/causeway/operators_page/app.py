@@ -11,11 +11,11 @@ from uuid import UUID
 
 import falcon
 
-from causeway.client.asking import NotAsked, Refused
-from causeway.console import events, pages
-from causeway.console.cloud import DRAIN_ACTIONS, SERVER_ACTIONS, Cloud
-from causeway.console.pages import Page
-from causeway.console.sessions import HEADERS, Sessions, cookie_name, is_loopback
+from causeway.openstack_plugin.asking import NotAsked, Refused
+from causeway.operators_page import events, pages
+from causeway.operators_page.cloud import DRAIN_ACTIONS, SERVER_ACTIONS, Cloud
+from causeway.operators_page.pages import Page
+from causeway.operators_page.sessions import HEADERS, Sessions, cookie_name, is_loopback
 
 STATIC = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
 # Long enough for any form of ours.
@@ -172,7 +172,7 @@ class _StaticResource:
         if name not in STATIC:
             raise falcon.HTTPNotFound
         response.content_type = STATIC[name]
-        response.data = files("causeway.console").joinpath("static", name).read_bytes()
+        response.data = files("causeway.operators_page").joinpath("static", name).read_bytes()
 
 
 class _PageResource:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from causeway.client import words
+from causeway.openstack_plugin import words
 
 
 @pytest.mark.parametrize(

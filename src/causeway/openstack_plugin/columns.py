@@ -10,7 +10,7 @@ from cliff.columns import FormattableColumn
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from causeway.client import asking
+from causeway.openstack_plugin import asking
 
 Entry = Mapping[str, Any]
 # (title, what an entry has there)

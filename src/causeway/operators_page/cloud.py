@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from causeway.client import asking
+from causeway.openstack_plugin import asking
 
 DRAINS = "/os-causeway/drains"
 CELLS = "/os-causeway/cells"
@@ -27,7 +27,7 @@ def serial_page(url: str) -> str:
 
 
 class Cloud:
-    """The cloud. All methods raise `causeway.client.asking.NotAsked` (Refused if the API answers and refuses)."""
+    """The cloud. All methods raise `causeway.openstack_plugin.asking.NotAsked` (Refused if the API answers and refuses)."""
 
     def __init__(self, compute: Any) -> None:
         self._compute = compute

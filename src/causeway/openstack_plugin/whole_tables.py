@@ -1,4 +1,4 @@
-"""The tables of lists: as the client's, but nothing in them is broken to fit a terminal (`causeway.client.layout`)."""
+"""The tables of lists: as the client's, but nothing in them is broken to fit a terminal (`causeway.openstack_plugin.layout`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cliff.columns import FormattableColumn
 from cliff.formatters.table import TableFormatter
 from osc_lib.command import command
 
-from causeway.client.layout import Column, arrange, columns_of
+from causeway.openstack_plugin.layout import Column, arrange, columns_of
 
 _ANY = 10_000
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from causeway.client import asking, words
-from causeway.client.columns import Columns, Entry, Rows, VerdictCommand, rows
-from causeway.client.whole_tables import WholeLister
+from causeway.openstack_plugin import asking, words
+from causeway.openstack_plugin.columns import Columns, Entry, Rows, VerdictCommand, rows
+from causeway.openstack_plugin.whole_tables import WholeLister
 
 SEVERITIES = ("critical", "error", "warning")
 

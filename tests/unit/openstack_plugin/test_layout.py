@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causeway.client.columns import Worded
-from causeway.client.layout import Column, arrange
-from causeway.client.whole_tables import WholeTable
+from causeway.openstack_plugin.columns import Worded
+from causeway.openstack_plugin.layout import Column, arrange
+from causeway.openstack_plugin.whole_tables import WholeTable
 
 WHY = (
     "No valid host was found: ComputeFilter refused 12 hosts of cell1, whose services have not reported for 65 seconds."

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from osc_lib import exceptions
 
-from causeway.client import asking, drain_texts
-from causeway.client.columns import natural
+from causeway.openstack_plugin import asking, drain_texts
+from causeway.openstack_plugin.columns import natural
 
 Read = TypeVar("Read")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from osc_lib.command import command
 
-from causeway.client import asking, wanted, words
-from causeway.client.columns import (
+from causeway.openstack_plugin import asking, wanted, words
+from causeway.openstack_plugin.columns import (
     CloudCommand,
     Columns,
     Entry,
@@ -20,7 +20,7 @@ from causeway.client.columns import (
     for_each,
     rows,
 )
-from causeway.client.whole_tables import WholeLister
+from causeway.openstack_plugin.whole_tables import WholeLister
 
 STATES = ("proposed", "refused", "requested", "running", "undoing", "stuck", "done", "failed")
 _WANTED = "The operation (ID), or a server (name or ID) for what is being done with it"

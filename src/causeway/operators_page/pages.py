@@ -8,9 +8,9 @@ from typing import Any
 
 import jinja2
 
-from causeway.client import words
-from causeway.console import drawing
-from causeway.console.cloud import Cloud
+from causeway.openstack_plugin import words
+from causeway.operators_page import drawing
+from causeway.operators_page.cloud import Cloud
 
 ARRIVED = ("moved", "confirming", "done")
 AT_REST = ("planned", "cancelled", "rolled_back", "done")
@@ -121,7 +121,7 @@ def question(kind: str, identity: str, action: str) -> Page | None:
 
 def environment() -> jinja2.Environment:
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("causeway.console", "templates"),
+        loader=jinja2.PackageLoader("causeway.operators_page", "templates"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from keystoneauth1 import exceptions as keystone_errors
 
-from causeway.client import asking
+from causeway.openstack_plugin import asking
 
 
 class Answer:

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from causeway.client import asking, words
-from causeway.client.columns import (
+from causeway.openstack_plugin import asking, words
+from causeway.openstack_plugin.columns import (
     CloudCommand,
     Columns,
     Entry,
@@ -24,9 +24,9 @@ from causeway.client.columns import (
     lines,
     rows,
 )
-from causeway.client.drain_requests import add_limits, add_request, limits_of, request_of
-from causeway.client.drain_texts import DAYS
-from causeway.client.whole_tables import WholeLister
+from causeway.openstack_plugin.drain_requests import add_limits, add_request, limits_of, request_of
+from causeway.openstack_plugin.drain_texts import DAYS
+from causeway.openstack_plugin.whole_tables import WholeLister
 
 PATH = "/os-causeway/drains"
 # Planning thousands of servers takes its time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from causeway.client import asking
+from causeway.openstack_plugin import asking
 
 # In these states an operation is not accepted yet, or was refused.
 NOT_ACCEPTED = ("proposed", "refused")

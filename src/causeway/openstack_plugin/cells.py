@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from osc_lib.command import command
 
-from causeway.client import asking
-from causeway.client.columns import CloudCommand, Columns, Rows, fields, rows
-from causeway.client.whole_tables import WholeLister
+from causeway.openstack_plugin import asking
+from causeway.openstack_plugin.columns import CloudCommand, Columns, Rows, fields, rows
+from causeway.openstack_plugin.whole_tables import WholeLister
 
 CELLS: Columns = [
     ("ID", lambda each: each["id"]),

@@ -1,1 +1,0 @@
-"""`causeway.client`."""

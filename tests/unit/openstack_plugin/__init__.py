@@ -1,0 +1,1 @@
+"""`causeway.openstack_plugin`."""
