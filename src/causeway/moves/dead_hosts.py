@@ -35,7 +35,7 @@ def at_source(run: Run) -> HostLife:
 
 
 def at_target(run: Run) -> HostLife:
-    return _look(run, run.target_database, run.memory.dest_host)
+    return _look(run, run.target_database, run.memory.target_host)
 
 
 def recent_life(run: Run, host: str, life_of: Callable[[Run], HostLife]) -> HostLife:
@@ -65,7 +65,7 @@ def clean_target(
 ) -> None:
     """The same as `clean_source`, for the target."""
     _clean(
-        run, recent_life(run, run.memory.dest_host, at_target), run.memory.target_cell, what, instance, devices, send
+        run, recent_life(run, run.memory.target_host, at_target), run.memory.target_cell, what, instance, devices, send
     )
 
 

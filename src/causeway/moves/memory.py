@@ -158,7 +158,7 @@ class MoveMemory:
         return self.destination.cell_uuid
 
     @property
-    def dest_host(self) -> str:
+    def target_host(self) -> str:
         return self.destination.host
 
     @property

@@ -32,7 +32,7 @@ def source_of(run: Run) -> Side:
 
 
 def target_of(run: Run) -> Side:
-    return Side(run.memory.dest_host, run.memory.target_cell, run.target_database, run.target_computes)
+    return Side(run.memory.target_host, run.memory.target_cell, run.target_database, run.target_computes)
 
 
 def life_of(run: Run, side: Side) -> HostLife:

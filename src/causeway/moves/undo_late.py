@@ -24,7 +24,7 @@ def undo_late(run: Run) -> None:
     """Undoes what ``run`` did after another conductor had taken its move over, before the pivot. May be repeated."""
     ended = late.require_ended(run)
     server, memory = late.server_now(run), run.memory
-    is_at_target = server is not None and memory.selection is not None and server.instance.host == memory.dest_host
+    is_at_target = server is not None and memory.selection is not None and server.instance.host == memory.target_host
     late.delete_attachments(
         run,
         server,
@@ -38,7 +38,7 @@ def undo_late(run: Run) -> None:
     else:
         late.return_claim(run, server, memory.source_host, memory.source_node)
     if server is not None:
-        late.delete_bindings(run, server, [*memory.bound_hosts, *([memory.dest_host] if memory.selection else [])])
+        late.delete_bindings(run, server, [*memory.bound_hosts, *([memory.target_host] if memory.selection else [])])
     if memory.is_cross_cell:
         _delete_hidden_copy(run, server)
         for image_id in [*image_ids_of(run), *parts_of(run)]:

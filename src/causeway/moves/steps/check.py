@@ -31,13 +31,13 @@ class CheckTarget(Step):
     reads = frozenset({"old_vm_state", "runs_in_error", "selection", "source_cell", "source_host"})
 
     def where(self, run: Run) -> str | None:
-        return run.memory.dest_host
+        return run.memory.target_host
 
     def do(self, run: Run) -> None:
         if is_deleting(run):
             return
         _require_up_or_fenced(at_source(run), "The host that the server came from is down.", "confirm")
-        require_whole_target(run, recent_life(run, run.memory.dest_host, at_target))
+        require_whole_target(run, recent_life(run, run.memory.target_host, at_target))
         run.keep_records(run.memory.target_cell)
 
 
@@ -65,7 +65,7 @@ class CheckSource(Step):
         # Reading the target's records has also read the life of the target.
         run.target_instance(), run.source_instance()
         if not run.memory.is_same_host:
-            life = recent_life(run, run.memory.dest_host, at_target)
+            life = recent_life(run, run.memory.target_host, at_target)
             _require_up_or_fenced(life, "The host that the server is on is down.", "revert")
         require_whole_source(run, recent_life(run, run.memory.source_host, at_source))
         run.keep_records(run.memory.target_cell)

@@ -120,7 +120,9 @@ class FinishConfirm(Step):
             return instance.power_state
         try:
             with answering(run, at_target):
-                facts = run.target_computes.inspect_instance(run.context, run.memory.dest_host, instance_uuid=run.uuid)
+                facts = run.target_computes.inspect_instance(
+                    run.context, run.memory.target_host, instance_uuid=run.uuid
+                )
         except errors.HostFenced:
             # The target died after `CheckTarget`. The server is confirmed all the same, as one of a dead host.
             return instance.power_state

@@ -56,7 +56,7 @@ class FinishAtTarget(Step):
     has_guest_off = True
 
     def where(self, run: Run) -> str | None:
-        return run.memory.dest_host
+        return run.memory.target_host
 
     def do(self, run: Run) -> None:
         memory = run.memory
@@ -70,16 +70,16 @@ class FinishAtTarget(Step):
             notified(
                 run,
                 self.notice,
-                memory.dest_host,
+                memory.target_host,
                 instance,
                 then={
                     **self.states_afterwards,
-                    "host": memory.dest_host,
+                    "host": memory.target_host,
                     "node": memory.destination.hypervisor_hostname,
                 },
                 block_devices=run.source_devices(),
             ),
-            self.event.during(run, memory.dest_host),
+            self.event.during(run, memory.target_host),
             dead_hosts.answering(run, dead_hosts.at_target),
         ):
             memory.guest = self._make_from_disks(
@@ -87,7 +87,7 @@ class FinishAtTarget(Step):
                 dataclasses.replace(
                     run.source_instance(),
                     flavor=memory.new_flavor,
-                    host=memory.dest_host,
+                    host=memory.target_host,
                     availability_zone=memory.destination.availability_zone,
                     network_info=at_target(memory, run.source_instance().network_info),
                 ),
@@ -107,7 +107,7 @@ class FinishAtTarget(Step):
     def _make_guest(self, run: Run, instance: Instance) -> GuestOutcome:
         return run.target_computes.finish_snapshot_based_resize_at_dest(
             run.context,
-            run.memory.dest_host,
+            run.memory.target_host,
             token=run.token(self.name),
             instance=instance,
             block_devices=target_devices(run, run.source_devices()),
@@ -121,7 +121,7 @@ class FinishAtTarget(Step):
     def _destroy_at_target(self, run: Run) -> None:
         run.target_computes.drop_move_at_dest(
             run.context,
-            run.memory.dest_host,
+            run.memory.target_host,
             token=run.token(self.name),
             instance=run.source_instance(),
             block_devices=target_devices(run, run.source_devices()),

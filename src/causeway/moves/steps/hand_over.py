@@ -210,4 +210,4 @@ class HandOver(Step):
 def place_after_handing_over(run: Run) -> dict[str, Any]:
     """Returns the server's place in notifications while no host has its guest: inside a cell the target, else the source."""
     memory = run.memory
-    return {} if memory.is_cross_cell else {"host": memory.dest_host, "node": memory.destination.hypervisor_hostname}
+    return {} if memory.is_cross_cell else {"host": memory.target_host, "node": memory.destination.hypervisor_hostname}

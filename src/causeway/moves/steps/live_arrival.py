@@ -63,10 +63,10 @@ class ArriveAtTarget(Step):
     makes = frozenset({Thing.BINDING})
 
     def where(self, run: Run) -> str | None:
-        return run.memory.dest_host
+        return run.memory.target_host
 
     def do(self, run: Run) -> None:
-        memory, host = run.memory, run.memory.dest_host
+        memory, host = run.memory, run.memory.target_host
         arrived = at_target(run, run.target_instance())
         devices = devices_at_target(run, run.target_devices())
         if not run.is_repeated:

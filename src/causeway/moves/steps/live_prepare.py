@@ -38,10 +38,10 @@ class PrepareTarget(Step):
     makes = frozenset({Thing.ATTACHMENT, Thing.BINDING, Thing.DISKS})
 
     def where(self, run: Run) -> str | None:
-        return run.memory.dest_host
+        return run.memory.target_host
 
     def do(self, run: Run) -> None:
-        memory, host = run.memory, run.memory.dest_host
+        memory, host = run.memory, run.memory.target_host
         if memory.live_source is None:
             raise RuntimeError("the source was not asked")
         self._bind(run)
@@ -73,7 +73,7 @@ class PrepareTarget(Step):
                 continue
             # A port that its user deleted meanwhile does not stop the migration.
             with suppress(errors.PortNotFound):
-                run.services.network.create_binding(run.context, vif.id, memory.dest_host, vif.vnic_type, vif.profile)
+                run.services.network.create_binding(run.context, vif.id, memory.target_host, vif.vnic_type, vif.profile)
             memory.port_ids.append(vif.id)
 
     def _attach(self, run: Run, device: BlockDevice, volume_id: str) -> BlockDevice:
@@ -95,7 +95,7 @@ class PrepareTarget(Step):
         with notified(run, "live_migration_rollback", memory.source_host, instance, block_devices=devices):
             self._clear(run)
             for vif in instance.network_info:
-                run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
+                run.services.network.delete_binding(run.context, vif.id, memory.target_host)
             for pair in memory.attachments:
                 if pair.target is not None:
                     run.services.volumes.delete_attachment(run.context, pair.target)
@@ -108,7 +108,7 @@ class PrepareTarget(Step):
         A target that is down may have a copy of the guest. Nothing resumes that copy; the host deletes it when it is up again.
         """
         host, token, instance, devices = (
-            run.memory.dest_host,
+            run.memory.target_host,
             run.token(self.name),
             at_target(run, run.source_instance()),
             devices_at_target(run, run.source_devices()),

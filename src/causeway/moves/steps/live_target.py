@@ -85,7 +85,7 @@ class ChooseTarget(Step):
         while True:
             if memory.selection is None:
                 self._choose(run)
-            host = memory.dest_host
+            host = memory.target_host
             try:
                 with run.event("compute_check_can_live_migrate_destination", host):
                     groups.claim_host(run.services, memory.group, run.uuid, host)
@@ -129,12 +129,12 @@ class ChooseTarget(Step):
         life = life_of(run, target_of(run))
         if not life.is_up:
             raise errors.ClaimRefused("The chosen host is down.", details=life.explained())
-        return ask_target(run, run.memory.dest_host, self.name, source)
+        return ask_target(run, run.memory.target_host, self.name, source)
 
     def _turn_away(self, run: Run, refusal: errors.CausewayError) -> None:
         """Releases the chosen host, which refused. Raises NoValidHost if no other host may be tried."""
         memory, retries = run.memory, run.unguarded.conf.conductor.migrate_max_retries
-        host = memory.dest_host
+        host = memory.target_host
         LOG.info("Live migration %s: host %s refused: %s %s", run.move.id, host, refusal.message, refusal.details)
         hardware.release_claim_if_there(run, host, self.name)
         memory.bound_hosts.append(host)
@@ -159,7 +159,7 @@ class ChooseTarget(Step):
         memory = run.memory
         self._return_allocations(run)
         if memory.selection is not None:
-            hardware.release_claim(run, memory.dest_host, self.name)
+            hardware.release_claim(run, memory.target_host, self.name)
         groups.release(run.services, memory.group, run.uuid)
         instances.update(run.source_database, run.uuid, migration_context=None)
 

@@ -64,7 +64,7 @@ class SelectOtherCell(SelectDestination):
         """Returns the recipe to continue with. Has both hosts try whether the guest can go live."""
         if not run.memory.may_go_live:
             return operations.NEAR_LIVE_MIGRATION
-        why = reach.why_move_near_live(run, run.memory.dest_host)
+        why = reach.why_move_near_live(run, run.memory.target_host)
         if why is None:
             return operations.LIVE_MIGRATION
         if isinstance(why, errors.RpcTimeout) and not run.is_repeated:
@@ -91,7 +91,7 @@ class PrepareOtherHost(ReserveTarget):
         super().do(run)
 
     def _notified(self, run: Run) -> AbstractContextManager[None]:
-        return notified(run, "live_migration_pre", run.memory.dest_host, run.source_instance())
+        return notified(run, "live_migration_pre", run.memory.target_host, run.source_instance())
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
         if run.memory.live_source is None:
@@ -156,7 +156,7 @@ class WakeGuest(FinishAtTarget):
     def _make_guest(self, run: Run, instance: Instance) -> GuestOutcome:
         return run.target_computes.wake_guest_at_dest(
             run.context,
-            run.memory.dest_host,
+            run.memory.target_host,
             token=run.token(self.name),
             instance=instance,
             block_devices=target_devices(run, run.source_devices()),
@@ -201,14 +201,14 @@ class LetGuestGoOn(Step):
     has_guest_off = True
 
     def where(self, run: Run) -> str | None:
-        return run.memory.dest_host
+        return run.memory.target_host
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        with run.event("compute_post_live_migration_at_destination", memory.dest_host), answering(run, at_target):
+        with run.event("compute_post_live_migration_at_destination", memory.target_host), answering(run, at_target):
             facts = run.target_computes.let_guest_go_on(
                 run.context,
-                memory.dest_host,
+                memory.target_host,
                 token=run.token(self.name),
                 instance=run.target_instance(),
                 block_devices=run.target_devices(),

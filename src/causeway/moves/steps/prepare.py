@@ -70,7 +70,7 @@ class ReserveHost(Step):
     event: ClassVar[EventNames]
 
     def where(self, run: Run) -> str | None:
-        return run.memory.dest_host
+        return run.memory.target_host
 
     def do(self, run: Run) -> None:
         memory = run.memory
@@ -80,7 +80,7 @@ class ReserveHost(Step):
         memory.carries_firmware = _carries_firmware(run)
         context = self._prepare_one(run)
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
-        context.dest_host, context.dest_cell = memory.dest_host, memory.target_cell
+        context.dest_host, context.dest_cell = memory.target_host, memory.target_cell
         hardware.add_old(context, run.source_instance())
         written: dict[str, Any] = {
             "migration_context": context,
@@ -100,14 +100,14 @@ class ReserveHost(Step):
         while True:
             asked = False
             try:
-                with self.event.during(run, run.memory.dest_host), self._notified(run):
+                with self.event.during(run, run.memory.target_host), self._notified(run):
                     if again:
                         self._clear_earlier_attempt(run)
-                    groups.claim_host(run.services, run.memory.group, run.uuid, run.memory.dest_host)
+                    groups.claim_host(run.services, run.memory.group, run.uuid, run.memory.target_host)
                     self._make_reservations(run, run.memory.destination)
                     asked = True
                     with answering(run, at_target):
-                        context = self._ask(run, run.memory.dest_host)
+                        context = self._ask(run, run.memory.target_host)
                     self._bind_with_devices(run, context)
                     return context
             except errors.StateChanged:
@@ -161,7 +161,7 @@ class ReserveHost(Step):
 
     def _try_next_host(self, run: Run, cause: Exception) -> bool:
         """Abandons the present target, and chooses the next alternate that Placement accepts. Returns False if there is none."""
-        memory, former = run.memory, run.memory.dest_host
+        memory, former = run.memory, run.memory.target_host
         while memory.alternates:
             alternate, memory.alternates = memory.alternates[0], memory.alternates[1:]
             try:
@@ -192,7 +192,7 @@ class ReserveHost(Step):
 
     def undo(self, run: Run) -> None:
         # There may be bindings that were not recorded, but only for the present target and for those before.
-        for host in dict.fromkeys([run.memory.dest_host, *run.memory.bound_hosts]):
+        for host in dict.fromkeys([run.memory.target_host, *run.memory.bound_hosts]):
             self._delete_bindings(run, host)
             hardware.release_claim(run, host, self.name)
         clear_stash(run)
@@ -245,8 +245,8 @@ class ReserveTarget(ReserveHost):
 @contextmanager
 def _notified_of_preparing(run: Run) -> Iterator[None]:
     memory, instance = run.memory, run.source_instance()
-    run.services.notifier.instance_exists(run.context, instance, host=memory.dest_host)
-    with notified(run, "resize_prep", memory.dest_host, instance, new_flavor=memory.new_flavor, failing="resize"):
+    run.services.notifier.instance_exists(run.context, instance, host=memory.target_host)
+    with notified(run, "resize_prep", memory.target_host, instance, new_flavor=memory.new_flavor, failing="resize"):
         yield
 
 

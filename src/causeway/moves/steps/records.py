@@ -81,7 +81,7 @@ def as_moved(run: Run, instance: Instance) -> Instance:
     assert instance.migration_context is not None
     return dataclasses.replace(
         with_new(instance),
-        host=memory.dest_host,
+        host=memory.target_host,
         node=memory.destination.hypervisor_hostname,
         availability_zone=memory.destination.availability_zone,
         flavor=memory.new_flavor,
@@ -150,7 +150,7 @@ class TargetDBSetup(Step):
             migration_context=MigrationContext(
                 run.move.migration_uuid,
                 source_host=memory.source_host,
-                dest_host=memory.dest_host,
+                dest_host=memory.target_host,
                 source_cell=memory.source_cell,
                 dest_cell=memory.target_cell,
             ),
@@ -275,7 +275,7 @@ class MoveRecord(Step):
             run.pivot(also=lambda connection: finish_migration(connection, run))
         with run.source_database.write() as connection:
             instance = instances.get_in(connection, run.uuid, with_tags=False)
-            if instance.host != run.memory.dest_host or instance.vm_state is not VmState.RESIZED:
+            if instance.host != run.memory.target_host or instance.vm_state is not VmState.RESIZED:
                 change_in_place(connection, run, instance, as_moved(run, instance), target_devices)
                 actions.add_events_in(connection, run.uuid, run.context.request_id, run.history())
         wipe_secret(run)

@@ -191,7 +191,7 @@ class DestroyAtTarget(Step):
     )
 
     def where(self, run: Run) -> str | None:
-        return run.memory.dest_host
+        return run.memory.target_host
 
     def do(self, run: Run) -> None:
         # The target's records say what is connected there. If they have been deleted, so has everything else.
@@ -204,7 +204,7 @@ class DestroyAtTarget(Step):
             self._check_again(run)
         if run.services.notifier.is_enabled:
             self._notify_start(run, instances.get(run.target_database, run.uuid))
-        with events.DESTROY_AT_TARGET.during(run, run.memory.dest_host):
+        with events.DESTROY_AT_TARGET.during(run, run.memory.target_host):
             clean_target(
                 run, undo_order(run), instance, devices, lambda: self._destroy_at_target(run, instance, devices)
             )
@@ -221,9 +221,9 @@ class DestroyAtTarget(Step):
         notifier, memory = run.services.notifier, run.memory
         if memory.is_cross_cell:
             notifier.instance_action(run.context, instance, "resize_revert", "start", host=run.services.host)
-            notifier.instance_exists(run.context, instance, host=memory.dest_host)
+            notifier.instance_exists(run.context, instance, host=memory.target_host)
             return
-        notifier.instance_exists(run.context, instance, host=memory.dest_host)
+        notifier.instance_exists(run.context, instance, host=memory.target_host)
         notifier.instance_action(
             run.context,
             instance,
@@ -236,7 +236,7 @@ class DestroyAtTarget(Step):
     def _destroy_at_target(self, run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
         run.target_computes.drop_move_at_dest(
             run.context,
-            run.memory.dest_host,
+            run.memory.target_host,
             token=run.token(self.name),
             instance=instance,
             block_devices=devices,
@@ -317,7 +317,7 @@ class RestoreAtSource(Step):
         if source.is_fenced:
             restore_records_only(run)
             for vif in run.source_instance().network_info if not memory.is_same_host else ():
-                run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
+                run.services.network.delete_binding(run.context, vif.id, memory.target_host)
             return
         with events.RESTORE_AT_SOURCE.during(run, memory.source_host), answering(run, at_source):
             memory.guest = self._restore_guest(run)
@@ -327,7 +327,7 @@ class RestoreAtSource(Step):
             for device in memory.guest.block_devices:
                 block_devices.update_in(connection, device.uuid, connection_info=device.connection_info)
         for vif in memory.guest.network_info if not memory.is_same_host else ():
-            run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
+            run.services.network.delete_binding(run.context, vif.id, memory.target_host)
 
     def _restore_guest(self, run: Run) -> GuestOutcome:
         return run.source_computes.restore_at_source(

@@ -146,7 +146,7 @@ class CopyWhileRunning(Step):
                 with answering(run, at_target):
                     received = run.target_computes.receive_round(
                         run.context,
-                        run.memory.dest_host,
+                        run.memory.target_host,
                         token=run.token(self.name),
                         instance=run.source_instance(),
                         copied=copied,
@@ -188,7 +188,7 @@ class CopyWhileRunning(Step):
                 with answering(run, at_target):
                     received = run.target_computes.receive_part(
                         run.context,
-                        run.memory.dest_host,
+                        run.memory.target_host,
                         token=run.token(self.name),
                         instance=run.source_instance(),
                         copied=copied,
@@ -228,7 +228,7 @@ class CopyWhileRunning(Step):
         if at_source(run).is_fenced:
             # The target may have the only copy of the disks. It stays until the source has shown its disks.
             note_source(run, Missed.DISCARD_COPIES)
-            note_target(run, memory.dest_host, Missed.DISCARD_COPIES)
+            note_target(run, memory.target_host, Missed.DISCARD_COPIES)
             memory.warm = None
             return
         # A host that does not know this order has made no rounds or copies.
@@ -242,7 +242,7 @@ class CopyWhileRunning(Step):
 
     def _discard_copies(self, run: Run) -> None:
         run.target_computes.discard_copies(
-            run.context, run.memory.dest_host, token=run.token(self.name), instance=run.source_instance()
+            run.context, run.memory.target_host, token=run.token(self.name), instance=run.source_instance()
         )
 
 
