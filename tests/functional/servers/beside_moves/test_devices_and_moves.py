@@ -10,8 +10,7 @@ import pytest
 
 from causeway.api.servers import loading
 from causeway.conductor.endpoints import devices as conductors
-from causeway.operations import requests
-from causeway.requests import acceptance
+from causeway.requests import acceptance, asking
 from tests.functional.servers.moves_cloud import Cloud, until
 
 
@@ -152,7 +151,7 @@ def test_a_move_that_begins_between_the_look_and_the_change_refuses_it(
         "update": (loading, "change"),
         "attach": (conductors, "operation_of"),
         "plug": (conductors, "operation_of"),
-    }.get(change, (requests, "operation_of"))
+    }.get(change, (asking, "operation_of"))
     commit = getattr(where, name)
 
     def changing(*arguments: Any, **named: Any) -> Any:
