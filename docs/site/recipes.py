@@ -22,7 +22,7 @@ LANES = {
 }
 # What a step's `where` reads of its run -> the lane.
 WHERE = {
-    "memory.dest_host": TARGET,
+    "memory.target_host": TARGET,
     "memory.place.host": TARGET,
     "target.host": TARGET,
     "memory.source_host": SOURCE,
