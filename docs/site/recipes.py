@@ -93,7 +93,8 @@ def memory_of(recipe: Recipe[Any]) -> list[str]:
     known = _named(known_at_start(recipe.memory))
     after = f", and all that `{recipe.after.name}` wrote" if recipe.after is not None else ""
     rows = [
-        f"| {step.name} | {_named(step.reads, step.reads_if_any)} | {_named(step.writes)} |" for step in recipe.steps
+        f"| {step.name} | {_named(recipe.read_by(step), step.reads_if_any)} | {_named(step.writes)} |"
+        for step in recipe.steps
     ]
     return [
         f"Known at the start: {known or 'nothing'}{after}.\n",

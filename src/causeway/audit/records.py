@@ -21,6 +21,7 @@ from causeway.model.numa import InstanceNUMATopology
 from causeway.model.operations import BUILD, Operation
 from causeway.model.pci import PciDevice
 from causeway.model.sagas import ENDED, SagaState
+from causeway.model.shelved import IMAGE
 from causeway.model.states import MIGRATION_ENDED, SHELVED, PowerState, TaskState, VmState
 from causeway.store import own_nodes
 from causeway.store.api import build_requests, drains, journal, mappings, migrations
@@ -29,7 +30,6 @@ from causeway.store.cell import actions, block_devices, hosts, instances
 from causeway.store.database import Database, utcnow
 
 # In a server's system metadata (`causeway.operations.shelve`).
-SHELVED_IMAGE = "shelved_image_id"
 # Databases accept only so many values in one statement.
 CHUNK = 500
 
@@ -265,7 +265,7 @@ def _record(cell: CellMapping, row: sa.Row[Any], devices: dict[str, list[Any]]) 
         numa_topology=msgspec.convert(row.numa_topology, InstanceNUMATopology | None),
         pci_devices=msgspec.convert(row.pci_devices, list[PciDevice]),
         migration_context=msgspec.convert(row.migration_context, MigrationContext | None),
-        shelved_image_id=row.system_metadata.get(SHELVED_IMAGE) if row.vm_state in SHELVED else None,
+        shelved_image_id=row.system_metadata.get(IMAGE) if row.vm_state in SHELVED else None,
     )
 
 

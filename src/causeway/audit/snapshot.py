@@ -28,7 +28,7 @@ from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.live_of_0_1_0 import hosts_of, is_of_0_1_0
 from causeway.moves.memory import MoveMemory
-from causeway.moves.recipes import RECIPES
+from causeway.moves.recipes import WITH_GUEST
 from causeway.store.api.mappings import InstanceMapping
 
 
@@ -255,7 +255,7 @@ class Snapshot:
         found: dict[str, Movement] = {}
         by_migration: dict[str, list[Operation]] = {}
         for operation in self.operations:
-            if present_name(operation.recipe) not in RECIPES or is_of_0_1_0(operation):
+            if present_name(operation.recipe) not in WITH_GUEST or is_of_0_1_0(operation):
                 continue
             by_migration.setdefault(operation.migration_uuid, []).append(operation)
         for migration_uuid, moves in by_migration.items():

@@ -22,13 +22,13 @@ from causeway.model.block_device import has_local_disks
 from causeway.model.drains import DrainServer, DrainServerState, DrainState, How
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
+from causeway.model.shelved import WAS_OFF
 from causeway.model.states import VmState
 from causeway.moves.live_requests import check_movable, request_live_migration
 from causeway.moves.requests import request_resize
-from causeway.operations.move_records import request_move_of_records
+from causeway.moves.without_guest.move_records import request_move_of_records
+from causeway.moves.without_guest.unshelve_memory import UnshelveMemory
 from causeway.operations.shelve import ShelveMemory
-from causeway.operations.unshelve import WAS_OFF
-from causeway.operations.unshelve_memory import UnshelveMemory
 from causeway.requests.asking import ask
 from causeway.store.api import cells, flavors, journal
 from causeway.store.cell import block_devices, instances

@@ -17,7 +17,7 @@ from causeway.model.instance import ActionEvent
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OfferedDisk, Snapshot
 from causeway.model.states import RESIZE_TASKS, TaskState, VmState
 from causeway.model.warm import WarmCopy
-from causeway.sagas.memory import Given
+from causeway.sagas.memory import Given, made_of
 from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.virt.driver import MEMORY
 from causeway.virt.live_guest import LiveSource, LiveTarget
@@ -154,6 +154,7 @@ class MoveMemory:
         return self.selection
 
     @property
+    @made_of("selection")
     def target_cell(self) -> str:
         return self.destination.cell_uuid
 

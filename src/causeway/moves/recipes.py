@@ -2,7 +2,7 @@
 
 Moves inside a cell and between cells have the same recipes; the tables say which steps only one of them has. Every live
 migration to another cell begins with ``near_live_migration``, and continues with ``live_migration`` if its hosts reach one
-another.
+another. Servers without a guest have recipes of their own, in `causeway.moves.without_guest`.
 
 If you change the steps of a recipe, raise its ``version`` by 1, and add to ``continues`` the older versions that it can continue
 (docs/architecture/journal.md, "How a recipe may change").
@@ -11,6 +11,7 @@ If you change the steps of a recipe, raise its ``version`` by 1, and add to ``co
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from causeway.model import operations
 from causeway.moves import near_live_instead, roll_back, second_try
@@ -18,7 +19,7 @@ from causeway.moves.live_queue import AwaitTurn
 from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION, MoveMemory
 from causeway.moves.recipe import ACROSS_CELLS, INSIDE_CELL, LIVE_VERSION, NEAR_LIVE_VERSION, RESIZE_VERSION, Recipe
 from causeway.moves.steps.check import CheckSource, CheckTarget
-from causeway.moves.steps.confirm import DeleteSourceRecords, FinishConfirm, ReleaseSource
+from causeway.moves.steps.confirm import FinishConfirm, ReleaseSource
 from causeway.moves.steps.finish import FinishAtTarget
 from causeway.moves.steps.hand_over import HandOver
 from causeway.moves.steps.live_arrival import ArriveAtTarget, EndLiveMigration, ReleaseSourceLive, SwitchBehindPivot
@@ -36,7 +37,13 @@ from causeway.moves.steps.near_live import (
     WakeGuest,
 )
 from causeway.moves.steps.prepare import ReserveTarget
-from causeway.moves.steps.records import MoveRecord, ShowTarget, SwitchInstanceMapping, TargetDBSetup
+from causeway.moves.steps.records import (
+    DeleteSourceRecords,
+    MoveRecord,
+    ShowTarget,
+    SwitchInstanceMapping,
+    TargetDBSetup,
+)
 from causeway.moves.steps.revert import (
     BeginRevert,
     DeleteTargetRecords,
@@ -51,6 +58,11 @@ from causeway.moves.steps.revert import (
 from causeway.moves.steps.select import SelectDestination
 from causeway.moves.steps.warm import CopyWhileRunning
 from causeway.moves.undo_late import undo_late
+from causeway.moves.without_guest.evacuate import EVACUATE
+from causeway.moves.without_guest.move_records import MOVE_RECORDS
+from causeway.moves.without_guest.unshelve import UNSHELVE
+from causeway.moves.without_guest.unshelve_across_cells import UNSHELVE_ACROSS_CELLS
+from causeway.sagas import recipe as sagas
 from causeway.sagas.recipe import Former
 
 RESIZE = Recipe(
@@ -182,7 +194,8 @@ LIVE_MIGRATE = Recipe(
     formers=(Former("cross_cell_live_migration", 1, {"LeaveSourceCell": "ReleaseSource"}),),
 )
 
-RECIPES: dict[str, Recipe] = {
+#: Moves of servers with their guests: recipe's name -> recipe
+WITH_GUEST: dict[str, Recipe] = {
     recipe.name: replace(
         recipe, memory=MoveMemory, memory_version=MEMORY_VERSION, oldest_memory_version=OLDEST_MEMORY_VERSION
     )
@@ -194,3 +207,10 @@ RECIPES: dict[str, Recipe] = {
         LIVE_MIGRATE,
     )
 }
+
+#: Moves of servers whose guest is not there: of a dead host, shelved, or never made
+WITHOUT_GUEST: dict[str, sagas.Recipe[Any]] = {
+    recipe.name: recipe for recipe in (EVACUATE, UNSHELVE, UNSHELVE_ACROSS_CELLS, MOVE_RECORDS)
+}
+
+RECIPES: dict[str, sagas.Recipe[Any]] = {**WITH_GUEST, **WITHOUT_GUEST}

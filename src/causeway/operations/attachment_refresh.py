@@ -17,13 +17,13 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests
-from causeway.operations.operation_run import OperationRun
-from causeway.operations.undo_late import undo_attachments
 from causeway.requests.asking import ask
 from causeway.requests.of_servers import RequestServices
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings, guests
+from causeway.servers.undo_late import undo_attachments
 from causeway.store.cell import block_devices, instances
 
 TASKS = {TaskState.REFRESHING_ATTACHMENT}

@@ -20,13 +20,14 @@ from causeway.model.host_failures import may_be_of_host
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.operations import endings, given_volumes
+from causeway.operations import given_volumes
 from causeway.operations.build_failed import TASKS, claim, release, rolled_back, undo_guest, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
 from causeway.requests import checked
 from causeway.running.patience import ServerStep, While
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import RequestSpec, Selection
+from causeway.servers import endings
 from causeway.store.api import build_requests, group_claims, mappings
 from causeway.store.cell import block_devices, copies, instances
 from causeway.store.database import utcnow

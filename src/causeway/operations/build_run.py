@@ -13,7 +13,7 @@ from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.pci import InstancePCIRequest
-from causeway.operations.operation_run import OperationRun
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.store.api import build_requests

@@ -16,15 +16,15 @@ from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
+from causeway.model.shelved import IMAGE
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.moves.requests import request_confirm
 from causeway.moves.steps.images import KEPT
-from causeway.operations import endings
-from causeway.operations.operation_run import OperationRun
-from causeway.operations.shelve import IMAGE
 from causeway.requests.of_servers import action_of
+from causeway.running.operation_run import OperationRun
 from causeway.running.patience import ServerStep, While
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings
 from causeway.store import servers
 from causeway.store.api import deletions, groups, journal, mappings
 from causeway.store.cell import actions, instances

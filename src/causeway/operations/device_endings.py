@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.instance import Instance, InstanceAction
-from causeway.operations import guests
-from causeway.operations.operation_run import OperationRun
+from causeway.running.operation_run import OperationRun
+from causeway.servers import guests
 from causeway.store import history
 from causeway.store.api import journal
 from causeway.store.cell import actions

@@ -17,12 +17,13 @@ from causeway.model.operations import Operation
 from causeway.model.sagas import Saga, StepRecord
 from causeway.moves import recipes as moves
 from causeway.moves.move_run import Run
+from causeway.moves.without_guest.move_records import RecordsRun
 from causeway.operations.build_run import BuildRun
 from causeway.operations.delete import DeleteRun
 from causeway.operations.journal import OperationJournal
-from causeway.operations.operation_run import OperationRun
 from causeway.operations.recipes import RECIPES
 from causeway.requests import requesters
+from causeway.running.operation_run import OperationRun
 from causeway.running.server_run import ServerRun
 from causeway.running.services import ConductorServices
 from causeway.sagas import clock as sagas_clock
@@ -37,7 +38,12 @@ Engine: TypeAlias = engine.Engine[Operation]
 KNOWLEDGE = Knowledge(RECIPES)
 
 # Recipes whose runs have more than the common run of an operation.
-_RUNS: dict[str, type[OperationRun[Any]]] = {operations.BUILD: BuildRun, operations.DELETE: DeleteRun}
+_RUNS: dict[str, type[OperationRun[Any]]] = {
+    operations.BUILD: BuildRun,
+    operations.DELETE: DeleteRun,
+    operations.MOVE_RECORDS: RecordsRun,
+    operations.UNSHELVE_ACROSS_CELLS: RecordsRun,
+}
 
 
 class OperationObserver(Observer):
@@ -97,7 +103,7 @@ def engine_of(services: ConductorServices) -> Engine:
         context = _with_users_rights(services, context, operation).for_work(
             requesters.checked_of(operation.requested_by)
         )
-        if operation.recipe in moves.RECIPES:
+        if operation.recipe in moves.WITH_GUEST:
             return Run(services, environment, context, operation, asked_at=asked_at)
         memory = msgspec.convert(operation.data, RECIPES[operation.recipe].memory)
         return _RUNS.get(operation.recipe, OperationRun)(

@@ -11,10 +11,10 @@ from causeway.clients.rights import named
 from causeway.model import operations
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests
-from causeway.operations.operation_run import OperationRun
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings, guests
 
 LOG = logging.getLogger(__name__)
 

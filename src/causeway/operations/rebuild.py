@@ -12,10 +12,10 @@ from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests
-from causeway.operations.operation_run import OperationRun
 from causeway.requests import checked
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings, guests
 
 TASKS = {TaskState.REBUILDING, TaskState.REBUILD_SPAWNING}
 

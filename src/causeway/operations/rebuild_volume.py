@@ -9,11 +9,12 @@ from causeway import errors
 from causeway.model import operations
 from causeway.model.states import VmState
 from causeway.model.things import Thing
-from causeway.operations import guests, rebuild
-from causeway.operations.operation_run import OperationRun
-from causeway.operations.undo_late import undo_attachments
+from causeway.operations import rebuild
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import guests
+from causeway.servers.undo_late import undo_attachments
 
 GIB = 1 << 30
 

@@ -8,17 +8,13 @@ from causeway.moves import recipes as moves
 from causeway.operations.attachment_refresh import REFRESH_ATTACHMENT
 from causeway.operations.build import BUILD
 from causeway.operations.delete import DELETE
-from causeway.operations.evacuate import EVACUATE
 from causeway.operations.images import CREATE_BACKUP, CREATE_IMAGE
 from causeway.operations.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE
-from causeway.operations.move_records import MOVE_RECORDS
 from causeway.operations.rebuild import REBUILD
 from causeway.operations.rebuild_volume import REBUILD_VOLUME
 from causeway.operations.rescue import RESCUE, UNRESCUE
 from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
 from causeway.operations.soft_delete import RESTORE, SOFT_DELETE
-from causeway.operations.unshelve import UNSHELVE
-from causeway.operations.unshelve_across_cells import UNSHELVE_ACROSS_CELLS
 from causeway.operations.volume_images import CREATE_VOLUME_IMAGE
 from causeway.operations.volume_snapshots import MERGE_VOLUME_FILES, SNAPSHOT_VOLUME
 from causeway.operations.volume_swap import SWAP_VOLUME
@@ -35,12 +31,8 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         CREATE_VOLUME_IMAGE,
         REBUILD,
         REBUILD_VOLUME,
-        EVACUATE,
-        MOVE_RECORDS,
         SHELVE,
         SHELVE_OFFLOAD,
-        UNSHELVE,
-        UNSHELVE_ACROSS_CELLS,
         SOFT_DELETE,
         RESTORE,
         RESCUE,

@@ -18,12 +18,12 @@ from causeway.model.outcomes import GuestOutcome
 from causeway.model.rescue import RescueImage
 from causeway.model.states import TaskState, VmState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests
-from causeway.operations.operation_run import OperationRun
 from causeway.requests import checked
+from causeway.running.operation_run import OperationRun
 from causeway.running.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings, guests
 from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)

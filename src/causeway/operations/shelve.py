@@ -1,7 +1,4 @@
-"""Shelves servers, which are then kept as an image (or as their volumes), and offloads them: they leave their host.
-
-The system metadata of a shelved server has ``shelved_at``, ``shelved_image_id`` and ``shelved_host``, as in Nova.
-"""
+"""Shelves servers, which are then kept as an image (or as their volumes), and offloads them: they leave their host."""
 
 from __future__ import annotations
 
@@ -17,19 +14,18 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.operation_kinds import kind_of
+from causeway.model.shelved import HOST, IMAGE, SINCE
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests
-from causeway.operations.operation_run import OperationRun
+from causeway.running.operation_run import OperationRun
 from causeway.running.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings, guests
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
-
-IMAGE, SINCE, HOST = "shelved_image_id", "shelved_at", "shelved_host"
 
 
 @dataclass

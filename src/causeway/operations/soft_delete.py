@@ -13,10 +13,10 @@ from causeway.model import operations, rescue
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests
-from causeway.operations.operation_run import OperationRun
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings, guests
 from causeway.store.database import utcnow
 
 SINCE = "soft_deleted_at"

@@ -16,10 +16,10 @@ from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
-from causeway.operations import endings
-from causeway.operations.operation_run import OperationRun
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings
 
 TASKS = {TaskState.IMAGE_SNAPSHOT_PENDING}
 # The properties of a device that an image has, apart from its size and source.

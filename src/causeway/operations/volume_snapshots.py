@@ -17,10 +17,10 @@ from causeway import errors
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.states import TaskState
-from causeway.operations import endings, guests
-from causeway.operations.operation_run import OperationRun
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings, guests
 from causeway.store.cell import block_devices
 
 LOG = logging.getLogger(__name__)

@@ -20,10 +20,10 @@ from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests
-from causeway.operations.operation_run import OperationRun
-from causeway.operations.undo_late import undo_attachments
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings, guests
+from causeway.servers.undo_late import undo_attachments
 from causeway.store.cell import block_devices
 
 LOG = logging.getLogger(__name__)

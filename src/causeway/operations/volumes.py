@@ -19,11 +19,12 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
-from causeway.operations import device_endings, guests
-from causeway.operations.operation_run import OperationRun
+from causeway.operations import device_endings
+from causeway.running.operation_run import OperationRun
 from causeway.running.patience import ServerStep, While
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import guests
 from causeway.store.api import reservations
 from causeway.store.cell import block_devices, instances
 

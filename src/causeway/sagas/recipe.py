@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from causeway.errors import CausewayError
 from causeway.sagas.journal import Write
-from causeway.sagas.memory import known_at_start
+from causeway.sagas.memory import fields_of, known_at_start
 from causeway.sagas.retries import Patience
 from causeway.sagas.run import Run
 
-R = TypeVar("R", bound=Run[Any, Any])
+# A recipe may have steps that need less of its run than it has.
+R = TypeVar("R", bound=Run[Any, Any], contravariant=True)
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,10 @@ class Recipe(Generic[R]):
         pivots = [self.index(name) for name in (self.pivot, self.other_pivot) if name]
         return max(pivots) + 1 if pivots else len(self.steps)
 
+    def read_by(self, step: Step[R]) -> frozenset[str]:
+        """The fields of this recipe's memory that a step must be able to read."""
+        return fields_of(self.memory, step.reads)
+
     def unwritten(self) -> list[str]:
         """Returns ``STEP reads FIELD`` for each field that no earlier step writes: the order of those steps is wrong."""
         written = set(known_at_start(self.memory))
@@ -137,6 +142,6 @@ class Recipe(Generic[R]):
             written.update(*(step.writes for step in self.after.steps))
         found = []
         for step in self.steps:
-            found += [f"{step.name} reads {name}" for name in sorted(step.reads - step.writes - written)]
+            found += [f"{step.name} reads {name}" for name in sorted(self.read_by(step) - step.writes - written)]
             written |= step.writes
         return found

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from causeway.model.operations import CONFIRM_RESIZE, RESIZE, REVERT_RESIZE
-from causeway.moves.recipes import RECIPES
+from causeway.moves.recipes import WITH_GUEST
 from tests.faults.clouds.site import WITH_NUMA
 
 
@@ -63,7 +63,7 @@ class Flow:
     def steps(self, recipe: str) -> list[str]:
         """The names of those steps of a recipe that a move of this reach has."""
         run: Any = SimpleNamespace(memory=SimpleNamespace(is_cross_cell=self.reach == "cross"))
-        return [step.name for step in RECIPES[recipe].steps if step.belongs_to(run)]
+        return [step.name for step in WITH_GUEST[recipe].steps if step.belongs_to(run)]
 
     @property
     def prefixes(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from causeway.model.instance import Instance
 from causeway.model.operations import Operation
 from causeway.model.sagas import ENDED
 from causeway.model.states import PowerState, VmState
-from causeway.moves.recipes import RECIPES
+from causeway.moves.recipes import WITH_GUEST
 from causeway.store.api import journal, mappings
 from causeway.store.cell import instances
 from tests.faults.clouds.site import Site
@@ -94,7 +94,7 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
 
     operations = journal.of_server(site.api, uuid)
     expect("operations that have not ended", [each.recipe for each in operations if each.state not in ENDED], [])
-    moves = [each for each in operations if each.recipe in RECIPES]
+    moves = [each for each in operations if each.recipe in WITH_GUEST]
     for move in moves:
         # What failed was undone; what passed its pivot was finished.
         if move.state in ENDED:

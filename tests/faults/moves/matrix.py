@@ -47,7 +47,7 @@ from rich.console import Console
 
 from causeway.faults import injector
 from causeway.faults.points import every_point
-from causeway.moves.recipes import RECIPES
+from causeway.moves.recipes import WITH_GUEST
 from tests.faults.cases import Case
 from tests.faults.clouds import killed_services, paused
 from tests.faults.clouds.libvirt_site import LibvirtSite
@@ -229,7 +229,7 @@ def _run_in_batches(site: Site, flow: Flow, action: str, points: list[str], size
 
 def on_steps(points: list[str]) -> list[str]:
     """Those before, in and after each step."""
-    return [point for point in points if point.startswith(("compute.", *(f"{recipe}." for recipe in RECIPES)))]
+    return [point for point in points if point.startswith(("compute.", *(f"{recipe}." for recipe in WITH_GUEST)))]
 
 
 def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, list[str]]:

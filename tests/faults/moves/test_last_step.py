@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from causeway.model.sagas import SagaState
-from causeway.moves.recipes import RECIPES
+from causeway.moves.recipes import WITH_GUEST
 from causeway.store.api import journal
 from tests.faults.clouds.site import LocalSite, until
 from tests.faults.moves import look
@@ -44,4 +44,4 @@ def test_what_the_user_asks_for_next_waits_for_the_resize_to_end(
 
 def _states(site: LocalSite, uuid: str) -> list[SagaState]:
     """Of the server's moves, oldest first."""
-    return [each.state for each in journal.of_server(site.api, uuid) if each.recipe in RECIPES]
+    return [each.state for each in journal.of_server(site.api, uuid) if each.recipe in WITH_GUEST]

@@ -162,7 +162,7 @@ def test_a_host_that_is_back_in_time_keeps_its_guest(
     "point",
     [
         *(f"shelve_offload.{step}.do.{side}" for step in ("RemoveGuest", "LeaveHost") for side in ("before", "after")),
-        "move_records.SwitchInstanceMapping.do.after",
+        "move_records.MoveRecords.do.after",
         *(f"unshelve.{step}.do.{side}" for step in ("SelectHost", "StartGuest") for side in ("before", "after")),
         "drain.move.noted",
         "drain.move.after",
@@ -195,7 +195,7 @@ def test_one_that_has_left_its_dead_host_comes_up_whatever_becomes_of_the_drain(
     drain, _plan = planned(cloud)
     name, body = ("cancel", {"undo": True}) if action == "undo" else (action, None)
     # Behind its pivot: what is under way comes to its end.
-    at_point("move_records.ShowTarget.do.before", lambda: cloud.act(drain, name, body))
+    at_point("move_records.ShowRecords.do.before", lambda: cloud.act(drain, name, body))
     cloud.act(drain, "start")
     cloud.becomes_drain(drain, "cancelled", "rolled_back", "paused")
     cloud.becomes_row(drain, server, "done")

@@ -23,6 +23,7 @@ from causeway.model.things import Thing
 from causeway.operations.recipes import RECIPES
 from causeway.rpc.compute import ComputeClient
 from causeway.rpc.scheduler import SchedulerClient
+from causeway.sagas.memory import fields_of
 from causeway.sagas.recipe import Step
 from causeway.sagas.run import Run
 
@@ -60,7 +61,7 @@ MAKERS: dict[type[Any], dict[str, set[Thing]]] = {
 
 @dataclass
 class Seen:
-    """step -> the fields that it read, and those that it wrote; what it made."""
+    """step -> the fields that it read beside those in `Step.reads`, and those that it wrote; what it made."""
 
     reads: dict[type[Step[Any]], set[str]] = field(default_factory=lambda: defaultdict(set))
     writes: dict[type[Step[Any]], set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -71,7 +72,7 @@ class Seen:
         found = [
             f"{step.name} reads {name}"
             for step, names in list(self.reads.items())
-            for name in sorted(names - step.reads - step.reads_if_any - step.writes)
+            for name in sorted(names - step.reads_if_any - step.writes)
         ]
         found += [
             f"{step.name} writes {name}"
@@ -160,11 +161,16 @@ class Watch:
         names = {each.name for each in dataclasses.fields(memory)}
         read: Any = memory.__getattribute__
         write: Any = memory.__setattr__
+        declared: dict[type[Step[Any]], frozenset[str]] = {}
 
         def reading(thing: Any, name: str) -> Any:
             step = self._step_with(thing)
             if step is not None and name in names:
-                self.seen.reads[step].add(name)
+                if step not in declared:
+                    # A property that the step declares stands for the fields that it reads.
+                    declared[step] = fields_of(memory, step.reads)
+                if name not in declared[step]:
+                    self.seen.reads[step].add(name)
             return read(thing, name)
 
         def writing(thing: Any, name: str, value: Any) -> None:

@@ -26,7 +26,7 @@ from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.instance import InstanceFault
 from causeway.model.operations import Operation
-from causeway.moves.recipes import RECIPES
+from causeway.moves.recipes import WITH_GUEST
 from causeway.roles.conductor import make_conductor
 from causeway.store.api import journal
 from causeway.store.cell import actions
@@ -155,7 +155,7 @@ class Cloud(Faults):
     def moves(self, server: Any) -> list[Operation]:
         """The moves of a server, oldest first."""
         found = journal.of_server(self.parts.api_database, server.id)
-        return [move for move in found if move.recipe in RECIPES]
+        return [move for move in found if move.recipe in WITH_GUEST]
 
     def settle(self) -> None:
         """Waits until no move is under way."""

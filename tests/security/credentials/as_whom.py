@@ -60,7 +60,8 @@ TABLE = (
     Row(
         "images.delete",
         "OF_SERVER",
-        "operations/images.py operations/requests.py operations/shelve.py operations/unshelve.py operations/volume_images.py",
+        "operations/images.py operations/requests.py operations/shelve.py operations/volume_images.py "
+        "moves/without_guest/unshelve.py",
         _MADE,
     ),
     Row(
@@ -175,7 +176,7 @@ TABLE = (
     Row(
         "volumes.complete_attachment",
         "OF_SERVER",
-        "operations/attachment_refresh.py operations/given_volumes.py operations/guests.py operations/volumes.py"
+        "operations/attachment_refresh.py operations/given_volumes.py servers/guests.py operations/volumes.py"
         " devices/attachments.py",
         _RECORDED,
     ),
@@ -246,7 +247,7 @@ TABLE = (
         "SERVICE",
         "api/proxies/floating_ips.py api/servers/subresources/interfaces.py"
         " api/servers/subresources/security_groups.py conductor/endpoints/candidates.py"
-        " moves/steps/select.py operations/build_failed.py operations/guests.py operations/interfaces.py"
+        " moves/steps/select.py operations/build_failed.py servers/guests.py operations/interfaces.py"
         " devices/making.py moves/placing.py devices/port_resources.py devices/releasing.py",
         _PORTS_OF,
     ),
@@ -281,7 +282,7 @@ TABLE = (
         _MADE,
     ),
     Row("network.unbind_port", "SERVICE", "operations/interfaces.py devices/releasing.py", _BINDINGS),
-    Row("network.update_port", "SERVICE", "operations/guests.py", _BINDINGS),
+    Row("network.update_port", "SERVICE", "servers/guests.py", _BINDINGS),
     Row("network.update_port", "SERVICE", "audit/fixes.py", _OPERATOR),
     Row("network.create_binding", "SERVICE", "moves/steps/prepare.py moves/steps/live_prepare.py", _BINDINGS),
     Row("network.activate_binding", "SERVICE", "moves/steps/dead_source.py", _BINDINGS),

@@ -10,8 +10,7 @@ import pytest
 from causeway.hosts import liveness
 from causeway.hosts.liveness import HostLife, Liveness
 from causeway.model.sagas import StepPhase, StepRecord
-from causeway.moves import dead_hosts
-from causeway.moves import move_run as moves_run
+from causeway.moves import cells_run, dead_hosts
 from causeway.moves.move_run import Run
 from causeway.store.cell import copies
 from tests.unit.moves.remembered import MEMORY
@@ -82,7 +81,7 @@ def test_what_a_step_wrote_is_in_what_it_kept(looked: Looked) -> None:
 
 @pytest.mark.parametrize(
     ("phase", "attempt", "later"),
-    [(StepPhase.DO, 2, 0.0), (StepPhase.UNDO, 1, 0.0), (StepPhase.DO, 1, moves_run.RECENT)],
+    [(StepPhase.DO, 2, 0.0), (StepPhase.UNDO, 1, 0.0), (StepPhase.DO, 1, cells_run.RECENT)],
     ids=["repeated", "undone", "later"],
 )
 def test_what_was_kept_is_read_anew(looked: Looked, phase: StepPhase, attempt: int, later: float) -> None:
@@ -95,7 +94,7 @@ def test_what_was_kept_is_read_anew(looked: Looked, phase: StepPhase, attempt: i
 
 
 @pytest.mark.parametrize(
-    ("attempt", "later", "looks"), [(1, 0.0, 1), (2, 0.0, 2), (1, moves_run.RECENT, 2)], ids=["", "repeated", "later"]
+    ("attempt", "later", "looks"), [(1, 0.0, 1), (2, 0.0, 2), (1, cells_run.RECENT, 2)], ids=["", "repeated", "later"]
 )
 def test_a_hosts_life_is_looked_at_again_by_a_repeated_or_later_step(
     looked: Looked, monkeypatch: pytest.MonkeyPatch, attempt: int, later: float, looks: int

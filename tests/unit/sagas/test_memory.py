@@ -75,8 +75,8 @@ def test_steps_declare_fields_of_their_memory(name: str) -> None:
     recipe = RECIPES[name]
     known = {each.name for each in fields(recipe.memory)}
     for step in recipe.steps:
-        assert step.reads | step.reads_if_any | step.writes <= known, step.name
-        assert not step.reads_if_any & (step.reads | step.writes), step.name
+        assert recipe.read_by(step) | step.reads_if_any | step.writes <= known, step.name
+        assert not step.reads_if_any & (recipe.read_by(step) | step.writes), step.name
 
 
 def too_early() -> Iterator[tuple[str, str, str]]:
@@ -89,7 +89,7 @@ def too_early() -> Iterator[tuple[str, str, str]]:
             new = writer.writes - known
             known |= new
             for reader in recipe.steps[place + 1 :]:
-                if (reader.reads - reader.writes) & new:
+                if (recipe.read_by(reader) - reader.writes) & new:
                     yield name, reader.name, writer.name
 
 

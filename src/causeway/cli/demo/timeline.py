@@ -13,7 +13,7 @@ from causeway.cli.demo.client import execute
 from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.screen import Screen
 from causeway.model.operations import LIVE_MIGRATION
-from causeway.moves.recipes import RECIPES
+from causeway.moves.recipes import WITH_GUEST
 
 # Steps that copy from the source: while the guest runs, and when it is off.
 BEFORE, MEANWHILE = {"CopyWhileRunning"}, {"HandOver", "SaveGuest"}
@@ -24,7 +24,7 @@ def moves_of(cloud: Cloud, server: str, screen: Screen) -> list[dict[str, Any]]:
     words = ["causeway", "operation", "show", server, "--json", "--state-dir", str(cloud.state.path)]
     screen.command(words)
     found: list[dict[str, Any]] = json.loads(execute(words, screen, dict(os.environ)))
-    return [each for each in found if each["recipe"] in RECIPES]
+    return [each for each in found if each["recipe"] in WITH_GUEST]
 
 
 def timeline(moves: dict[str, list[dict[str, Any]]]) -> Table:

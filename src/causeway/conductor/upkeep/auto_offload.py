@@ -6,8 +6,9 @@ from causeway.conductor.upkeep.overdue import each_overdue
 from causeway.context import admin_context
 from causeway.model import operations, server_actions
 from causeway.model.instance import Instance
+from causeway.model.shelved import SINCE
 from causeway.model.states import VmState
-from causeway.operations.shelve import SINCE, ShelveMemory
+from causeway.operations.shelve import ShelveMemory
 from causeway.requests.asking import ask
 from causeway.requests.of_servers import Requests
 from causeway.rpc.conductor import ConductorClient

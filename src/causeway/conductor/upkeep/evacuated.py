@@ -1,4 +1,4 @@
-"""Cleans a host that is up again after servers were evacuated from it (`causeway.operations.evacuate`).
+"""Cleans a host that is up again after servers were evacuated from it (`causeway.moves.without_guest.evacuate`).
 
 The servers may have moved on meanwhile, also to other cells, or were deleted. A guest that still runs on the host is stopped at
 once. It is destroyed, with its disks, after the host where the server is now has shown its guest and disks.

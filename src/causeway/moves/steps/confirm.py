@@ -14,9 +14,8 @@ from causeway.moves.events import EventNames
 from causeway.moves.move_run import Run
 from causeway.moves.recipe import Step
 from causeway.moves.steps.check import is_deleting, require_whole_target_again
-from causeway.moves.steps.records import require_authority
 from causeway.store.api import migrations
-from causeway.store.cell import copies, instances
+from causeway.store.cell import instances
 
 # The fields of a server that describe a move, with their values after its end.
 NOT_MOVED: dict[str, None] = dict.fromkeys(("old_flavor", "new_flavor", "old_vm_state", "migration_context"))
@@ -69,18 +68,6 @@ def delete_stash(run: Run, step: str) -> None:
         )
 
     clean_source(run, Missed.CONFIRM, instance, send)
-
-
-class DeleteSourceRecords(Step):
-    """Hard-deletes the server's records in the source cell."""
-
-    name = "DeleteSourceRecords"
-    reads = frozenset({"old_vm_state", "runs_in_error", "selection", "source_cell"})
-
-    def do(self, run: Run) -> None:
-        require_authority(run, run.memory.target_cell)
-        copies.hard_delete(run.source_database, run.uuid, hidden_only=True)
-        run.keep_records(run.memory.target_cell)
 
 
 class FinishConfirm(Step):

@@ -27,12 +27,12 @@ from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
 from causeway.moves.steps.check import is_deleting, require_whole_target_again
 from causeway.moves.steps.confirm import NOT_MOVED, ReleaseSource, delete_stash, release_source
-from causeway.moves.steps.direct import is_direct
+from causeway.moves.steps.direct import is_direct, wipe_secret
 from causeway.moves.steps.finish import FinishAtTarget
 from causeway.moves.steps.hand_over import HandOver
 from causeway.moves.steps.images import delete_images
 from causeway.moves.steps.prepare import ReserveTarget
-from causeway.moves.steps.records import ShowTarget, target_devices
+from causeway.moves.steps.records import ShowRecords, target_devices
 from causeway.moves.steps.select import SelectDestination
 from causeway.store.api import migrations
 from causeway.store.cell import instances
@@ -167,15 +167,16 @@ class WakeGuest(FinishAtTarget):
         )
 
 
-class ShowAtTarget(ShowTarget):
-    """Shows the target's records and hides the source's. Does nothing more, because the guest stands still meanwhile."""
+class ShowAtTarget(ShowRecords[Run]):
+    """Shows the target's records and hides the source's. Images are deleted later, because the guest stands still meanwhile."""
 
     name = "ShowAtTarget"
     reads = frozenset({"selection", "source_cell"})
     reads_if_any = frozenset({"offer"})
 
     def do(self, run: Run) -> None:
-        self._show(run)
+        super().do(run)
+        wipe_secret(run)
 
 
 class LetGuestGoOn(Step):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 
@@ -13,17 +14,21 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.states import DELETING, MigrationStatus, TaskState, VmState
+from causeway.moves.cells_run import CellsRun
 from causeway.moves.hardware import with_new
 from causeway.moves.move_run import Run
 from causeway.moves.recipe import Step
 from causeway.moves.steps.direct import wipe_secret
 from causeway.moves.steps.images import delete_images
 from causeway.moves.steps.local_disks import for_new_flavor
+from causeway.running.patience import ServerStep
 from causeway.running.server_run import ServerRun
 from causeway.sagas.journal import Write
 from causeway.store.api import group_claims, mappings, migrations
 from causeway.store.cell import actions, block_devices, copies, instances
 from causeway.store.database import Database, utcnow
+
+C = TypeVar("C", bound=CellsRun[Any])
 
 # The fields of memory that `as_moved` reads.
 OF_A_MOVED_SERVER = frozenset(
@@ -164,38 +169,52 @@ class TargetDBSetup(Step):
         copies.hard_delete(run.target_database, run.uuid, hidden_only=True)
 
 
-class SwitchInstanceMapping(Step):
-    """The pivot: switches the server to the target cell, where it waits for confirm or revert.
+class SwitchRecords(ServerStep[C], Generic[C]):
+    """The pivot: switches the server to the target cell.
 
-    First it closes the source's records, so that later changes wait until the server lives in the target cell. Then it updates
-    the target's records with everything that users have changed meanwhile, and with the history of the move.
+    First it closes the source's records, so that later changes wait until the server lives in the target cell. Then it writes
+    the target's records with everything that users have changed meanwhile.
     """
+
+    def do(self, run: C) -> None:
+        if not self._is_done(run):
+            with last_read(run, run.source_database) as bundle:
+                self._change(run, bundle)
+                copies.write(run.target_database, bundle, closed_by=run.saga.id)
+            self._commit(run, lambda connection: self._switch(connection, run))
+
+    def _is_done(self, run: C) -> bool:
+        return run.saga.pivoted
+
+    @abstractmethod
+    def _change(self, run: C, bundle: copies.Bundle) -> None:
+        """Makes the records, which were read at the source, those of the target."""
+
+    def _commit(self, run: C, switch: Write) -> None:
+        run.pivot_with_end(switch)
+
+    def _switch(self, connection: sa.Connection, run: C) -> None:
+        mappings.set_cell_in(connection, run.uuid, run.memory.target_cell, expected=run.memory.source_cell)
+
+    def undo(self, run: C) -> None:
+        instances.reopen(run.source_database, run.uuid, run.saga.id)
+
+
+class SwitchInstanceMapping(SwitchRecords[Run]):
+    """The pivot: switches the server to the target cell, where it waits for confirm or revert; its history goes along."""
 
     name = "SwitchInstanceMapping"
     reads = OF_A_MOVED_SERVER
 
-    def do(self, run: Run) -> None:
-        if not self._is_done(run):
-            with last_read(run, run.source_database) as bundle:
-                bundle.instance = dataclasses.replace(as_moved(run, bundle.instance), hidden=True)
-                bundle.block_devices = target_devices(run, bundle.block_devices)
-                if run.memory.is_confirmed_later:
-                    # In other moves the last step writes the history of the action.
-                    copies.add_events(bundle, run.context.request_id, run.history())
-                copies.write(run.target_database, bundle, closed_by=run.move.id)
-            self._commit(run, lambda connection: self._switch(connection, run))
-
-    def _is_done(self, run: Run) -> bool:
-        return run.move.pivoted
-
-    def _commit(self, run: Run, switch: Write) -> None:
-        run.pivot_with_end(switch)
-
-    def undo(self, run: Run) -> None:
-        instances.reopen(run.source_database, run.uuid, run.move.id)
+    def _change(self, run: Run, bundle: copies.Bundle) -> None:
+        bundle.instance = dataclasses.replace(as_moved(run, bundle.instance), hidden=True)
+        bundle.block_devices = target_devices(run, bundle.block_devices)
+        if run.memory.is_confirmed_later:
+            # In other moves the last step writes the history of the action.
+            copies.add_events(bundle, run.context.request_id, run.history())
 
     def _switch(self, connection: sa.Connection, run: Run) -> None:
-        mappings.set_cell_in(connection, run.uuid, run.memory.target_cell, expected=run.memory.source_cell)
+        super()._switch(connection, run)
         finish_migration(connection, run)
 
 
@@ -217,7 +236,18 @@ def finish_migration(connection: sa.Connection, run: Run) -> None:
     mappings.set_in_spec_in(connection, run.uuid, flavor=run.memory.new_flavor)
 
 
-class ShowTarget(Step):
+class ShowRecords(ServerStep[C], Generic[C]):
+    """Shows the target's records and hides the source's."""
+
+    name = "ShowRecords"
+    reads = frozenset({"source_cell", "target_cell"})
+
+    def do(self, run: C) -> None:
+        instances.show(run.target_database, run.uuid, run.saga.id, former=run.source_database)
+        instances.set_hidden(run.source_database, run.uuid, hidden=True)
+
+
+class ShowTarget(ShowRecords[Run]):
     """Shows the target's records and hides the source's, and deletes the temporary images."""
 
     name = "ShowTarget"
@@ -239,13 +269,22 @@ class ShowTarget(Step):
     )
 
     def do(self, run: Run) -> None:
-        self._show(run)
+        super().do(run)
+        wipe_secret(run)
         delete_images(run)
 
-    def _show(self, run: Run) -> None:
-        instances.show(run.target_database, run.uuid, run.move.id, former=run.source_database)
-        instances.set_hidden(run.source_database, run.uuid, hidden=True)
-        wipe_secret(run)
+
+class DeleteSourceRecords(ServerStep[CellsRun[Any]]):
+    """Hard-deletes the server's records in the source cell, after it has read those of the target cell."""
+
+    name = "DeleteSourceRecords"
+    reads = frozenset({"source_cell", "target_cell"})
+
+    def do(self, run: CellsRun[Any]) -> None:
+        require_authority(run, run.memory.target_cell)
+        run.target_instance()
+        copies.hard_delete(run.source_database, run.uuid, hidden_only=True)
+        run.keep_records(run.memory.target_cell)
 
 
 def change_in_place(

@@ -13,9 +13,9 @@ import pytest
 
 from causeway.audit import audit_embedded
 from causeway.model.sagas import SagaState
-from causeway.operations import unshelve_across_cells
-from causeway.operations.unshelve_across_cells import UnshelveThere
-from causeway.operations.unshelve_memory import UNSHELVE_VERSION
+from causeway.moves.without_guest import unshelve_across_cells
+from causeway.moves.without_guest.unshelve_across_cells import UnshelveThere
+from causeway.moves.without_guest.unshelve_memory import UNSHELVE_VERSION
 from causeway.running.followers import follower_of
 from causeway.store.api import journal
 from causeway.store.cell import copies

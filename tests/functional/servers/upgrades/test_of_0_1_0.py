@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.operations.engine import KNOWLEDGE
 from causeway.store.api import journal
 from tests.functional.servers.audited_cloud import AuditedCloud
 from tests.functional.servers.conftest import ProcessDiedError
@@ -96,3 +97,54 @@ def test_a_resize_of_0_1_0_that_waits_can_be_confirmed(cloud: AuditedCloud, serv
     cloud.resized(server, FLAVORS[reach][1])
     renamed(cloud, server, reach)
     cloud.confirmed(server)
+
+
+# recipe -> its steps in 0.1.0, version 1
+WITHOUT_GUEST = {
+    "move_records": ["SwitchInstanceMapping", "ShowTarget", "DeleteSourceRecords", "EndMoveOfRecords"],
+    "unshelve_across_cells": [
+        "SelectHostElsewhere",
+        "SwitchInstanceMapping",
+        "ShowTarget",
+        "DeleteSourceRecords",
+        "UnshelveThere",
+    ],
+}
+
+
+@pytest.mark.parametrize("recipe", WITHOUT_GUEST)
+def test_every_step_of_0_1_0_has_a_step_that_continues_it(recipe: str) -> None:
+    present = [KNOWLEDGE.present_name(recipe, step) for step in WITHOUT_GUEST[recipe]]
+    assert present == [step.name for step in KNOWLEDGE.recipes[recipe].steps]
+
+
+@pytest.mark.parametrize("step", ["SelectHostElsewhere", "MoveRecords", "ShowRecords", "DeleteSourceRecords"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_unshelve_of_0_1_0_in_another_cell_is_continued(
+    cloud: AuditedCloud, at_point: Callable[..., None], step: str, when: str
+) -> None:
+    server = cloud.boot(flavor="any.small")
+    home = str(cloud.show(server).compute_host).partition("-")[0]
+    wanted = "cell2-host1" if home == "cell1" else "cell1-host1"
+    cloud.member.compute.shelve_server(server.id)
+    cloud.wait(server, "SHELVED_OFFLOADED")
+
+    def die() -> None:
+        recipe = "unshelve_across_cells"
+        former = dict(zip((each.name for each in KNOWLEDGE.recipes[recipe].steps), WITHOUT_GUEST[recipe], strict=True))
+        database = cloud.parts.api_database
+        operation = next(each for each in journal.of_server(database, server.id) if each.recipe == recipe)
+        steps = msgspec.to_builtins(operation.steps)
+        for each in steps:
+            each["step"] = former[each["step"]]
+        with database.write() as connection:
+            of_operation = journal.OPERATIONS.c.id == operation.id
+            connection.execute(journal.OPERATIONS.update().where(of_operation).values(recipe_version=1, steps=steps))
+        raise ProcessDiedError
+
+    at_point(f"unshelve_across_cells.{step}.do.{when}", die)
+    body = {"unshelve": {"host": wanted}}
+    answer = cloud.admin.compute.post(f"/servers/{server.id}/action", json=body, microversion="2.91")
+    assert answer.status_code == 202, answer.text
+    assert cloud.wait(server, "ACTIVE").compute_host == wanted
+    assert cloud.audit().is_clean

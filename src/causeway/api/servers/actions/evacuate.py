@@ -12,7 +12,7 @@ from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
 from causeway.model.block_device import is_volume_backed
 from causeway.model.states import VmState
-from causeway.operations.evacuate import EvacuateMemory, migration_of
+from causeway.moves.without_guest.evacuate import EvacuateMemory, migration_of
 from causeway.operations.recipes import OPERATIONS
 from causeway.requests.of_servers import notify_conductor
 from causeway.store.api import cells as cell_records

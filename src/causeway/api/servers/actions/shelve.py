@@ -14,9 +14,10 @@ from causeway.api.servers.actions import images, schemas_verbs
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
 from causeway.model.block_device import is_volume_backed
+from causeway.model.shelved import IMAGE
 from causeway.model.states import VmState
-from causeway.operations.shelve import IMAGE, ShelveMemory
-from causeway.operations.unshelve_memory import UnshelveAcrossCellsMemory, UnshelveMemory
+from causeway.moves.without_guest.unshelve_memory import UnshelveAcrossCellsMemory, UnshelveMemory
+from causeway.operations.shelve import ShelveMemory
 from causeway.policy import CROSS_CELL_UNSHELVE
 from causeway.store.api import cells as cell_records
 from causeway.store.api import mappings

@@ -21,13 +21,14 @@ from causeway.model.migration import EVACUATION, Migration
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests, next_host
-from causeway.operations.new_home import NewHome, at_new_home, new_home_of
-from causeway.operations.next_host import FailedHosts
-from causeway.operations.operation_run import OperationRun
+from causeway.moves.without_guest import next_host
+from causeway.moves.without_guest.new_home import NewHome, at_new_home, new_home_of
+from causeway.moves.without_guest.next_host import FailedHosts
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import MoveClaim
+from causeway.servers import endings, guests
 from causeway.store.api import migrations
 from causeway.store.cell import instances
 

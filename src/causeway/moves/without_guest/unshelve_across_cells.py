@@ -15,28 +15,28 @@ from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.moves import placing
 from causeway.moves.destination import keeps_zone
-from causeway.operations import endings
-from causeway.operations.move_records import (
-    DeleteSourceRecords,
-    ShowTarget,
-    SwitchInstanceMapping,
+from causeway.moves.steps.records import DeleteSourceRecords, ShowRecords
+from causeway.moves.without_guest.move_records import (
+    OF_0_1_0,
+    MoveRecords,
+    RecordsRun,
     undo_late,
 )
-from causeway.operations.new_home import new_home_of
-from causeway.operations.operation_run import OperationRun
-from causeway.operations.undo_late import undo_claim
-from causeway.operations.unshelve_memory import (
+from causeway.moves.without_guest.new_home import new_home_of
+from causeway.moves.without_guest.unshelve_memory import (
     UNSHELVE_ACROSS_CELLS_VERSION,
     UNSHELVE_VERSION,
     UnshelveAcrossCellsMemory,
 )
 from causeway.running.followers import follower_of
-from causeway.sagas.recipe import Recipe, Step
+from causeway.sagas.recipe import Former, Recipe, Step
+from causeway.servers import endings
+from causeway.servers.undo_late import undo_claim
 from causeway.store.api import journal
 
 TASKS = {TaskState.UNSHELVING}
 
-Run: TypeAlias = OperationRun[UnshelveAcrossCellsMemory]
+Run: TypeAlias = RecordsRun[UnshelveAcrossCellsMemory]
 
 
 class SelectHostElsewhere(Step[Run]):
@@ -102,10 +102,11 @@ def _undo_late(run: Run) -> None:
 
 UNSHELVE_ACROSS_CELLS: Recipe[Any] = Recipe(
     operations.UNSHELVE_ACROSS_CELLS,
-    (SelectHostElsewhere(), SwitchInstanceMapping(), ShowTarget(), DeleteSourceRecords(), UnshelveThere()),
-    pivot="SwitchInstanceMapping",
+    (SelectHostElsewhere(), MoveRecords(), ShowRecords[Run](), DeleteSourceRecords(), UnshelveThere()),
+    pivot="MoveRecords",
     rolled_back=_rolled_back,
     undo_late=_undo_late,
     version=UNSHELVE_ACROSS_CELLS_VERSION,
+    formers=(Former(operations.UNSHELVE_ACROSS_CELLS, 1, OF_0_1_0),),
     memory=UnshelveAcrossCellsMemory,
 )

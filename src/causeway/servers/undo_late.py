@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from causeway.devices import late
-from causeway.operations.operation_run import OperationRun
+from causeway.running.operation_run import OperationRun
 
 
 def undo_attachments(run: OperationRun[Any], *, more_volumes: Iterable[str] = ()) -> None:

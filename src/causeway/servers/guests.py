@@ -13,7 +13,7 @@ from causeway.hosts import cleanups, liveness
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
-from causeway.operations.operation_run import OperationRun
+from causeway.running.operation_run import OperationRun
 
 
 def require_host(run: OperationRun[Any], host: str) -> None:

@@ -13,7 +13,7 @@ from causeway.model import machine_type
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState
-from causeway.operations.operation_run import OperationRun
+from causeway.running.operation_run import OperationRun
 from causeway.store import history
 from causeway.store.cell import actions, instances
 from causeway.store.database import utcnow

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from causeway.model.outcomes import GuestOutcome
-from causeway.operations.move_records import MoveRecordsMemory
-from causeway.operations.new_home import NewHome
-from causeway.operations.next_host import FailedHosts
+from causeway.moves.without_guest.move_records import MoveRecordsMemory
+from causeway.moves.without_guest.new_home import NewHome
+from causeway.moves.without_guest.next_host import FailedHosts
 from causeway.sagas.memory import Given
 
-# The memory version of their recipes.
-UNSHELVE_VERSION = UNSHELVE_ACROSS_CELLS_VERSION = 1
+# The versions of their recipes.
+UNSHELVE_VERSION, UNSHELVE_ACROSS_CELLS_VERSION = 1, 2
 
 
 @dataclass

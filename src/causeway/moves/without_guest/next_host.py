@@ -15,8 +15,8 @@ from causeway import errors
 from causeway.model.host_failures import may_be_of_host
 from causeway.model.instance import Instance
 from causeway.moves import placing
-from causeway.operations.operation_run import OperationRun
 from causeway.running.followers import follower_of
+from causeway.running.operation_run import OperationRun
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import journal
 

@@ -1,6 +1,6 @@
 """Unshelves servers where they are, or on another host of their cell. They run afterwards, even if they were off before.
 
-If they go to another cell, their records move first: `causeway.operations.unshelve_across_cells`.
+If they go to another cell, their records move first: `causeway.moves.without_guest.unshelve_across_cells`.
 """
 
 from __future__ import annotations
@@ -12,27 +12,26 @@ from causeway import errors
 from causeway.model import operations
 from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance
+from causeway.model.shelved import HOST, IMAGE, SINCE, WAS_OFF
 from causeway.model.states import SHELVED, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.operations import endings, guests, next_host
-from causeway.operations.new_home import at_new_home, new_home_of
-from causeway.operations.operation_run import OperationRun
-from causeway.operations.shelve import HOST, IMAGE, SINCE
-from causeway.operations.undo_late import undo_claim
-from causeway.operations.unshelve_memory import (
+from causeway.moves.without_guest import next_host
+from causeway.moves.without_guest.new_home import at_new_home, new_home_of
+from causeway.moves.without_guest.unshelve_memory import (
     UNSHELVE_ACROSS_CELLS_VERSION,
     UNSHELVE_VERSION,
     UnshelveAcrossCellsMemory,
     UnshelveMemory,
 )
 from causeway.running.followers import follower_of
+from causeway.running.operation_run import OperationRun
 from causeway.sagas.recipe import Recipe, Step
+from causeway.servers import endings, guests
+from causeway.servers.undo_late import undo_claim
 from causeway.store.api import journal
 from causeway.store.cell import instances
 
 TASKS = {TaskState.UNSHELVING}
-# The key of the server's system metadata that says that the server was off when it left its dead host.
-WAS_OFF = "was_off"
 
 
 Run: TypeAlias = OperationRun[UnshelveMemory]
