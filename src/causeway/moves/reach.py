@@ -11,7 +11,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.moves import near_live
+from causeway.moves import live_requests
 from causeway.moves.move_run import Run
 from causeway.rpc.compute import ComputeClient
 from causeway.virt.live_guest import LiveSource
@@ -34,7 +34,7 @@ def live_pause(memory_mb: int, source_can: Mapping[str, Any]) -> float:
 
     ``source_can``: the capabilities of the hypervisor of its source.
     """
-    return near_live.longest_pause(memory_mb) if source_can.get("stands_still_when_live") else LIVE_PAUSE
+    return live_requests.longest_pause(memory_mb) if source_can.get("stands_still_when_live") else LIVE_PAUSE
 
 
 def why_near_live(

@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from causeway.model import operations
-from causeway.moves import near_live_instead, roll_back, second_try
-from causeway.moves.live_queue import AwaitTurn
+from causeway.moves import roll_back, second_try
 from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION, MoveMemory
 from causeway.moves.recipe import ACROSS_CELLS, INSIDE_CELL, LIVE_VERSION, NEAR_LIVE_VERSION, RESIZE_VERSION, Recipe
 from causeway.moves.steps.check import CheckSource, CheckTarget
@@ -23,7 +22,7 @@ from causeway.moves.steps.confirm import FinishConfirm, ReleaseSource
 from causeway.moves.steps.finish import FinishAtTarget
 from causeway.moves.steps.hand_over import HandOver
 from causeway.moves.steps.live_arrival import ArriveAtTarget, EndLiveMigration, ReleaseSourceLive, SwitchBehindPivot
-from causeway.moves.steps.live_prepare import PrepareTarget
+from causeway.moves.steps.live_prepare import AwaitTurn, PrepareTarget
 from causeway.moves.steps.live_target import ChooseTarget, ReserveOtherHost
 from causeway.moves.steps.live_transfer import MigrateGuest
 from causeway.moves.steps.near_live import (
@@ -80,7 +79,7 @@ RESIZE = Recipe(
     pivot="SwitchInstanceMapping",
     other_pivot="MoveRecord",
     rolled_back=roll_back.after_resize,
-    try_again=second_try.prepare,
+    try_again=second_try.whole_move,
     undo_late=undo_late,
     version=RESIZE_VERSION,
     continues=frozenset({1}),
@@ -187,7 +186,7 @@ LIVE_MIGRATE = Recipe(
     ),
     pivot="MigrateGuest",
     rolled_back=roll_back.after_live,
-    try_again=near_live_instead.prepare,
+    try_again=second_try.near_live,
     undo_late=undo_late,
     version=LIVE_VERSION,
     continues=frozenset({1}),

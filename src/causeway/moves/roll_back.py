@@ -8,11 +8,11 @@ from causeway import errors
 from causeway.model.instance import InstanceFault
 from causeway.model.migration import live_status_after
 from causeway.model.states import MigrationStatus, VmState
-from causeway.moves.live_queue import run_queued
 from causeway.moves.move_run import Run
 from causeway.moves.reasons import for_members
 from causeway.moves.steps.confirm import NOT_MOVED
 from causeway.moves.steps.dead_source import add_fault_in
+from causeway.moves.steps.live_prepare import run_queued
 from causeway.requests.acceptance import task_of
 from causeway.store.api import migrations
 from causeway.store.cell import actions, instances

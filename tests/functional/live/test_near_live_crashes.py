@@ -9,7 +9,7 @@ import pytest
 
 from causeway import errors
 from causeway.faults import points
-from causeway.rpc.compute.near_live import NearLiveCalls
+from causeway.rpc.compute.live_calls import NearLiveCalls
 from causeway.rpc.transport import Verdict
 from tests.functional.servers.conftest import ProcessDiedError
 from tests.functional.servers.dying_threads import SOON_NOTICED, THREADS_DIE

@@ -18,14 +18,13 @@ from causeway.model.things import Thing
 from causeway.moves import events
 from causeway.moves.dead_hosts import answering
 from causeway.moves.dead_hosts import at_target as life_at_target
-from causeway.moves.live_queue import run_queued
 from causeway.moves.move_run import Run
 from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
 from causeway.moves.sides import life_of, send_or_note, source_of, target_of
 from causeway.moves.steps.check import is_deleting, require_whole_target_again
 from causeway.moves.steps.confirm import ReleaseSource, release_source
-from causeway.moves.steps.live_prepare import OF_THE_TARGET, at_target, devices_at_source, devices_at_target
+from causeway.moves.steps.live_prepare import OF_THE_TARGET, at_target, devices_at_source, devices_at_target, run_queued
 from causeway.moves.steps.near_live import EndNearLiveMigration
 from causeway.moves.steps.records import SwitchInstanceMapping
 from causeway.sagas.journal import Write

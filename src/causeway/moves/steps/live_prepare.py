@@ -1,4 +1,7 @@
-"""The step of a live migration in which the target makes itself ready for the guest. The guest notices nothing."""
+"""The steps of a live migration before its transfer: it waits for its turn, and the target makes itself ready.
+
+The number of guests that leave a host at the same time is limited, inside a cell and across cells.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from causeway.devices.device_records import noted_by_operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
+from causeway.model.operation_kinds import recipes_where
 from causeway.model.things import Thing
 from causeway.moves.dead_hosts import answering
 from causeway.moves.dead_hosts import at_target as life_at_target
@@ -21,9 +25,44 @@ from causeway.moves.port_resources import at_target as with_profiles
 from causeway.moves.recipe import Step
 from causeway.moves.sides import send_or_note, target_of
 from causeway.moves.steps.reservations import volumes
+from causeway.requests.of_servers import context_of, notify_conductor
+from causeway.running.patience import While
+from causeway.store.api import journal, live_turns, migrations
+
+_WAIT_HERE = recipes_where(lambda kind: kind.is_by_hypervisors)
+
 
 # The fields of memory that `at_target` reads.
 OF_THE_TARGET = frozenset({"port_requests", "selection", "source_cell", "source_host"})
+
+
+class AwaitTurn(Step):
+    """Waits until the source may send another guest. Meanwhile the saga is released."""
+
+    name = "AwaitTurn"
+    reads = frozenset({"source_host"})
+
+    def retried_while(self, run: Run) -> While:  # noqa: ARG002
+        return While.OTHERS_HAVE_THEIR_TURN
+
+    def do(self, run: Run) -> None:
+        limit: int = run.services.conf.max_concurrent_live_migrations
+        migration = migrations.get(run.services.api, run.move.migration_uuid)
+        if not live_turns.take(run.services.api, migration, limit):
+            raise errors.OperationUnderWay(
+                f"The live migration of server {run.uuid} waits until others have left its host.",
+                details=f"host {run.memory.source_host}, max_concurrent_live_migrations {limit}",
+            )
+
+
+def run_queued(run: Run) -> None:
+    """Starts the next live migration in the queue of the source, which has room for it."""
+    api = run.services.api
+    for migration in live_turns.queued(api, run.memory.source_host):
+        for operation in journal.of_migration(api, migration.uuid):
+            if operation.recipe in _WAIT_HERE and operation.owner is None:
+                notify_conductor(run.services, context_of(operation), operation)
+                return
 
 
 class PrepareTarget(Step):
