@@ -230,8 +230,9 @@ class Migrations(ApiBase):
 
 
 class Operations(ApiBase):
-    """The journal: one run of a recipe (a resize, a confirm or a revert) for a migration."""
+    """The journal: one run of a recipe for a server."""
 
+    # The name that release 0.1.0 knows, which reads and writes it beside this one (docs/architecture/records.md).
     __tablename__ = "moves"
 
     id: Mapped[str] = mapped_column(Uuid, primary_key=True)
