@@ -10,10 +10,10 @@ count into files that any of them can add up.)
 
 | metric | labels |
 |---|---|
-| causeway_moves (conductors; from the journal) | recipe, state, step |
-| causeway_moves_ended_total, causeway_move_seconds | recipe, state |
-| causeway_move_step_seconds | recipe, step, phase, state |
-| causeway_move_takeovers_total | recipe |
+| causeway_operations (conductors; from the journal) | recipe, state, step |
+| causeway_operations_ended_total, causeway_operation_seconds | recipe, state |
+| causeway_operation_step_seconds | recipe, step, phase, state |
+| causeway_operation_takeovers_total | recipe |
 | causeway_move_bytes_total (computes) | direction: sent, received |
 | causeway_rpc_call_seconds (who asks) | topic, method, outcome: ok, error, timeout |
 | causeway_rpc_served_seconds (who answers) | topic, method, outcome: ok, error |
@@ -40,15 +40,18 @@ from causeway import errors
 QUICK = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 LONG = (0.05, 0.2, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0)
 
-OPERATIONS_ENDED = Counter("causeway_moves_ended", "Moves that came to their end here.", ["recipe", "state"])
+OPERATIONS_ENDED = Counter("causeway_operations_ended", "Operations that came to their end here.", ["recipe", "state"])
 OPERATION_SECONDS = Histogram(
-    "causeway_move_seconds", "From request to end of a move.", ["recipe", "state"], buckets=LONG
+    "causeway_operation_seconds", "From request to end of an operation.", ["recipe", "state"], buckets=LONG
 )
 STEP_SECONDS = Histogram(
-    "causeway_move_step_seconds", "Steps of moves, done or undone.", ["recipe", "step", "phase", "state"], buckets=LONG
+    "causeway_operation_step_seconds",
+    "Steps of operations, done or undone.",
+    ["recipe", "step", "phase", "state"],
+    buckets=LONG,
 )
 TAKEOVERS = Counter(
-    "causeway_move_takeovers", "Moves taken over whose lease another conductor let run out.", ["recipe"]
+    "causeway_operation_takeovers", "Operations taken over whose lease another conductor let run out.", ["recipe"]
 )
 MOVE_BYTES = Counter("causeway_move_bytes", "Bytes of servers' disks that this host sent or received.", ["direction"])
 RPC_CALLS = Histogram(

@@ -16,13 +16,15 @@ LOG = logging.getLogger(__name__)
 
 
 class OperationsCollector:
-    """The metric causeway_moves: moves that have not ended, by recipe, state, and the step that began last."""
+    """The metric causeway_operations: those that have not ended, by recipe, state, and the step that began last."""
 
     def __init__(self, api: Database) -> None:
         self._api = api
 
     def collect(self) -> Iterable[Metric]:
-        gauge = GaugeMetricFamily("causeway_moves", "Moves that have not ended.", labels=["recipe", "state", "step"])
+        gauge = GaugeMetricFamily(
+            "causeway_operations", "Operations that have not ended.", labels=["recipe", "state", "step"]
+        )
         try:
             for found in operation_counts.under_way(self._api):
                 gauge.add_metric([found.recipe, found.state, found.step or ""], found.count)

@@ -99,15 +99,15 @@ class ConductorClient(Client):
     def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
         """Passes events to the hosts that may wait for them, each through its own cell."""
 
-    # moves
+    # operations
 
     @cast(since="1.0")
     def run_move(self, context: RequestContext, *, move_id: str) -> None:
-        """Starts a move that was written to the journal (`causeway.moves.requests`)."""
+        """Starts an operation that was written to the journal. Of 0.1.0, as all names here that say move."""
 
     @cast(since="1.0", fanout=True)
     def take_over_move(self, context: RequestContext, *, move_id: str) -> None:
-        """Notifies all conductors that one of them has released a move. The first of the others acquires it."""
+        """Notifies all conductors that one of them has released an operation. The first of the others acquires it."""
 
     @cast(since="1.0")
     def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:

@@ -65,7 +65,7 @@ def _can_be_followed(cloud: Deployment, request_id: str) -> None:
 def _is_measured(cloud: Deployment, source: str) -> None:
     """By each role, in a process of its own; the API's workers add theirs up."""
     conductors = [cloud.measured(name) for name in CONDUCTORS]
-    ended = 'causeway_moves_ended_total{recipe="resize",state="done"}'
+    ended = 'causeway_operations_ended_total{recipe="resize",state="done"}'
     assert sum(each.get(ended, 0) for each in conductors) == 1
     for host, direction in ((source, "sent"), (OTHER[source], "received")):
         assert cloud.measured(host)[f'causeway_move_bytes_total{{direction="{direction}"}}'] > 0

@@ -34,7 +34,7 @@ def test_metrics_of_the_process_and_its_parts_are_served() -> None:
         assert served.url is not None
         text = requests.get(served.url, timeout=60).text
         for expected in (
-            'causeway_move_takeovers_total{recipe="test"} 1.0',
+            'causeway_operation_takeovers_total{recipe="test"} 1.0',
             "answer 42.0",
             "process_resident_memory_bytes",
         ):

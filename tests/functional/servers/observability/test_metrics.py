@@ -51,10 +51,10 @@ def test_a_move_is_counted_with_its_steps_bytes_and_calls(cloud: Cloud) -> None:
     measured = Measured(cloud)
     cloud.resized(server)
     cloud.settle()
-    assert measured.more("causeway_moves_ended_total", recipe="resize", state="done") == 1
-    assert measured.more("causeway_move_seconds_count", recipe="resize", state="done") == 1
+    assert measured.more("causeway_operations_ended_total", recipe="resize", state="done") == 1
+    assert measured.more("causeway_operation_seconds_count", recipe="resize", state="done") == 1
     steps = {"recipe": "resize", "phase": "do", "state": "done"}
-    assert measured.more("causeway_move_step_seconds_count", step="FinishAtTarget", **steps) == 1
+    assert measured.more("causeway_operation_step_seconds_count", step="FinishAtTarget", **steps) == 1
     sent, received = (measured.more("causeway_move_bytes_total", direction=way) for way in ("sent", "received"))
     # What is left when the guest is off is offered, and counted where it is fetched.
     (move,) = cloud.moves(server)
@@ -99,13 +99,13 @@ def test_refusals_of_the_scheduler_are_counted(cloud: Cloud) -> None:
 def test_where_moves_stand_is_read_from_the_journal(cloud: Cloud) -> None:
     server = cloud.boot()
     measured = Measured(cloud)
-    assert measured.now("causeway_moves") == 0
+    assert measured.now("causeway_operations") == 0
     with cloud.held("prep_snapshot_based_resize_at_source") as arrived:
         cloud.member.compute.resize_server(server.id, "gen2.small")
         assert arrived.wait(PATIENCE)
         where = {"recipe": "resize", "state": "running", "step": "HandOver"}
-        assert measured.now("causeway_moves", **where) == 1
+        assert measured.now("causeway_operations", **where) == 1
     cloud.wait(server, "VERIFY_RESIZE")
     cloud.settle()
     cloud.heal()
-    assert measured.now("causeway_moves") == 0
+    assert measured.now("causeway_operations") == 0
