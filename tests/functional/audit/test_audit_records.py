@@ -193,7 +193,7 @@ def test_a_migration_that_no_move_works_on_is_found(cloud: AuditedCloud) -> None
     cloud.reverted(cloud.resized(server))
     migration = cloud.migration(server).uuid
     set_status(cloud, migration, "migrating")
-    cloud.only_reports("migration.without_move")
+    cloud.only_reports("migration.without_operation")
     set_status(cloud, migration, "reverted")
 
 
@@ -209,7 +209,7 @@ def test_a_move_that_is_stuck_is_shown_with_its_reason(cloud: AuditedCloud) -> N
     report = cloud.audit()
     while not report.disagreements:
         report = cloud.audit()
-    assert {found.kind for found in report.disagreements} == {"move.stuck"}
+    assert {found.kind for found in report.disagreements} == {"operation.stuck"}
     assert report.disagreements[0].left
     cloud.heal()
     cloud.settle()
@@ -229,7 +229,7 @@ def test_a_move_without_a_server(cloud: AuditedCloud) -> None:
         held = {"state": "running", "owner": "elsewhere", "lease_until": utcnow().replace(year=2999)}
         connection.execute(journal.OPERATIONS.update().where(journal.OPERATIONS.c.id == unknown.id).values(held))
 
-    cloud.only_reports("move.without_server")
+    cloud.only_reports("operation.without_server")
     with api.write() as connection:
         connection.execute(sa.delete(journal.OPERATIONS).where(journal.OPERATIONS.c.id == unknown.id))
 

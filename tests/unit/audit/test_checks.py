@@ -193,7 +193,7 @@ def test_a_task_state_of_a_move_is_not_stale_while_the_move_runs() -> None:
 
 
 def test_a_lease_that_ran_out_is_given_time_to_be_taken_over() -> None:
-    for seconds, expected in ((10, []), (120, ["move.without_owner"])):
+    for seconds, expected in ((10, []), (120, ["operation.without_owner"])):
         running = move(lease_until=NOW - timedelta(seconds=seconds))
         assert kinds(operation_checks.without_owner, cloud(record(), operations=[running])) == expected
 
@@ -207,16 +207,18 @@ def test_what_works_on_a_server_that_is_not_there_is_reported(
     recipe: str, lease: datetime | None, reported: bool
 ) -> None:
     found = operation_checks.without_server(cloud(operations=[move(recipe=recipe, lease_until=lease)]))
-    assert [each.kind for each in found] == ["move.without_server"] * reported
+    assert [each.kind for each in found] == ["operation.without_server"] * reported
 
 
 def test_two_moves_of_a_server_are_one_too_many() -> None:
     other = move()
     other.id, other.migration_uuid = "other", "another"
-    assert kinds(operation_checks.more_than_one, cloud(record(), operations=[move(), other])) == ["move.more_than_one"]
+    assert kinds(operation_checks.more_than_one, cloud(record(), operations=[move(), other])) == [
+        "operation.more_than_one"
+    ]
 
 
-@pytest.mark.parametrize(("recipe", "found"), [(CREATE_VOLUME_IMAGE, []), (CREATE_IMAGE, ["move.more_than_one"])])
+@pytest.mark.parametrize(("recipe", "found"), [(CREATE_VOLUME_IMAGE, []), (CREATE_IMAGE, ["operation.more_than_one"])])
 def test_an_image_of_volumes_and_its_snapshot_are_not_too_many(recipe: str, found: list[str]) -> None:
     image, snapshot = move(recipe=recipe), move(recipe=SNAPSHOT_VOLUME)
     snapshot.id, snapshot.migration_uuid = "other", "another"

@@ -43,7 +43,7 @@ CHECKS: tuple[Check, ...] = (
     Check(operations.without_server),
     Check(operations.without_owner),
     Check(operations.more_than_one),
-    Check(operations.migrations_without_move),
+    Check(operations.migrations_without_operation),
     Check(operations.migrations_and_states),
     Check(records.mappings_without_record),
     Check(records.without_mapping),

@@ -27,9 +27,9 @@ def stuck(snapshot: Snapshot) -> Iterator[Disagreement]:
         if operation.state is SagaState.STUCK:
             reason = (operation.error or {}).get("message", "")
             yield Disagreement(
-                "move.stuck",
+                "operation.stuck",
                 Severity.ERROR,
-                f"move {operation.id}",
+                f"operation {operation.id}",
                 operation.instance_uuid,
                 f"The {operation.recipe} of the server is stuck: {reason}",
                 left="It continues by itself when the cause is gone; `causeway operation show` shows which step it is.",
@@ -47,12 +47,12 @@ def without_server(snapshot: Snapshot) -> Iterator[Disagreement]:
         gone = snapshot.standing(operation.instance_uuid) in (ServerStanding.DELETED, ServerStanding.UNKNOWN)
         if gone or (snapshot.home(operation.instance_uuid) is None and not snapshot.down_cells):
             yield Disagreement(
-                "move.without_server",
+                "operation.without_server",
                 Severity.ERROR,
-                f"move {operation.id}",
+                f"operation {operation.id}",
                 operation.instance_uuid,
                 f"The {operation.recipe} has not ended, but its server is not there.",
-                left="Only the move explains what it made: look at its steps with `causeway operation show`.",
+                left="Only the operation explains what it made: look at its steps with `causeway operation show`.",
             )
 
 
@@ -60,9 +60,9 @@ def without_owner(snapshot: Snapshot) -> Iterator[Disagreement]:
     for operation in _active(snapshot):
         if operation.lease_until is not None and snapshot.taken_at - operation.lease_until > TAKEOVER:
             yield Disagreement(
-                "move.without_owner",
+                "operation.without_owner",
                 Severity.ERROR,
-                f"move {operation.id}",
+                f"operation {operation.id}",
                 operation.instance_uuid,
                 f"Nobody works on the {operation.recipe} of the server: its lease ran out at {operation.lease_until}.",
                 left="A conductor takes it over as soon as one runs: does none run?",
@@ -85,16 +85,16 @@ def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
     for server, found in by_server.items():
         if len(found) > 1:
             yield Disagreement(
-                "move.more_than_one",
+                "operation.more_than_one",
                 Severity.CRITICAL,
-                "moves " + ", ".join(sorted(found)),
+                "operations " + ", ".join(sorted(found)),
                 server,
-                f"{len(found)} moves work on the server at the same time.",
+                f"{len(found)} operations work on the server at the same time.",
                 left="Which of them is right must be found out first.",
             )
 
 
-def migrations_without_move(snapshot: Snapshot) -> Iterator[Disagreement]:
+def migrations_without_operation(snapshot: Snapshot) -> Iterator[Disagreement]:
     working = {operation.migration_uuid for operation in _active(snapshot)}
     # The user decides about the first; the second is an evacuation, whose dead host is cleaned when it returns.
     waiting = (MigrationStatus.FINISHED, MigrationStatus.DONE)
@@ -102,11 +102,11 @@ def migrations_without_move(snapshot: Snapshot) -> Iterator[Disagreement]:
         if migration.status in MIGRATION_ENDED or migration.status in waiting or uuid in working:
             continue
         yield Disagreement(
-            "migration.without_move",
+            "migration.without_operation",
             Severity.ERROR,
             f"migration {uuid}",
             migration.instance_uuid,
-            f"Migration {uuid} is {migration.status}, but no move works on it.",
+            f"Migration {uuid} is {migration.status}, but no operation works on it.",
             left="Which way it should end is unknown without a journal.",
         )
 
