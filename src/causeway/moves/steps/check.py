@@ -199,13 +199,13 @@ def _show(
     Raises CopyNotUsable if the host is down or its copy is not whole.
     """
     if not life.is_up:
-        raise _refused(f"The host that has {what} is down.", life.explained())
+        raise _refused(run, f"The host that has {what} is down.", life.explained())
     try:
         facts = computes.verify_server(
             run.context, life.host, instance=instance, block_devices=devices, stashed=stashed
         )
     except (errors.CopyNotUsable, errors.GuestFailed) as failure:
-        raise _refused(f"The host could not show {what}: {failure.message}", failure.details) from failure
+        raise _refused(run, f"The host could not show {what}: {failure.message}", failure.details) from failure
     return facts.power_state
 
 
@@ -222,12 +222,15 @@ def _require_attachments(run: Run, recorded: dict[str, str | None], *, connected
         found = present.get(attachment)
         if found is None or found.volume_id != volume or (connected and not found.is_connected):
             raise _refused(
+                run,
                 f"Volume {volume} is not attached to the server as the server's records say.",
                 f"attachment {attachment}: {found}",
             )
 
 
-def _refused(message: str, details: str) -> errors.CopyNotUsable:
-    return errors.CopyNotUsable(
-        f"{message} Nothing was destroyed: try again, or choose the other of confirm and revert.", details=details
-    )
+def _refused(run: Run, message: str, details: str) -> errors.CopyNotUsable:
+    if run.memory.is_confirmed_later:
+        then = "try again, or choose the other of confirm and revert."
+    else:
+        then = "the source keeps what it has, and the move goes on when the target has shown the server."
+    return errors.CopyNotUsable(f"{message} Nothing was destroyed: {then}", details=details)
