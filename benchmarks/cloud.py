@@ -34,7 +34,7 @@ from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.content import GENERATION
 from causeway.model.flavor import Flavor
-from causeway.moves import move_run as moves_run
+from causeway.moves import cells_run
 from causeway.moves.move_run import Run
 from causeway.moves.steps.confirm import FinishConfirm
 from causeway.moves.steps.records import MoveRecord, ShowTarget
@@ -288,7 +288,7 @@ class MeasuredCloud:
         # After how long a call of a slow host is no longer waited for.
         stack.enter_context(patch.object(late_answers, "PROMPT", 36_000.0))
         # For how long a step goes by what the one before it read.
-        stack.enter_context(patch.object(moves_run, "RECENT", 36_000.0))
+        stack.enter_context(patch.object(cells_run, "RECENT", 36_000.0))
 
     def connect(self) -> Client:
         return Client("127.0.0.1", self.embedded.web.port, self._token)
