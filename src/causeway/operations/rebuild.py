@@ -54,16 +54,9 @@ class RebuildGuest(Step[OperationRun[Any]]):
             announce(run, instance, present)
         with run.event(run.kind.event, host):
             guests.require_host(run, host)
-            run.memory.guest = run.computes.rebuild_guest(
-                run.context,
-                host,
-                token=run.token(self.name),
-                instance=instance,
-                block_devices=present,
-                snapshot_id=None,
-                power_on=run.memory.power_on,
+            run.memory.guest = guests.make_anew(
+                run, self.name, instance, present, snapshot_id=None, power_on=run.memory.power_on
             )
-            run.transferred(run.memory.guest.bytes_done)
 
 
 def announce(run: OperationRun[Any], instance: Instance, present: list[BlockDevice]) -> None:

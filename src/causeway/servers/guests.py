@@ -1,4 +1,4 @@
-"""Removes guests, volumes and ports from a host, for steps of several operations. All of it may be repeated."""
+"""Makes and removes guests, volumes and ports at a host, for steps of several operations. All of it may be repeated."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from causeway.hosts import cleanups, liveness
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
+from causeway.model.outcomes import GuestOutcome
 from causeway.running.operation_run import OperationRun
 
 
@@ -44,6 +45,32 @@ def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, pre
         cleanups.note(run.services, host, run.cell.uuid, Missed.REMOVE, instance, present)
         return
     run.computes.remove_guest(run.context, host, token=run.token(step), instance=instance, block_devices=present)
+
+
+def make_anew(
+    run: OperationRun[Any],
+    step: str,
+    there: Instance,
+    present: list[BlockDevice],
+    *,
+    snapshot_id: str | None,
+    power_on: bool,
+) -> GuestOutcome:
+    """Has a host make the guest, from its image unless its root disk is a volume. ``there``: the server as it is on that host.
+
+    ``snapshot_id``: of a shelved server, the image to use instead.
+    """
+    guest = run.computes.rebuild_guest(
+        run.context,
+        there.host or "",
+        token=run.token(step),
+        instance=there,
+        block_devices=present,
+        snapshot_id=snapshot_id,
+        power_on=power_on,
+    )
+    run.transferred(guest.bytes_done)
+    return guest
 
 
 def keep_volumes_reserved(

@@ -140,16 +140,9 @@ class RebuildGuest(Step[Run]):
             guests.require_host(run, host)
             # Deletes the attachments of the dead host. Those that an earlier attempt reserved are for the new guest.
             guests.keep_volumes_reserved(run)
-            run.memory.guest = run.computes.rebuild_guest(
-                run.context,
-                host,
-                token=run.token(self.name),
-                instance=there,
-                block_devices=present,
-                snapshot_id=None,
-                power_on=run.memory.power_on,
+            run.memory.guest = guests.make_anew(
+                run, self.name, there, present, snapshot_id=None, power_on=run.memory.power_on
             )
-            run.transferred(run.memory.guest.bytes_done)
 
     def undo(self, run: Run) -> None:
         there = _there(run)

@@ -114,16 +114,9 @@ class StartGuest(Step[Run]):
                 return
             if image_id is None and not is_volume_backed(present):
                 raise errors.ImageNotFound(f"The image of shelved server {run.uuid} is not known.")
-            run.memory.guest = run.computes.rebuild_guest(
-                run.context,
-                host,
-                token=run.token(self.name),
-                instance=there,
-                block_devices=present,
-                snapshot_id=image_id,
-                power_on=run.memory.power_on,
+            run.memory.guest = guests.make_anew(
+                run, self.name, there, present, snapshot_id=image_id, power_on=run.memory.power_on
             )
-            run.transferred(run.memory.guest.bytes_done)
 
     def undo(self, run: Run) -> None:
         if _is_unshelved(run):
