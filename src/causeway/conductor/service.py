@@ -26,7 +26,8 @@ from causeway.conductor.upkeep.periodic import Periodic
 from causeway.conductor.upkeep.recovery import Recovery, WorkEndpoint
 from causeway.drains.runner import Drains
 from causeway.operations.engine import engine_of
-from causeway.rpc.conductor import TOPIC, ConductorClient
+from causeway.rpc.conductor import TOPIC, VERSION, ConductorClient
+from causeway.rpc.endpoint import expose
 from causeway.rpc.server import RpcServer
 from causeway.rpc.transport import Transport
 from causeway.running.services import ConductorServices
@@ -76,19 +77,22 @@ class ConductorService:
                 TOPIC,
                 services.host,
                 [
-                    AuditEndpoint(services),
-                    CandidatesEndpoint(services),
-                    devices,
-                    DrainsEndpoint(services, drains.wake),
-                    EventsEndpoint(services),
-                    PowerEndpoint(services),
-                    GuestStatesEndpoint(services),
-                    InsideEndpoint(services),
-                    ImageCachingEndpoint(services),
-                    EvacuatedEndpoint(services),
-                    LiveEndpoint(services),
-                    OperationsEndpoint(self._keeper),
-                    WorkEndpoint(services.life, self._at_work),
+                    expose(endpoint, VERSION)
+                    for endpoint in (
+                        AuditEndpoint(services),
+                        CandidatesEndpoint(services),
+                        devices,
+                        DrainsEndpoint(services, drains.wake),
+                        EventsEndpoint(services),
+                        PowerEndpoint(services),
+                        GuestStatesEndpoint(services),
+                        InsideEndpoint(services),
+                        ImageCachingEndpoint(services),
+                        EvacuatedEndpoint(services),
+                        LiveEndpoint(services),
+                        OperationsEndpoint(self._keeper),
+                        WorkEndpoint(services.life, self._at_work),
+                    )
                 ],
             )
         ]

@@ -31,7 +31,7 @@ class Work(StrEnum):
     VOLUME = "swap a volume, refresh of an attachment"
     SNAPSHOT = "assisted snapshot of a volume"
     POWER = "start, stop"
-    GUEST = "soft reboot, pause, unpause, suspend, resume, change of a password, crash dump"
+    GUEST = "soft reboot, pause, unpause, suspend, resume, change of a password, crash dump, trim"
     HARD_REBOOT = "hard reboot"
     DEVICE_RECORD = "change what happens to an attached volume"
     RECORD = "rename, metadata, tags, lock"

@@ -22,6 +22,7 @@ class Version(NamedTuple):
 COMPUTE = (
     Version(15, "1.14", "all that release 0.1.0 had, the first release"),
     Version(16, "1.15", "moves whose target is their source have the calls of all other moves"),
+    Version(17, "1.16", "trims of guests"),
 )
 SERVICE, RPC = COMPUTE[-1].service, COMPUTE[-1].rpc
 

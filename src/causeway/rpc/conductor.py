@@ -18,7 +18,11 @@ from causeway.model.network import RequestedNetwork, Vif
 from causeway.rpc.declare import Client, call, cast
 
 TOPIC = "conductor"
-HISTORY = {"1.0": "states of guests, devices, moves, drains, the audit, cached images"}
+HISTORY = {
+    "1.0": "states of guests, devices, moves, drains, the audit, cached images",
+    "1.1": "trims of guests",
+}
+VERSION = next(reversed(HISTORY))
 
 
 class ConductorClient(Client):
@@ -57,6 +61,9 @@ class ConductorClient(Client):
 
     @cast(since="1.0")
     def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None: ...
+
+    @cast(since="1.1")
+    def trim_guest(self, context: RequestContext, *, instance_uuid: str) -> None: ...
 
     @call(since="1.0")
     def set_admin_password(self, context: RequestContext, *, instance_uuid: str, password: str) -> None:

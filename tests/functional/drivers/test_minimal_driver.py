@@ -106,6 +106,7 @@ def test_a_server_is_shelved_and_comes_back(cloud: Cloud, server: Any) -> None:
             "can't copy a disk while its guest runs",
         ),
         ("trigger_crash_dump", None, "trigger_crash_dump", "can't trigger crash dumps"),
+        ("os-guestTrim", None, "guest_trim", "can't trim guests"),
         (
             "os-migrateLive",
             {"host": None, "block_migration": "auto"},

@@ -26,7 +26,7 @@ from causeway.virt.driver import BaseImage, RootDisk
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.agent import Agent
 from causeway.virt.libvirt.guest_xml import domain_xml
-from tests.integration.libvirt.lab_guests import Cloud, Guest
+from tests.integration.libvirt.lab_guests import STOP_AGENT, Cloud, Guest
 
 
 class Stream:
@@ -224,17 +224,6 @@ def test_nothing_stays_at_the_source_when_it_is_abandoned(warm: Warm) -> None:
 
 
 WITH_AGENT = {"hw_qemu_guest_agent": "yes"}
-# Stops whoever listens at the agent's channel.
-STOP_AGENT = b"""#!/bin/sh
-while sleep 0.2; do
-    for process in /proc/[0-9]*; do
-        ls -l $process/fd 2>/dev/null | grep -q vport || continue
-        kill -STOP ${process#/proc/}
-        echo CAUSEWAY-MUTE > /dev/console
-        exit
-    done
-done
-"""
 
 
 def frozen(guest: Guest) -> list[str]:

@@ -69,6 +69,7 @@ WITHOUT_JOURNAL = {
     "set_password",
     "suspend",
     "trigger_crash_dump",
+    "trim_guest",
     "unpause",
 }
 

@@ -77,6 +77,8 @@ ROUTES: list[Route] = [
     _action("createBackup", images.create_backup),
     _action("trigger_crash_dump", inside.trigger_crash_dump, 17),
     _action("changePassword", inside.change_password),
+    # Ours
+    _action("os-guestTrim", inside.trim),
     _action("lock", admin.lock),
     _action("unlock", admin.unlock),
     _action("os-resetState", admin.reset_state),

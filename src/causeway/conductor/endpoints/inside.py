@@ -1,4 +1,4 @@
-"""Requests to guests themselves: diagnostics, consoles, crash dumps, passwords."""
+"""Requests to guests themselves: diagnostics, consoles, crash dumps, trims, passwords."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from causeway.model import server_actions
 from causeway.model.console import ConsoleAddress, ConsolePlace, ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
+from causeway.model.server_actions import ServerAction
 from causeway.running.services import ConductorServices
 from causeway.store import history
 from causeway.store.cell import instances
 
 
 class InsideEndpoint:
-    """RPC: diagnostics, consoles, crash dumps, passwords. The API has checked the server's state."""
+    """RPC: diagnostics, consoles, crash dumps, trims, passwords. The API has checked the server's state."""
 
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
@@ -53,6 +54,18 @@ class InsideEndpoint:
             return
         notify(services, context, instance, action, "end")
 
+    def trim_guest(self, context: RequestContext, *, instance_uuid: str) -> None:
+        services, action = self._services, server_actions.TRIM
+        cell, database = services.cells.of_server(instance_uuid)
+        instance = instances.get(database, instance_uuid)
+        host = instance.host or ""
+        try:
+            with history.event_beside_move(services.cells, cell.uuid, context, instance_uuid, action.event, host):
+                _refuse_other_work(instance, action)
+                services.computes(cell.uuid).trim_guest(context, host, instance=instance)
+        except errors.CausewayError as failure:
+            history.add_fault_beside_move(services.cells, cell.uuid, instance_uuid, failure, instance.host)
+
     def set_admin_password(self, context: RequestContext, *, instance_uuid: str, password: str) -> None:
         """Sets the password while the requester waits. The server's task ends in any case."""
         services, action = self._services, server_actions.CHANGE_PASSWORD
@@ -68,6 +81,12 @@ class InsideEndpoint:
             history.fail(database, instance_uuid, failure, instance.host, action.meanwhile)
             raise
         instances.update(database, instance_uuid, expected_task=set(action.meanwhile), task_state=None)
+
+
+def _refuse_other_work(instance: Instance, action: ServerAction) -> None:
+    """Raises InvalidState if other work on the server has begun since the request of an action that gives it no task."""
+    if action.task is not None and instance.task_state not in action.task:
+        raise errors.InvalidState.for_action(action.name, instance.uuid, "task_state", instance.task_state)
 
 
 def check_console(host: str, answered: ConsoleAddress, networks: Sequence[IPv4Network | IPv6Network]) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.console import ConsoleAddress, ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.rpc.declare import Client, call
+
+
+def _can_not_trim(host: str, _method: str) -> errors.HostTooOld:
+    return errors.HostTooOld(
+        "The host's compute service can't have guests trimmed until it is upgraded.", details=f"host {host}"
+    )
 
 
 class InsideCalls(Client):
@@ -19,6 +26,13 @@ class InsideCalls(Client):
     @call(since="1.14", monitor=True)
     def trigger_crash_dump(self, context: RequestContext, host: str, *, instance_uuid: str) -> None:
         """Interrupts the guest, whose kernel dumps its memory if it is set up for that."""
+
+    @call(since="1.16", monitor=True, too_old=_can_not_trim)
+    def trim_guest(self, context: RequestContext, host: str, *, instance: Instance) -> None:
+        """Has the guest's agent return unused blocks of its file systems to the disks.
+
+        Raises GuestFailed if the guest does not run on the host, or if no agent does it in time.
+        """
 
     @call(since="1.14", monitor=True)
     def set_admin_password(self, context: RequestContext, host: str, *, instance: Instance, password: str) -> None:

@@ -34,6 +34,14 @@ class InsideMethods:
         """
         raise unsupported("trigger crash dumps")
 
+    def trim_guest(self, instance: Instance) -> None:  # noqa: ARG002
+        """Has the agent in the guest return unused blocks of all its file systems to the disks. May take some minutes.
+
+        Raises `GuestFailed` if the guest does not run here, or is being handed over to another host; if there is no agent; if it
+        refuses; and if it has not done so after the time that the driver gives it. The guest may continue it then.
+        """
+        raise unsupported("trim guests")
+
     def set_password(self, instance: Instance, user: str, password: str) -> None:  # noqa: ARG002
         """Has the agent in the guest set a user's password. Raises `GuestFailed` if there is no agent, or if it refuses."""
         raise unsupported("set passwords in guests")

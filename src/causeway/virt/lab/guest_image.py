@@ -30,7 +30,7 @@ _MODULES = (
 )
 _APPLETS = (
     "sh mount umount insmod nproc grep cat echo sleep poweroff sync mkdir date ls uname dd ip udhcpc hostname sed head tail "
-    "tr chmod cp rm acpid tar printf ping wget nc ps sha256sum cut sort expr test [ true false kill touch wc fsfreeze"
+    "tr chmod cp rm acpid tar printf ping wget nc ps sha256sum cut sort expr test [ true false kill touch wc fsfreeze fstrim"
 )
 _MBR = Path("/usr/lib/EXTLINUX/mbr.bin")
 _SECTOR = 512

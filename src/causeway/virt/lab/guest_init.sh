@@ -5,7 +5,7 @@
 #   CAUSEWAY-MARKER disk=NAME lines=N first=TEXT
 #   CAUSEWAY-NIC device=ethN mac=MAC ip=ADDRESS
 #   CAUSEWAY-CONFIG-DRIVE|METADATA hostname=NAME
-#   CAUSEWAY-AGENT frozen|thawed|clock
+#   CAUSEWAY-AGENT frozen|thawed|clock|trimmed
 #   CAUSEWAY-READY
 export PATH=/bin
 mount -t proc proc /proc
@@ -29,7 +29,7 @@ power_button() {
     acpid -f -c /etc/acpi -l /dev/null &
 }
 
-# Answers hypervisors that want the file systems still for a moment, or the clock right, as qemu-ga does.
+# Answers hypervisors that want the file systems still for a moment or trimmed, or the clock right, as qemu-ga does.
 agent() {
     tries=0
     until grep -qs org.qemu.guest_agent.0 /sys/class/virtio-ports/*/name; do
@@ -48,6 +48,7 @@ agent() {
             *guest-sync*) answer="{\"return\": $(number "$asked")}";;
             *guest-fsfreeze-freeze*) fsfreeze --freeze /disk && answer='{"return": 1}' && agent_says frozen;;
             *guest-set-time*) date -s "@$(seconds "$asked")" > /dev/null && answer='{"return": {}}' && agent_says clock;;
+            *guest-fstrim*) fstrim /disk && answer='{"return": {"paths": []}}' && agent_says trimmed;;
             *guest-fsfreeze-thaw*) fsfreeze --unfreeze /disk && answer='{"return": 1}' && agent_says thawed;;
             esac
             echo "$answer" >&3

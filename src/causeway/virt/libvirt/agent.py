@@ -1,6 +1,6 @@
 """The agent in a guest (qemu-ga): it keeps the guest's file systems still for a moment, with all that was written on the disk.
 
-It also sets passwords, and the clock of a guest that stood still.
+It also sets passwords, and the clock of a guest that stood still, and returns unused blocks of file systems to the disks.
 
 A guest whose file systems stand still for long hangs. So a note (the file ``frozen-UUID``) is written before they are frozen, and
 whoever finds the note thaws them: the one who froze them, the next one who works on the guest's disks, or the host at its start.
@@ -18,15 +18,19 @@ from typing import Any
 from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.instance import Instance
+from causeway.model.states import PowerState
 from causeway.virt import quiescing
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import agent_listens
+from causeway.virt.libvirt.presence import refuse_in_transit
 
 LOG = logging.getLogger(__name__)
 
 # Seconds for an answer of the agent, which first flushes what the guest has not written yet.
 _ANSWER_SECONDS = 10
+# Seconds for a trim of all file systems. Work on the guest that needs its host's lock, such as a stop, waits for it.
+_TRIM_SECONDS = 60
 _THAW_TRIES = 3
 
 
@@ -45,6 +49,30 @@ def set_password(connection: Connection, instance: Instance, user: str, password
         raise GuestFailed(f"The image of server {uuid} says nothing of an agent in it (hw_qemu_guest_agent).")
     # Not over the shared connection: an agent that hangs would keep others waiting. Not repeated: the agent would set it twice.
     connection.call_aside(f"set a password in guest {uuid}", set_it)
+
+
+def trim(connection: Connection, instance: Instance) -> None:
+    """Has the agent return unused blocks of the file systems to the disks.
+
+    Raises `GuestFailed` if the guest is on its way to another host, if no agent answers, or if it is not done in time.
+    """
+    uuid = instance.uuid
+
+    def trim_it(hypervisor: Any) -> None:
+        domain = power.find(hypervisor, uuid)
+        if domain is None or power.power_state_of(domain) is not PowerState.RUNNING:
+            raise GuestFailed(f"The guest of server {uuid} does not run here: it can't be trimmed.")
+        refuse_in_transit(domain)
+        if not agent_listens(domain.XMLDesc()):
+            raise GuestFailed(f"There is no agent in the guest of server {uuid} that answers: it can't be trimmed.")
+        domain.agentSetResponseTimeout(_TRIM_SECONDS, 0)
+        domain.fSTrim(None, 0, 0)
+
+    if not quiescing.has_agent(instance):
+        raise GuestFailed(f"The image of server {uuid} says nothing of an agent in it (hw_qemu_guest_agent).")
+    # The hypervisor's own time ends first, and its error says that it was the agent who did not answer.
+    timeout = _TRIM_SECONDS + _ANSWER_SECONDS
+    connection.call_aside(f"trim the file systems of guest {uuid}", trim_it, timeout=timeout)
 
 
 def set_clock(connection: Connection, uuid: str) -> None:

@@ -325,6 +325,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
     def trigger_crash_dump(self, uuid: str) -> None:
         power.inject_nmi(self._connection, uuid)
 
+    def trim_guest(self, instance: Instance) -> None:
+        agent.trim(self._connection, instance)
+
     def set_password(self, instance: Instance, user: str, password: str) -> None:
         agent.set_password(self._connection, instance, user, password)
 

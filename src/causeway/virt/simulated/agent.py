@@ -33,10 +33,15 @@ def still(files: HostFiles, guest: Guest, instance: Instance) -> Iterator[None]:
 
 def set_password(files: HostFiles, guest: Guest, instance: Instance, user: str, password: str) -> None:
     """Writes a digest of the password to the guest's root disk. Raises `GuestFailed` if the guest has no agent."""
-    if not quiescing.has_agent(instance):
-        raise GuestFailed(f"There is no agent in guest {guest.uuid}: no password can be set.")
+    check_there_is_one(guest, instance, "no password can be set")
     guest.write(guest.root_device, f"password,user={user},sha256={hashlib.sha256(password.encode()).hexdigest()}")
     files.save(guest)
+
+
+def check_there_is_one(guest: Guest, instance: Instance, without: str) -> None:
+    """Raises `GuestFailed` if the guest has no agent. ``without`` completes "There is no agent in guest G: ..."."""
+    if not quiescing.has_agent(instance):
+        raise GuestFailed(f"There is no agent in guest {guest.uuid}: {without}.")
 
 
 def freeze(files: HostFiles, guest: Guest, instance: Instance) -> None:

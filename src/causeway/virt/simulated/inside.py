@@ -1,4 +1,4 @@
-"""What users ask of a simulated guest: its consoles, its counters, a crash dump, a password, a rescue."""
+"""What users ask of a simulated guest: its consoles, its counters, a crash dump, a trim, a password, a rescue."""
 
 from __future__ import annotations
 
@@ -62,6 +62,13 @@ class InsideDriver(SimulatedBase, ABC):
             if guest is None or guest.power_state not in _ON:
                 raise GuestFailed(f"Guest {uuid} is off: there is nothing to dump.", details=self.hostname)
             self.files.append_to_console(uuid, "CAUSEWAY-CRASH-DUMP\n")
+
+    def trim_guest(self, instance: Instance) -> None:
+        with self.files.locked(instance.uuid):
+            guest = self._running(instance.uuid)
+            self._refuse_leaving(guest)
+            agent.check_there_is_one(guest, instance, "it can't be trimmed")
+            self.files.append_to_console(instance.uuid, "CAUSEWAY-AGENT trimmed\n")
 
     def set_password(self, instance: Instance, user: str, password: str) -> None:
         with self.files.locked(instance.uuid):

@@ -114,6 +114,8 @@ BODIES: list[Row] = [
     ("POST", "/servers/{server}/action", {"addSecurityGroup": {"name": ""}}, 104, 400),
     ("POST", "/servers/{server}/action", {"trigger_crash_dump": None}, 104, 202),
     ("POST", "/servers/{server}/action", {"trigger_crash_dump": {}}, 104, 400),
+    ("POST", "/servers/{server}/action", {"os-guestTrim": None}, 1, 202),
+    ("POST", "/servers/{server}/action", {"os-guestTrim": {}}, 104, 400),
     # Names
     ("POST", "/os-server-groups", {"server_group": {"name": " g", "policy": "affinity"}}, 104, 400),
     ("POST", "/servers", create(name=" n", networks="none"), 104, 400),

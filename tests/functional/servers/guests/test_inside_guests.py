@@ -1,4 +1,4 @@
-"""What users want of guests themselves: diagnostics, crash dumps, another password."""
+"""What users want of guests themselves: diagnostics, crash dumps, trims, another password."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from causeway import errors
 from causeway.model.states import TaskState
+from causeway.rpc.client import RpcClient
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.cell import instances
 from causeway.virt.simulated.driver import SimulatedDriver
@@ -94,7 +95,92 @@ def test_a_crash_dump_that_fails_is_reported_and_changes_nothing(
     )
 
 
-@pytest.mark.parametrize("action", ["trigger_crash_dump", "changePassword"])
+def trims(cloud: Cloud, server: Any) -> int:
+    """How often the guest was trimmed, as its console says."""
+    return int(cloud.member.compute.get_server_console_output(server.id)["output"].count("CAUSEWAY-AGENT trimmed"))
+
+
+def end_of_trim(cloud: Cloud, server: Any) -> list[tuple[str, str]]:
+    return until(lambda: cloud.events(server, "guest_trim"), lambda found: bool(found), "the event of the trim")
+
+
+def test_a_guest_is_trimmed_by_its_agent(cloud: Cloud, with_agent: Any) -> None:
+    answer = cloud.member.compute.post(
+        f"/servers/{with_agent.id}/action", json={"os-guestTrim": None}, microversion="2.1"
+    )
+    assert answer.status_code == 202, answer.text
+    assert end_of_trim(cloud, with_agent) == [("compute_trim_guest", "Success")]
+    assert trims(cloud, with_agent) == 1
+    assert cloud.show(with_agent).task_state is None
+    assert cloud.faults(with_agent) == []
+
+
+def test_without_an_agent_no_guest_is_trimmed(cloud: Cloud, server: Any) -> None:
+    assert act(cloud.member, server, "os-guestTrim").status_code == 202
+    assert end_of_trim(cloud, server) == [("compute_trim_guest", "Error")]
+    (fault,) = until(lambda: cloud.faults(server), lambda found: bool(found), "the fault")
+    assert fault.message == f"There is no agent in guest {server.id}: it can't be trimmed."
+    assert (cloud.show(server).status, trims(cloud, server)) == ("ACTIVE", 0)
+
+
+def test_a_host_of_an_earlier_release_is_not_asked_to_trim(
+    cloud: Cloud, with_agent: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RpcClient, "can_send", lambda _self, version: version != "1.16")
+    assert act(cloud.member, with_agent, "os-guestTrim").status_code == 202
+    assert end_of_trim(cloud, with_agent) == [("compute_trim_guest", "Error")]
+    (fault,) = until(lambda: cloud.faults(with_agent), lambda found: bool(found), "the fault")
+    assert "until it is upgraded" in fault.message
+    assert trims(cloud, with_agent) == 0
+
+
+def test_no_guest_is_trimmed_in_the_middle_of_other_work_on_its_host(
+    cloud: Cloud, with_agent: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a transfer, which has the server's lock. It ends with the guest off here."""
+    compute = cloud.embedded.computes[cloud.show(with_agent).compute_host].host
+    asked, lock = threading.Event(), compute.lock
+
+    def seen(uuid: str) -> Any:
+        asked.set()
+        return lock(uuid)
+
+    with lock(with_agent.id):
+        monkeypatch.setattr(compute, "lock", seen)
+        assert act(cloud.member, with_agent, "os-guestTrim").status_code == 202
+        assert asked.wait(30)
+        assert trims(cloud, with_agent) == 0
+        # It waits; one is enough.
+        assert act(cloud.member, with_agent, "os-guestTrim").status_code == 202
+        (fault,) = until(lambda: cloud.faults(with_agent), lambda found: bool(found), "the fault of the second")
+        assert "is being trimmed already" in fault.message
+        compute.driver.power_off(with_agent.id, 0)
+    faults = until(lambda: cloud.faults(with_agent), lambda found: len(found) == 2, "the fault of the first")
+    assert [each.message for each in faults if "does not run" in each.message]
+    assert trims(cloud, with_agent) == 0
+
+
+def test_no_guest_is_trimmed_whose_move_began_first(
+    cloud: Cloud, with_agent: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = ConductorClient.trim_guest
+
+    def late(*given: Any, **more: Any) -> None:
+        instances.update(cloud.cell("cell1"), with_agent.id, expected_task={None}, task_state=TaskState.MIGRATING)
+        ask(*given, **more)
+
+    monkeypatch.setattr(ConductorClient, "trim_guest", late)
+    assert act(cloud.member, with_agent, "os-guestTrim").status_code == 202
+    assert end_of_trim(cloud, with_agent) == [("compute_trim_guest", "Error")]
+    (fault,) = until(lambda: cloud.faults(with_agent), lambda found: bool(found), "the fault")
+    assert "task_state migrating" in fault.message
+    assert trims(cloud, with_agent) == 0
+    # The move keeps its task.
+    assert cloud.show(with_agent).task_state == "migrating"
+    instances.update(cloud.cell("cell1"), with_agent.id, expected_task={TaskState.MIGRATING}, task_state=None)
+
+
+@pytest.mark.parametrize("action", ["trigger_crash_dump", "os-guestTrim", "changePassword"])
 def test_refused_of_servers_that_are_off(cloud: Cloud, server: Any, action: str) -> None:
     cloud.member.compute.stop_server(server.id)
     cloud.wait(server, "SHUTOFF")

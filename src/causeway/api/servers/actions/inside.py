@@ -1,4 +1,4 @@
-"""Diagnostics of a server; actions trigger_crash_dump and changePassword."""
+"""Diagnostics of a server; actions trigger_crash_dump, os-guestTrim and changePassword."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ def trigger_crash_dump(request: ApiRequest, server_id: str) -> Response:
     rule = "os_compute_api:servers:trigger_crash_dump"
     loading.load_and_begin(request, server_id, rule, server_actions.TRIGGER_CRASH_DUMP)
     request.services.conductor.trigger_crash_dump(request.context, instance_uuid=server_id)
+    return Response(202)
+
+
+@handler(body=[(1, None, schemas.action("os-guestTrim", NOTHING))], statuses=(202,), answer=EMPTY)
+def trim(request: ApiRequest, server_id: str) -> Response:
+    loading.load_and_begin(request, server_id, "causeway:servers:trim", server_actions.TRIM)
+    request.services.conductor.trim_guest(request.context, instance_uuid=server_id)
     return Response(202)
 
 
