@@ -5,10 +5,8 @@ A conductor that takes a move over knows only this memory, and what it finds in 
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from causeway.clients.port_requests import PortRequest
 from causeway.model.block_device import BlockDevice
@@ -17,7 +15,7 @@ from causeway.model.instance import ActionEvent
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OfferedDisk, Snapshot
 from causeway.model.states import RESIZE_TASKS, TaskState, VmState
 from causeway.model.warm import WarmCopy
-from causeway.sagas.memory import Given, made_of
+from causeway.sagas.memory import Given, known_at_start, made_of
 from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.virt.driver import MEMORY
 from causeway.virt.live_guest import LiveSource, LiveTarget
@@ -116,36 +114,11 @@ class MoveMemory:
     events: Given[list[ActionEvent]] = field(default_factory=list)
 
     def as_requested(self) -> MoveMemory:
-        """Returns the memory as it was when the move was requested, for another try.
+        """Returns the memory as it was when the move was requested, for another try: without all that steps have written.
 
-        Only the events stay, because both tries have the same history.
+        The events stay, because both tries have the same history.
         """
-        made_on_the_way: dict[str, Any] = {
-            "group": None,
-            "selection": None,
-            "alternates": [],
-            "bound_hosts": [],
-            "port_requests": [],
-            "port_allocations": {},
-            "port_ids": [],
-            "attachments": [],
-            "volume_backed": False,
-            "carries_firmware": False,
-            "image_id": None,
-            "snapshot": None,
-            "local_devices": [],
-            "image_round": 0,
-            "disk_image_ids": {},
-            "disks": {},
-            "offer": None,
-            "warm": None,
-            "guest": None,
-            "live_source": None,
-            "connector": {},
-            "live_target": None,
-            "live_devices": [],
-        }
-        return dataclasses.replace(self, **made_on_the_way)
+        return MoveMemory(**{name: getattr(self, name) for name in known_at_start(MoveMemory)})
 
     @property
     def destination(self) -> Selection:
