@@ -235,7 +235,7 @@ TRIGGER_CRASH_DUMP = _on_guest(
 )
 # Ours. A task would refuse users a stop, and drains a move, for the sake of what guests also do by themselves; and APIs of the
 # release before could not read it.
-TRIM = _on_guest("guest_trim", Work.GUEST, None, VmState.ACTIVE, event="compute_trim_guest", notification=None)
+GUEST_TRIM = _on_guest("guest_trim", Work.GUEST, None, VmState.ACTIVE, event="compute_trim_guest", notification=None)
 
 # Actions that only change the record. The handlers have the rules for locked servers.
 

@@ -55,7 +55,7 @@ class InsideEndpoint:
         notify(services, context, instance, action, "end")
 
     def trim_guest(self, context: RequestContext, *, instance_uuid: str) -> None:
-        services, action = self._services, server_actions.TRIM
+        services, action = self._services, server_actions.GUEST_TRIM
         cell, database = services.cells.of_server(instance_uuid)
         instance = instances.get(database, instance_uuid)
         host = instance.host or ""

@@ -51,7 +51,7 @@ def set_password(connection: Connection, instance: Instance, user: str, password
     connection.call_aside(f"set a password in guest {uuid}", set_it)
 
 
-def trim(connection: Connection, instance: Instance) -> None:
+def trim_guest(connection: Connection, instance: Instance) -> None:
     """Has the agent return unused blocks of the file systems to the disks.
 
     Raises `GuestFailed` if the guest is on its way to another host, if no agent answers, or if it is not done in time.

@@ -326,7 +326,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         power.inject_nmi(self._connection, uuid)
 
     def trim_guest(self, instance: Instance) -> None:
-        agent.trim(self._connection, instance)
+        agent.trim_guest(self._connection, instance)
 
     def set_password(self, instance: Instance, user: str, password: str) -> None:
         agent.set_password(self._connection, instance, user, password)

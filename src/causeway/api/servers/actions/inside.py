@@ -36,7 +36,7 @@ def trigger_crash_dump(request: ApiRequest, server_id: str) -> Response:
 
 @handler(body=[(1, None, schemas.action("os-guestTrim", NOTHING))], statuses=(202,), answer=EMPTY)
 def trim(request: ApiRequest, server_id: str) -> Response:
-    loading.load_and_begin(request, server_id, "causeway:servers:trim", server_actions.TRIM)
+    loading.load_and_begin(request, server_id, "causeway:servers:guest_trim", server_actions.GUEST_TRIM)
     request.services.conductor.trim_guest(request.context, instance_uuid=server_id)
     return Response(202)
 
