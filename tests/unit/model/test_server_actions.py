@@ -64,7 +64,7 @@ def test_tasks_of_operations_are_those_of_their_actions() -> None:
 
 def test_an_action_without_a_task_leaves_the_one_that_there_is() -> None:
     assert server_actions.TRIGGER_CRASH_DUMP.task_change == {}
-    assert server_actions.TRIM.task_change == {}
+    assert server_actions.GUEST_TRIM.task_change == {}
     assert server_actions.PAUSE.task_change == {"task_state": TaskState.PAUSING}
 
 
