@@ -232,5 +232,5 @@ def _refused(run: Run, message: str, details: str) -> errors.CopyNotUsable:
     if run.memory.is_confirmed_later:
         then = "try again, or choose the other of confirm and revert."
     else:
-        then = "the source keeps what it has, and the move goes on when the target has shown the server."
+        then = "the source keeps what it has, and the move continues when the target has shown the server."
     return errors.CopyNotUsable(f"{message} Nothing was destroyed: {then}", details=details)
