@@ -15,7 +15,7 @@ from causeway.virt.lab.guest_image import Additions, build_guest_image
 from causeway.virt.libvirt.commands import run
 
 _STUB = Path("/usr/lib/systemd/boot/efi/linuxx64.efi.stub")
-_COMMAND_LINE = b"console=ttyS0 quiet panic=1 random.trust_cpu=on"
+_COMMAND_LINE = b"console=ttyS0 quiet panic=1 random.trust_cpu=on no_timer_check"
 # Where the sections of the program are in memory, as systemd-stub(7) has them.
 _SECTIONS = {".cmdline": 0x30000, ".linux": 0x2000000, ".initrd": 0x3000000}
 # A variable has four bytes of attributes first: it is kept, and both boot services and the operating system may read it.

@@ -36,7 +36,7 @@ _FILES = {
     "etc/initramfs-tools/conf.d/compress": "COMPRESS=zstd\n",
     "boot/grub/grub.cfg": (
         "serial\nterminal_output serial\nset timeout=0\n"
-        f"linux /vmlinuz root={_ROOT} ro console=tty0 console=ttyS0,115200\n"
+        f"linux /vmlinuz root={_ROOT} ro console=tty0 console=ttyS0,115200 no_timer_check\n"
         "initrd /initrd.img\nboot\n"
     ),
     # To make other keys takes long where guests are emulated.
