@@ -52,9 +52,12 @@ class Report:
                 self.say(f"    {complaint}")
 
     def conclude(self) -> int:
-        """Prints the table and the counts. Returns the exit status: 1 if a case did not recover."""
+        """Prints the table and the counts. Returns the exit status: 1 if a case did not recover, or if there was none."""
         self.progress.write()
         cases = self.progress.cases
+        if not cases:
+            self.say("Nothing was run: no flow has such a point for these actions. Are the names right, and --of?")
+            return 1
         self._console.print(table(cases, self.progress.seconds))
         self.say(summary(cases))
         return 0 if all(case.is_well for case in cases) else 1

@@ -1,13 +1,16 @@
-"""A run of a matrix that was broken off is continued from its file."""
+"""A run of a matrix: one that was broken off is continued from its file; one without a case fails."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+
 from tests.faults.cases import Case
 from tests.faults.complaints import LOST, Complaint
 from tests.faults.progress import Progress
+from tests.faults.reporting import Report, Wanted
 
 
 @dataclass(frozen=True)
@@ -54,3 +57,11 @@ def test_without_a_file_or_a_wish_to_continue_all_is_run(tmp_path: Path) -> None
     for nowhere in (Progress(None), Progress(tmp_path / "other.json")):
         nowhere.resume([BUILD, SWAP])
         assert nowhere.begin("crash", POINTS) == POINTS
+
+
+def test_a_run_without_a_case_fails() -> None:
+    """A wrong name of a flow or a point must not look as if everything had recovered."""
+    report = Report(Console(quiet=True), Wanted(("crash",), flow="no such flow"), [BUILD])
+    assert report.conclude() == 1
+    report.add(Case(BUILD, "crash", "first", reached=True, end="forward"))
+    assert report.conclude() == 0
