@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from causeway.model.host import FAILED_BUILDS, Aggregate, CellMapping
+from causeway.model.host import DISK_WORK, FAILED_BUILDS, Aggregate, CellMapping
 from causeway.scheduler.host_state import HostRecord
 from causeway.store import group_places, own_nodes
 from causeway.store.api import aggregates, groups
@@ -39,6 +39,7 @@ class CellsSource:
                     node,
                     by_host[node.host],
                     cell_disabled=cell.disabled,
+                    num_io_ops=node.capabilities.get(DISK_WORK, 0),
                     failed_builds=node.capabilities.get(FAILED_BUILDS, 0),
                 )
                 for node in nodes

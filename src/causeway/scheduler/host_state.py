@@ -40,7 +40,7 @@ class HostRecord:
     node: ComputeNode
     service: Service
     cell_disabled: bool = False
-    # Servers that are being built, moved or snapshotted there, and builds that failed there lately.
+    # Orders under way there that read or write whole disks, when it reported last; and builds that failed there lately.
     num_io_ops: int = 0
     failed_builds: int = 0
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from causeway import errors
 from causeway.compute.host.claims import Claims
+from causeway.compute.host.disk_work import DiskWork
 from causeway.compute.host.failed_builds import FailedBuilds
 from causeway.compute.upkeep.certificate_ends import CertificateWatch
 from causeway.compute.upkeep.report import Reporter
@@ -59,6 +61,7 @@ class Host:
     name: str = "host1"
     own_folders: tuple[Path, ...] = ()
     failed_builds: FailedBuilds = field(default_factory=FailedBuilds)
+    fence: Any = field(default_factory=lambda: SimpleNamespace(disk_work=DiskWork()))
 
 
 def reporter(directory: Path, failure: Exception) -> tuple[Reporter, Conductor]:

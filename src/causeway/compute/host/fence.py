@@ -30,6 +30,7 @@ import msgspec
 from oslo_concurrency import lockutils
 
 from causeway import durable, errors
+from causeway.compute.host.disk_work import DiskWork
 from causeway.faults import injector
 from causeway.model.outcomes import OperationToken
 
@@ -111,6 +112,7 @@ class Fence:
     def __init__(self, directory: Path, host: str, ask: Ask = _nobody_to_ask) -> None:
         """``ask``: is called to find whether an order is late, if the record of its move is torn."""
         self.host = host
+        self.disk_work = DiskWork()
         self._directory = directory
         self._ask = ask
         durable.make_folder(directory)
@@ -230,7 +232,8 @@ def fenced_each_time(method: Callable[..., T]) -> Callable[..., T]:
 
         def work() -> T:
             injector.reach(f"compute.{method.__name__}.before")
-            done = method(endpoint, context, token=token, **arguments)
+            with fence.disk_work.during(method.__name__):
+                done = method(endpoint, context, token=token, **arguments)
             injector.reach(f"compute.{method.__name__}.after")
             return done
 
@@ -258,7 +261,8 @@ def _fenced(method: Callable[..., T], then: Callable[..., None] | None) -> Calla
 
         def work() -> T:
             injector.reach(f"compute.{method.__name__}.before")
-            done = method(endpoint, context, token=token, **arguments)
+            with fence.disk_work.during(method.__name__):
+                done = method(endpoint, context, token=token, **arguments)
             injector.reach(f"compute.{method.__name__}.after")
             return done
 

@@ -22,6 +22,7 @@ from causeway.hardware import pci_fit
 from causeway.model import versions
 from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
 from causeway.model.host import (
+    DISK_WORK,
     FAILED_BUILDS,
     FOLDERS_LACK,
     LIVE_MIGRATION_LACKS,
@@ -283,6 +284,7 @@ class Reporter:
                 LIVE_MIGRATION_LACKS: self._lacks,
                 CERTIFICATES_ENDING: None if self._ending is None else [each.report() for each in self._ending],
                 FAILED_BUILDS: self._host.failed_builds.count,
+                DISK_WORK: self._host.fence.disk_work.count,
                 FOLDERS_LACK: self._look_at_folders(),
                 REQUIRES_SIGNATURES: conf.rpc_signatures.required,
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from causeway import errors
 from causeway.model.certificates import CERTIFICATES_ENDING
-from causeway.model.host import FAILED_BUILDS, FOLDERS_LACK, LIVE_MIGRATION_LACKS, REQUIRES_SIGNATURES
+from causeway.model.host import DISK_WORK, FAILED_BUILDS, FOLDERS_LACK, LIVE_MIGRATION_LACKS, REQUIRES_SIGNATURES
 from causeway.model.outcomes import HostReport
 from causeway.model.pci import PciDeviceStatus, PciDeviceType
 from causeway.model.states import PowerState
@@ -68,6 +68,7 @@ _Capabilities = msgspec.defstruct(
         (CERTIFICATES_ENDING, Annotated[list[_Certificate], Meta(max_length=100)] | None, None),
         (REQUIRES_SIGNATURES, bool, False),
         (FAILED_BUILDS, _Few, 0),
+        (DISK_WORK, _Few, 0),
         (FOLDERS_LACK, _Sentence | None, None),
         ("stands_still_when_live", bool, False),
         ("supports_live_migration", bool, False),
