@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from tests import compiling, limits, of_one_process, quick
+from tests import compiling, limits, of_one_process, quick, until
 
 # Every answer of every API in the tests, those of processes that they start included, is held against its schema.
 os.environ.setdefault("OS_API__RESPONSE_VALIDATION", "error")
@@ -40,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run tests/functional/api on databases of this kind, not on SQLite files (see `server_databases`)",
     )
     parser.addoption("--part", choices=("quick", "rest"), help="what `make test` runs, or all else: see tests/quick.py")
+    until.add_option(parser)
 
 
 # Seconds after its time is up until a test that can't be interrupted is ended together with its process.
@@ -55,6 +56,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    until.skip_if_over(item.config)
 
 
 class EachFileOnce(LoadFileScheduling):  # type: ignore[misc]
