@@ -11,6 +11,7 @@ import logging
 
 from causeway import errors
 from causeway.hosts.liveness import HostLife
+from causeway.model import operations
 from causeway.model.block_device import BlockDevice, has_local_disks
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState
@@ -229,7 +230,7 @@ def _require_attachments(run: Run, recorded: dict[str, str | None], *, connected
 
 
 def _refused(run: Run, message: str, details: str) -> errors.CopyNotUsable:
-    if run.memory.is_confirmed_later:
+    if run.move.recipe in (operations.CONFIRM_RESIZE, operations.REVERT_RESIZE):
         then = "try again, or choose the other of confirm and revert."
     else:
         then = "the source keeps what it has, and the move continues when the target has shown the server."
