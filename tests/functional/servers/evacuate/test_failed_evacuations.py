@@ -147,3 +147,16 @@ def test_a_failed_evacuation_says_why_and_leaves_the_ports_where_the_server_is(
     found = failed(cloud, server)
     assert (found.status, found.compute_host) == ("ERROR", host) and found.fault["message"]
     assert bindings(cloud, server) == ports
+
+
+def test_another_evacuation_cancels_one_that_is_under_way(cloud: Cloud, dead: Callable[..., None]) -> None:
+    server = cloud.boot()
+    host = cloud.show(server).compute_host
+    dead(host)
+    with cloud.held("rebuild_guest") as begun:
+        evacuate(cloud, server)
+        assert begun.wait(10)
+        path = f"/servers/{server.id}/action"
+        answer = cloud.admin.compute.post(path, json={"evacuate": {}}, microversion="2.95")
+        assert answer.status_code == 409 and "evacuate, which was cancelled" in answer.text
+    assert failed(cloud, server).compute_host == host

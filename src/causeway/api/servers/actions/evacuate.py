@@ -12,8 +12,8 @@ from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
 from causeway.model.block_device import is_volume_backed
 from causeway.model.states import VmState
+from causeway.moves.recipes import WITH_GUEST
 from causeway.moves.without_guest.evacuate import EvacuateMemory, migration_of
-from causeway.operations.recipes import OPERATIONS
 from causeway.requests.of_servers import notify_conductor
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal, wanted_operations
@@ -65,7 +65,9 @@ def _check_rest(request: ApiRequest, server_id: str) -> None:
         return
     if active.recipe == operations.DELETE:
         raise errors.InvalidState(f"Cannot evacuate instance {server_id}: it is being deleted.")
-    if active.recipe in OPERATIONS and wanted_operations.request_cancel(request.services.api, active.migration_uuid):
+    if operations.present_name(active.recipe) not in WITH_GUEST and wanted_operations.request_cancel(
+        request.services.api, active.migration_uuid
+    ):
         notify_conductor(request.services, request.context, active)
         raise errors.InvalidState(
             f"Cannot evacuate instance {server_id} during {active.recipe}, which was cancelled. Try again in a moment."
