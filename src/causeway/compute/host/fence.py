@@ -20,8 +20,8 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -169,6 +169,14 @@ class Fence:
                 self._ask(token, method in UNDONE_BY)
             return work()
 
+    @contextmanager
+    def carrying_out(self, method: str) -> Iterator[None]:
+        """Encloses the work of an order: its points for faults, and its part in the work with disks."""
+        injector.reach(f"compute.{method}.before")
+        with self.disk_work.during(method):
+            yield
+        injector.reach(f"compute.{method}.after")
+
     def _delete_old(self) -> None:
         """Deletes old records: every build, attach and detach makes one."""
         self._looks_at = time.monotonic() + LOOK_EVERY
@@ -231,11 +239,8 @@ def fenced_each_time(method: Callable[..., T]) -> Callable[..., T]:
         fence: Fence = endpoint.fence
 
         def work() -> T:
-            injector.reach(f"compute.{method.__name__}.before")
-            with fence.disk_work.during(method.__name__):
-                done = method(endpoint, context, token=token, **arguments)
-            injector.reach(f"compute.{method.__name__}.after")
-            return done
+            with fence.carrying_out(method.__name__):
+                return method(endpoint, context, token=token, **arguments)
 
         with injector.scope(host=fence.host, operation_id=token.operation_id, method=method.__name__):
             return fence.each_time(token, method.__name__, work)
@@ -260,11 +265,8 @@ def _fenced(method: Callable[..., T], then: Callable[..., None] | None) -> Calla
         fence: Fence = endpoint.fence
 
         def work() -> T:
-            injector.reach(f"compute.{method.__name__}.before")
-            with fence.disk_work.during(method.__name__):
-                done = method(endpoint, context, token=token, **arguments)
-            injector.reach(f"compute.{method.__name__}.after")
-            return done
+            with fence.carrying_out(method.__name__):
+                return method(endpoint, context, token=token, **arguments)
 
         with injector.scope(host=fence.host, operation_id=token.operation_id, method=method.__name__):
             result: T = fence.once(token, method.__name__, outcome, work)
