@@ -65,10 +65,14 @@ def whole_move(run: Run, cause: errors.CausewayError) -> bool:
 
 
 def _follower(run: Run, cause: errors.CausewayError) -> Operation:
-    move, memory = run.move, run.memory.as_requested()
+    return follower_of(run.move, operations.RESIZE, RESIZE_VERSION, _as_requested(run), MEMORY_VERSION, cause)
+
+
+def _as_requested(run: Run) -> MoveMemory:
+    memory = run.memory.as_requested()
     # The events of these steps are in the rows of this move. The new move needs them: it writes the history of the whole action.
     memory.events = [*memory.events, *run.step_events()]
-    return follower_of(move, operations.RESIZE, RESIZE_VERSION, memory, MEMORY_VERSION, cause)
+    return memory
 
 
 def near_live(run: Run, cause: errors.CausewayError) -> bool:
@@ -94,9 +98,7 @@ def near_live(run: Run, cause: errors.CausewayError) -> bool:
 def _to_other_cell(run: Run, cause: errors.CausewayError) -> MoveMemory | None:
     if not isinstance(cause, errors.HostUnreachable | errors.ImageNotFound):
         return None
-    memory = dataclasses.replace(run.memory.as_requested(), may_go_live=False)
-    memory.events = [*memory.events, *run.step_events()]
-    return memory
+    return dataclasses.replace(_as_requested(run), may_go_live=False)
 
 
 def _out_of_cell(run: Run, cause: errors.CausewayError) -> MoveMemory | None:
