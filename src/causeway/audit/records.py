@@ -29,7 +29,6 @@ from causeway.store.api.mappings import InstanceMapping
 from causeway.store.cell import actions, block_devices, hosts, instances
 from causeway.store.database import Database, utcnow
 
-# In a server's system metadata (`causeway.operations.shelve`).
 # Databases accept only so many values in one statement.
 CHUNK = 500
 

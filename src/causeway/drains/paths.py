@@ -25,7 +25,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import LIVE_MIGRATION_LACKS
 from causeway.model.live_obstacles import live_obstacle
 from causeway.model.states import TaskState, VmState
-from causeway.moves import live_requests, reach
+from causeway.moves import reach
 from causeway.moves.steps.warm import why_while_off
 from causeway.store.cell.residents import Resident
 
@@ -248,7 +248,7 @@ def cost(server: Resident, how: How, rate: float, can: dict[str, Any]) -> Cost:
     if how is How.LIVE:
         pause = reach.live_pause(memory, can)
     elif how is How.NEAR_LIVE and runs:
-        pause = live_requests.longest_pause(memory)
+        pause = reach.longest_pause(memory)
     elif not runs:
         pause = 0.0
     else:

@@ -21,7 +21,7 @@ FAILED_BUILDS = "failed_builds"
 # How many orders that read or write whole disks its host carries out.
 DISK_WORK = "disk_work"
 # The keys that change all the time. No verdict of a filter that is kept for long depends on them.
-PASSING = frozenset({FAILED_BUILDS, DISK_WORK})
+PASSING_CAPABILITIES = frozenset({FAILED_BUILDS, DISK_WORK})
 
 CELL0_UUID = "00000000-0000-0000-0000-000000000000"
 

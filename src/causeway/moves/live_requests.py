@@ -26,10 +26,6 @@ from causeway.requests.asking import ask
 from causeway.requests.of_servers import RequestServices
 from causeway.store.cell import hosts
 
-# Measured on common hardware: how many MiB of memory a second are saved, sent, fetched and loaded; and the least number of
-# seconds that all of this takes.
-_MIB_PER_SECOND, _ANYWAY = 80.0, 2.0
-
 
 def check_movable(instance: Instance) -> None:
     """Raises BadRequest for a server that can't be migrated live."""
@@ -115,11 +111,6 @@ def _migration_of(
         old_flavor_id=instance.flavor.id,
         new_flavor_id=instance.flavor.id,
     )
-
-
-def longest_pause(memory_mb: int) -> float:
-    """Returns for how many seconds a guest that has used all of its memory stands still: an estimate."""
-    return _ANYWAY + memory_mb / _MIB_PER_SECOND
 
 
 def memory_of(instance: Instance, cell_uuid: str, node: ComputeNode, *, host: str | None) -> MoveMemory:

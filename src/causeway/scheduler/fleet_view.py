@@ -10,8 +10,8 @@ from typing import Any
 
 from causeway.clients.placement import CandidatesRequest, ProviderSummary
 from causeway.clients.placement.types import Resources
-from causeway.model import host as model
 from causeway.model.flavor import Flavor
+from causeway.model.host import PASSING_CAPABILITIES
 from causeway.scheduler.diagnose import PLACEMENT, not_in_aggregates, wrong_traits
 from causeway.scheduler.explain import Refusal, RefusedHosts
 from causeway.scheduler.filters import HostFilter, Request, first_refusal
@@ -187,7 +187,7 @@ class View:
             node.vcpus,
             node.cpu_info,
             node.supported_instances,
-            {key: value for key, value in node.capabilities.items() if key not in model.PASSING},
+            {key: value for key, value in node.capabilities.items() if key not in PASSING_CAPABILITIES},
             host.cell_uuid,
             [(one.uuid, one.metadata) for one in host.aggregates],
             self._traits[number],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from causeway.embedded.cloud import EmbeddedCloud
-from causeway.moves import live_requests
+from causeway.moves import reach
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import migrations as store
 from tests.functional.servers.moves_cloud import PATIENCE
@@ -289,6 +289,6 @@ def test_a_near_live_pause_is_what_was_estimated(cloud: LiveCloud) -> None:
     after = cloud.migrated(server, host=there)
     assert after.compute_host == there, cloud.migration(server)
     # The memory over the link, and the little that was written in the last round.
-    assert 2048 / 80 <= stood_still(cloud, server) < live_requests.longest_pause(2048) + SLACK
+    assert 2048 / 80 <= stood_still(cloud, server) < reach.longest_pause(2048) + SLACK
     assert writes(cloud, server) > before
     cloud.check_left_nothing(server, there)

@@ -23,7 +23,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.operations import RESIZE
 from causeway.model.states import VmState
-from causeway.moves import live_requests, reach
+from causeway.moves import reach
 from causeway.moves.destination import request_spec
 from causeway.moves.hardware import asking
 from causeway.moves.memory import MoveMemory
@@ -204,7 +204,7 @@ class CandidatesEndpoint:
             if why is None:
                 pause = reach.live_pause(instance.flavor.memory_mb, can)
                 return [PreCheck(MEMORY, True, f"would come live, standing still for {pause:.0f} s at most")]
-            pause = live_requests.longest_pause(instance.flavor.memory_mb)
+            pause = reach.longest_pause(instance.flavor.memory_mb)
             return [
                 PreCheck(MEMORY, True, f"would come near-live, standing still for {pause:.0f} s at most: {why.message}")
             ]
@@ -302,7 +302,7 @@ def _memory(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
         return ""
     kept = "a live migration keeps it inside the cell, while the server runs"
     if host_can:
-        seconds = live_requests.longest_pause(instance.flavor.memory_mb)
+        seconds = reach.longest_pause(instance.flavor.memory_mb)
         live = "," if conf.moves.direct == "never" else ": so, too, where hypervisors reach one another, else"
         kept += f", and to another cell, if policy allows that{live} with the server standing still for {seconds:.0f} s at most"
     return f"its memory ({instance.flavor.memory_mb} MiB) is lost, for it boots; {kept}"

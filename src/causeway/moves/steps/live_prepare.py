@@ -31,7 +31,6 @@ from causeway.store.api import journal, live_turns, migrations
 
 _WAIT_HERE = recipes_where(lambda kind: kind.is_by_hypervisors)
 
-
 # The fields of memory that `at_target` reads.
 OF_THE_TARGET = frozenset({"port_requests", "selection", "source_cell", "source_host"})
 

@@ -55,14 +55,14 @@ order = call(since="1.14", monitor=True)
 class LiveCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
-    @call(since="1.14", monitor=True)
+    @order
     def live_address(self, context: RequestContext, host: str, *, source: LiveSource) -> LiveTarget:
         """Returns the address at which other hypervisors reach that of this host.
 
         Raises ClaimRefused if this host can't receive such a guest live.
         """
 
-    @call(since="1.14", monitor=True)
+    @order
     def try_live_address(self, context: RequestContext, host: str, *, target: LiveTarget) -> None:
         """Raises HostUnreachable if the host's hypervisor can't reach the one at that address."""
 
@@ -178,9 +178,6 @@ class LiveCalls(Client):
         self, context: RequestContext, host: str, *, token: OperationToken, instance_uuid: str
     ) -> None:
         """Ends the migration at the source. A late order to send the guest is refused from now on."""
-
-
-order = call(since="1.14", monitor=True)
 
 
 class NearLiveCalls(Client):
