@@ -129,7 +129,7 @@ class SimulatedGuests:
 class LibvirtGuests:
     """Guests of QEMU in the lab of a state directory. They mark their disks at every boot, and say so on their console."""
 
-    READY_SECONDS = 60.0
+    READY_SECONDS = 300.0
 
     def __init__(self, lab_directory: Path, hosts: list[str]) -> None:
         from causeway.virt.lab.hosts import Lab

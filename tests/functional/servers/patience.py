@@ -12,7 +12,7 @@ from sqlalchemy import event
 
 from tests.functional.servers.deployed_cloud import DeployedCloud
 
-PATIENCE, PATIENCE_BY_URL = 30.0, 120.0
+PATIENCE, PATIENCE_BY_URL = 90.0, 240.0
 # Seconds between two checks: at least, because a look costs what a step of an operation costs; and at most, because what is
 # looked at may change without a transaction.
 SHORTEST, LONGEST, BY_URL = 0.02, 0.1, 0.1

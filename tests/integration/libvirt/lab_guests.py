@@ -23,7 +23,8 @@ from causeway.virt.lab.topology import NetworkOfLab, NetworkTopology, PortTopolo
 if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver
 
-READY_SECONDS = 60.0
+# Guests are emulated: what takes ten seconds on a quiet machine takes minutes on a slow one with other tests beside it.
+READY_SECONDS = 300.0
 # Stops whoever listens at the agent's channel.
 STOP_AGENT = b"""#!/bin/sh
 while sleep 0.2; do

@@ -84,7 +84,7 @@ def travels(guest: Guest) -> bool:
     return progress is not None and progress.memory_processed > 0
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come that far"

@@ -37,7 +37,7 @@ while True:
     time.sleep(0.05)
 """
 # Seconds.
-PATIENCE = 90.0
+PATIENCE = 300.0
 
 
 @dataclass

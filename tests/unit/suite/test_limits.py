@@ -30,7 +30,7 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize(("examples", "seconds"), [(300, 300 * limits.EACH), (1, 120.0)])
+@pytest.mark.parametrize(("examples", "seconds"), [(300, 300 * limits.EACH), (1, 120.0 * limits.SLOWEST)])
 def test_a_property_may_take_as_long_as_its_examples_need(
     request: pytest.FixtureRequest, examples: int, seconds: float
 ) -> None:
@@ -45,18 +45,21 @@ def test_a_property_may_take_as_long_as_its_examples_need(
     assert marker is not None and marker.args == (seconds,)
 
 
+@pytest.mark.timeout(700)
+def test_what_a_test_says_is_for_a_machine_of_usual_speed(request: pytest.FixtureRequest) -> None:
+    assert limits.limit_of(request.node) == 700 * limits.SLOWEST
+
+
 @given(st.integers())
-def test_this_property_has_the_limit_of_a_hundred_examples(number: int) -> None:
+def test_this_property_has_the_limit_of_its_examples(number: int) -> None:
     assert isinstance(number, int)
 
 
-def test_every_property_that_was_collected_has_its_limit(request: pytest.FixtureRequest) -> None:
-    (item,) = [
-        one for one in request.session.items if one.name == "test_this_property_has_the_limit_of_a_hundred_examples"
-    ]
-    marker = item.get_closest_marker("timeout")
-    assert marker is not None and marker.args == (100 * limits.EACH,)
-    assert request.node.get_closest_marker("timeout") is None
+def test_every_test_that_was_collected_has_its_limit(request: pytest.FixtureRequest) -> None:
+    named = {one.name: one for one in request.session.items if one.nodeid.startswith("tests/unit/suite/test_limits.py")}
+    of_examples = limits.EACH * limits.examples_of(named["test_this_property_has_the_limit_of_its_examples"])
+    assert limits.limit_of(named["test_this_property_has_the_limit_of_its_examples"]) == max(480.0, of_examples)
+    assert limits.limit_of(request.node) == 480.0
 
 
 def test_no_test_asserts_how_long_something_took() -> None:
